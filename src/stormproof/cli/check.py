@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -14,6 +14,10 @@ from stormproof.cli import app, console
 from stormproof.cli.options import Against, AsJson, Data, Plugins, Replicates, Requirements, Run
 from stormproof.cli.outcome import say_scored_on
 from stormproof.core.errors import counted
+
+if TYPE_CHECKING:
+    from stormproof.results.run import Run as OpenRun
+    from stormproof.results.verdicts import Verdict
 
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
@@ -46,17 +50,10 @@ def check(
         stormproof check runs/new --require requirements.yaml --against runs/old --junit verdicts.xml
     """
     from stormproof.core.files import write_text
-    from stormproof.corruptions.plugins import load_plugins
-    from stormproof.results.requirements import read_requirements
-    from stormproof.results.run import Run as OpenRun
-    from stormproof.results.verdicts import UNITS, check_run, exit_code, how_sure, markdown
+    from stormproof.results.verdicts import UNITS, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
-    load_plugins(plugin or ())
-    asked = read_requirements(require)
-    opened = OpenRun(run, data=data)
-    beside = None if against is None else OpenRun(against, data=data)
-    verdicts = check_run(opened, asked, against=beside, replicates=replicates)
+    opened, _, verdicts = _judge(run, require, against, data, replicates, plugin)
     name = opened.name
     if junit is not None:
         write_text(junit, as_junit(name, verdicts))
@@ -106,8 +103,24 @@ def evidence(
         cosign attest-blob --statement evidence.json --bundle evidence.sigstore.json model.onnx
     """
     from stormproof.core.files import write_json
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.evidence import statement
+
+    opened, beside, verdicts = _judge(run, require, against, data, replicates, plugin)
+    made = statement(opened, require, verdicts, against=beside, pixels=pixels, replicates=replicates)
+    write_json(out, made)
+    console.say(f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}.")
+
+
+def _judge(
+    run: Path,
+    require: Path,
+    against: Path | None,
+    data: str | None,
+    replicates: int,
+    plugin: list[str] | None,
+) -> tuple[OpenRun, OpenRun | None, list[Verdict]]:
+    """The run and its baseline, opened, and the verdict on each requirement."""
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import check_run
@@ -115,7 +128,4 @@ def evidence(
     load_plugins(plugin or ())
     asked, opened = read_requirements(require), OpenRun(run, data=data)
     beside = None if against is None else OpenRun(against, data=data)
-    verdicts = check_run(opened, asked, against=beside, replicates=replicates)
-    made = statement(opened, require, verdicts, against=beside, pixels=pixels, replicates=replicates)
-    write_json(out, made)
-    console.say(f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}.")
+    return opened, beside, check_run(opened, asked, against=beside, replicates=replicates)

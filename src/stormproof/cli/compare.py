@@ -1,4 +1,4 @@
-"""`stormproof compare`: what changed between two runs; `agree`: whether two sets of runs rank models alike."""
+"""`stormproof compare`: what changed between two runs; `agree`: whether two sets of runs rank alike."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def agree(
     real: Annotated[Path, typer.Argument(help="The same models on the real set, e.g. on ACDC.")],
     by: Annotated[
         str | None,
-        typer.Option(help="The attribute that cuts the real set: condition, fog, domain, weather."),
+        typer.Option(help="The attribute by which to split the real set: condition, fog, domain, weather."),
     ] = None,
     measure: Measure = None,
     replicates: Replicates = 200,
@@ -84,8 +84,8 @@ def agree(
     """Correlate synthetic corruption with real weather: do they rank models, or classes, alike?
 
     Spearman's rank correlation of the scores under each corruption with those on the real set, over models
-    if there are three or more on both sides, else over the classes of the one model. The line of the clean
-    score is what to beat. Intervals are for new images.
+    if there are three or more on both sides, else over the classes of the one model. The correlation of the
+    clean score is the one to beat. Intervals are for new images.
 
     Examples:
 

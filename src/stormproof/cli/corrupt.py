@@ -60,7 +60,7 @@ def corrupt(
     conditions: Conditions = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    file_format: Annotated[Format, typer.Option("--format", help="Of the image files.")] = Format.png,
+    file_format: Annotated[Format, typer.Option("--format", help="Format of the image files.")] = Format.png,
     layout: Layout = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[
@@ -107,7 +107,11 @@ def corrupt(
     if layout is not None:
         raise InvalidOption(f"--layout {layout}: {source} has no annotations; give a dataset, as coco:FILE.")
     if device is not None:
-        _require_device(device, chosen)
+        from stormproof.corruptions.on_device import check_device, check_on_device
+
+        check_device(device)
+        for condition in chosen:
+            check_on_device(condition)
     _warn_of_moved(chosen)
     if path.is_file() and destination.suffix and len(chosen) == 1:
         _one_file(path, destination, chosen[0], seed=seed, overwrite=overwrite, device=device)
@@ -151,14 +155,6 @@ def _dataset(
     console.announce_compiling()
     order = Order(spec, tuple(parts), chosen, "val", suffix, seed)
     write_dataset(order, destination, workers, "corrupting")
-
-
-def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
-    from stormproof.corruptions.on_device import check_device, check_on_device
-
-    check_device(device)
-    for condition in conditions:
-        check_on_device(condition)
 
 
 def _one_file(

@@ -49,9 +49,9 @@ def report(
     """Write one self-contained web page about one or more runs.
 
     It opens with a double click, needs no network, and shows what hurts most, the whole grid, curves,
-    classes, the papers' figures that the runs allow, and the images themselves, made again from run and
-    dataset. Runs that have not been scored yet are scored first. Tags ('stormproof run --tag backbone=r50')
-    group models.
+    classes, the papers' figures that the runs allow, and the images themselves, recreated from the run and
+    its dataset. Runs that have not been scored yet are scored first. Tags
+    ('stormproof run --tag backbone=r50') group models.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`stormproof run`: one model, or many as one plan, under every condition; `merge` joins the shards of runs."""
+"""`stormproof run`: one model, or many as one plan, under every condition; `merge` joins shards of runs."""
 
 from __future__ import annotations
 

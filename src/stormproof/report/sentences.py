@@ -46,7 +46,7 @@ def under(condition: str) -> str:
     return f"{spoken(parsed.series)}, severity {parsed.severity:g}"
 
 
-# Numbers that a sentence is about, of scores and of their replicates alike
+# Numbers in sentences: functions of scores, or of arrays of their replicates
 
 
 def share_kept(values: Values) -> Score:

@@ -86,7 +86,7 @@ def ranked(submissions: Iterable[Submission]) -> list[Entry]:
 
 
 def contest(submission: Submission) -> tuple[str, ...]:
-    """What must agree for two means to be compared: task, dataset, measure and conditions."""
+    """What two entries must share for their means to be compared: task, dataset, measure and conditions."""
     over = submission.conditions or tuple(sorted(submission.by_corruption))
     conditions = hashlib.blake2b("\0".join(sorted(over)).encode(), digest_size=4).hexdigest()
     images = str(submission.dataset.images or "")

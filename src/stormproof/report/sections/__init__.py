@@ -15,7 +15,8 @@ from stormproof.core.table import Cell
 from stormproof.corruptions import registered
 from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Section
+from stormproof.report.elements import Axis, Row, Section
+from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
 SEVERITY = Axis("severity (0 is clean)", whole=True)
@@ -96,6 +97,15 @@ def class_measure(measure: str) -> str:
 def share(value: float, clean: float) -> float:
     """A score in per cent of the clean one; NaN if that is 0."""
     return 100 * value / clean if clean else math.nan
+
+
+def limits(
+    interval: Interval | None, scale: float = 100.0, *, least: float = -math.inf, most: float = math.inf
+) -> Row:
+    """The ends of an interval as an error bar; nothing where there is no interval."""
+    if interval is None or math.isnan(interval.se):
+        return {}
+    return {"low": max(least, scale * interval.low), "high": min(most, scale * interval.high)}
 
 
 def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:

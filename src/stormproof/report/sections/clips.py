@@ -19,7 +19,7 @@ from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.imagery import Album, RunPredictions
-from stormproof.report.sections import Scope, scaled, unit
+from stormproof.report.sections import Scope, limits, scaled, unit
 from stormproof.report.sentences import under
 from stormproof.report.worst import confident, is_same
 from stormproof.results.scores import Scores
@@ -63,10 +63,8 @@ def _flicker(runs: list[Scores]) -> Figure:
     for run in runs:
         sure = run.intervals("flicker") if run.replicates is not None else {}
         for text, value in run.cells["flicker"].items():
-            row: Row = {"x": text, "y": scaled("flicker", value), "series": run.name}
-            if text in sure and math.isfinite(sure[text].se):
-                row |= {"low": scaled("flicker", sure[text].low), "high": scaled("flicker", sure[text].high)}
-            rows.append(row)
+            row = {"x": text, "y": scaled("flicker", value), "series": run.name}
+            rows.append(row | limits(sure.get(text), measures()["flicker"].scale))
     words = measures()["flicker"].words
     return Figure(
         "flicker", "Flicker of detections", Kind.BARS, Axis("condition", names=True),

@@ -9,9 +9,8 @@ from dataclasses import replace
 from stormproof.core.table import Table
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import scaled, unit
+from stormproof.report.sections import limits, scaled, unit
 from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
-from stormproof.results.interval import Interval
 from stormproof.results.slices import Slices
 
 _SHARED = (
@@ -38,7 +37,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
                     continue
                 word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
                 row = {"x": name, "y": scaled(slices.measure, values[number]), "series": word, **pick}
-                rows.append(row | _limits(intervals.get(number), measures()[slices.measure].scale))
+                rows.append(row | limits(intervals.get(number), measures()[slices.measure].scale))
     figure = Figure(
         "slices", f"{first.measure} by {by}", Kind.BARS, Axis(by, names=True),
         Axis(unit(first.measure), zero=True), rows, series="over", pick=("Run",) if several else (),
@@ -113,7 +112,7 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
                     "x": each.middle if rates.by == "distance" else each.name,
                     "y": 100 * found.estimate, "series": series, "panel": panel,
                 }  # fmt: skip
-                rows.append(row | ({"pick": (run,)} if run else {}) | _limits(found, most=100.0))
+                rows.append(row | ({"pick": (run,)} if run else {}) | limits(found, least=0.0, most=100.0))
     return rows
 
 
@@ -128,14 +127,6 @@ def _lost(rates: DetectionRates, name: str) -> str:
     whom = f"{name}: " if name else ""
     parts = [f"{text}, {lost_words(rates.lost_from(text))}" for text in chosen]
     return f"{whom}Where the detection rate of {rates.what} falls below {100 * LOST:g} %: {'; '.join(parts)}."
-
-
-def _limits(interval: Interval | None, scale: float = 100.0, *, most: float = math.inf) -> Row:
-    """The ends of an interval; rates have a `most`, and a least of 0."""
-    if interval is None or math.isnan(interval.se):
-        return {}
-    low, high = scale * interval.low, scale * interval.high
-    return {"low": max(0.0, low) if math.isfinite(most) else low, "high": min(most, high)}
 
 
 def sections_by(slices: Sequence[tuple[str, Slices | DetectionRates]]) -> list[Section]:
