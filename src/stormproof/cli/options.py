@@ -72,13 +72,6 @@ def _starting(incomplete: str, words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
-def _completing(words: list[str]) -> Callable[[str], list[str]]:
-    def complete(incomplete: str) -> list[str]:
-        return _starting(incomplete, words)
-
-    return complete
-
-
 _COMPLETE: dict[str, Callable[[str], list[str]]] = {
     "models": complete_models,
     "datasets": complete_datasets,
@@ -134,7 +127,7 @@ def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
     if _is_choice(kind):
         choices = [str(choice.value) for choice in kind]
         text = f"{text.removesuffix('.')}: {', '.join(choices)}."
-        complete = _completing(choices)
+        complete = lambda incomplete: _starting(incomplete, choices)  # noqa: E731
     if default := shown_default(field, setting):
         text = f"{text} Default: {default}."
     return typer.Option(

@@ -145,33 +145,31 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
 
     Only clean, if the runs share no corruption.
     """
+
+    def change(name: str, before: float, after: float, sure: Difference | None = None) -> Change:
+        return Change(name, scaled(measure, before), scaled(measure, after), sure)
+
     sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)
-    kind = "by_corruption" if measures()[measure].higher else "CE"
+    kind, sign = ("by_corruption", 1) if measures()[measure].higher else ("CE", -1)
     found = [
-        _change(measure, name, before[name], after[name], sure.get(f"{kind}/{name}"))
+        change(name, before[name], after[name], sure.get(f"{kind}/{name}"))
         for name in before
         if name in after
     ]
-    sign = 1 if measures()[measure].higher else -1
-    found.sort(key=lambda change: sign * change.points)
-    clean = _change(measure, CLEAN, a.score(measure), b.score(measure), sure.get("P"))
+    found.sort(key=lambda each: sign * each.points)
+    clean = change(CLEAN, a.score(measure), b.score(measure), sure.get("P"))
     if not found:
         return [clean]
     means = a.mean(measure), b.mean(measure)
     same = a.over.covered == b.over.covered and {*before} == {*after} == {c.name for c in found}
     if same and all(isinstance(value, float) for value in means):
         known = next((sure[name] for name in (*NAMED, MEAN) if name in sure), None)
-        named = a.mean_name(measure) in NAMED
-        mean = _change(measure, a.mean_name(measure) if named else MEAN, *means, known)
+        mean = change(name if (name := a.mean_name(measure)) in NAMED else MEAN, *means, known)
     else:
-        old, new = (fmean(side[change.name] for change in found) for side in (before, after))
-        mean = _change(measure, MEAN, old, new)
+        old, new = (fmean(side[each.name] for each in found) for side in (before, after))
+        mean = change(MEAN, old, new)
     return [clean, mean, *found]
-
-
-def _change(measure: str, name: str, before: float, after: float, sure: Difference | None = None) -> Change:
-    return Change(name, scaled(measure, before), scaled(measure, after), sure)
 
 
 def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> str:

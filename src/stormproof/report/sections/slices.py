@@ -83,10 +83,12 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
     rows = [row for run, rates in found.items() for row in _curve(rates, run if several else "")]
     ranged = by == "distance"
     panels = len({row["panel"] for row in rows}) > 1
+    if not panels:
+        rows = [{key: value for key, value in row.items() if key != "panel"} for row in rows]
     x = Axis(f"{by} ({first.unit})", zero=True) if ranged else Axis(by, names=True)
     figure = Figure(
         "rates", f"Detection rate of {first.what} by {by}", Kind.LINES if ranged else Kind.BARS, x,
-        Axis("found (%)", end=100.0), rows if panels else [_without_panel(row) for row in rows],
+        Axis("found (%)", end=100.0), rows,
         series="condition", panel="corruption" if panels else "", pick=("Run",) if several else (),
         note="Lines up and down are 95 % intervals for new images like these.",
     )  # fmt: skip
@@ -114,10 +116,6 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
                 }  # fmt: skip
                 rows.append(row | ({"pick": (run,)} if run else {}) | limits(found, least=0.0, most=100.0))
     return rows
-
-
-def _without_panel(row: Row) -> Row:
-    return {key: value for key, value in row.items() if key != "panel"}
 
 
 def _lost(rates: DetectionRates, name: str) -> str:
