@@ -18,16 +18,14 @@ from stormproof.report.elements import View
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
 from stormproof.report.page import as_json, page
 from stormproof.report.sections.clips import filmstrip
-from stormproof.report.sections.slices import sections_by
+from stormproof.report.sections.slices import rate_section, slice_section
 from stormproof.report.sources import Source, disambiguate_names, scores_of
 from stormproof.report.view import drawable, make_view
-from stormproof.results.detection_rate import SCALES, DetectionRates
+from stormproof.results.detection_rate import SCALES
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Scores
-from stormproof.results.slices import Slices
 from stormproof.results.store.record import RunRecord
 
-BUDGET = 15.0  # MB of the file
 Say = Callable[[str], None]
 
 
@@ -39,7 +37,7 @@ class Options:
     reference: str | None = None
     data: str | None = None
     images: int = 4
-    budget: float = BUDGET
+    budget: float = 15.0  # MB of the page
     by: str | None = None
 
 
@@ -89,19 +87,20 @@ def _with_slices(
     """The view with a section of scores by an attribute, for runs only: published tables have no images."""
     by = options.by or ""
     say(f"slicing by {by}")
-    found: list[tuple[str, Slices | DetectionRates]] = []
-    attribute, _, classes = by.partition(":")
-    for scores in runs:
-        if scores.folder is None:
-            continue
-        run = opened.get(scores.folder) or Run(scores.folder, data=options.data)
-        if attribute in SCALES:
-            found.append((scores.name, run.detection_rates(attribute, classes=classes or None)))
-        else:
-            found.append((scores.name, run.slices(by, measure=options.measure)))
+    found = {
+        scores.name: opened.get(scores.folder) or Run(scores.folder, data=options.data)
+        for scores in runs
+        if scores.folder is not None
+    }
     if not found:
         raise InvalidOption(f"--by {by} needs run folders: published tables have no images.")
-    return replace(view, sections=(*view.sections, *drawable(sections_by(found), runs)))
+    attribute, _, classes = by.partition(":")
+    if attribute in SCALES:
+        rates = {name: run.detection_rates(attribute, classes=classes or None) for name, run in found.items()}
+        section = rate_section(rates)
+    else:
+        section = slice_section({n: run.slices(by, measure=options.measure) for n, run in found.items()})
+    return replace(view, sections=(*view.sections, *drawable([section], runs)))
 
 
 def write_page(out: Path, view: View, content: str) -> list[Path]:

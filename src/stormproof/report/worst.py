@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -55,11 +56,7 @@ Losses = Sequence[tuple[Scores, ImageLoss]]
 
 def worst_first(several: Sequence[Scores]) -> Losses:
     """Every image under every condition in the order of `Run.worst`, of all runs together."""
-    found = []
-    for scores in several:
-        errors = scores.image_errors
-        cells = 0 if errors is None else len(errors.ids) * len(errors.by_condition)
-        found += [(scores, loss) for loss in worst_images(scores, cells)]
+    found = [(scores, loss) for scores in several for loss in worst_images(scores, sys.maxsize)]
     return sorted(found, key=lambda pair: -pair[1].rise)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from stormproof.core.table import Table
@@ -125,10 +125,3 @@ def _lost(rates: DetectionRates, name: str) -> str:
     whom = f"{name}: " if name else ""
     parts = [f"{text}, {lost_words(rates.lost_from(text))}" for text in chosen]
     return f"{whom}Where the detection rate of {rates.what} falls below {100 * LOST:g} %: {'; '.join(parts)}."
-
-
-def sections_by(slices: Sequence[tuple[str, Slices | DetectionRates]]) -> list[Section]:
-    """The sections of what was asked for: scores by attributes of images, rates by attributes of objects."""
-    images = {name: each for name, each in slices if isinstance(each, Slices)}
-    objects = {name: each for name, each in slices if isinstance(each, DetectionRates)}
-    return [*([slice_section(images)] if images else []), *([rate_section(objects)] if objects else [])]
