@@ -26,7 +26,7 @@ from rich.table import Table
 
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.corruptions import corrupt_image
-from stormproof.corruptions.pipeline import ORDER
+from stormproof.corruptions.suites import ORDER
 
 Call = Callable[[], object]
 

@@ -16,8 +16,8 @@ from parts import write_part
 
 import stormproof
 from stormproof.core.randomness import Frame
-from stormproof.report.filmstrip import FRAMES, Clip, row
 from stormproof.report.imagery import RunPredictions, Scene
+from stormproof.report.sections.clips import FRAMES, liveliest, row
 from stormproof.results.interval import Interval, around
 from stormproof.results.scores import Scores
 
@@ -82,9 +82,9 @@ def picture(run: stormproof.Run, scores: Scores) -> np.ndarray:
     frames: dict[str, Frame] = dict(run.dataset.frames)
     texts = ("clean", *(pair[0] for pair in PAIRS.values()))
     seen = RunPredictions(scores, Scene(run.dataset, run.record.seed), frozenset(frames))
-    clip = Clip.liveliest(seen, frames, texts[1:])
-    assert len(clip.images) == FRAMES
-    rows = [row(seen, clip, text)[0] for text in texts]
+    images = liveliest(seen, frames, texts[1:])
+    assert len(images) == FRAMES
+    rows = [row(seen, images, text)[0] for text in texts]
     gap = np.full((6, rows[0].shape[1], 3), 255, np.uint8)
     return np.vstack([part for each in rows for part in (each, gap)][:-1])
 

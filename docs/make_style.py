@@ -11,7 +11,7 @@ import numpy as np
 import PIL.Image
 import PIL.ImageDraw
 
-from stormproof.corruptions.partial import BACKGROUND, OBJECTS, part_mask
+from stormproof.corruptions.needs import BACKGROUND, OBJECTS, part_mask
 from stormproof.datasets import open_dataset
 from stormproof.style.painting import stylize
 from stormproof.style.sources import list_styles

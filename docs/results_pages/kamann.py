@@ -15,7 +15,7 @@ from results_pages.runs import (
     how_made,
 )
 
-from stormproof.corruptions.groups import KAMANN, KAMANN_19
+from stormproof.corruptions.suites import KAMANN, KAMANN_19
 from stormproof.metrics.published import published
 
 VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012 --limit 8")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from parts import table
 from results_pages.runs import COCO, YOLOX, Finding, ResultsRun, as_lists, how_made
 
-from stormproof.corruptions.groups import LIU
+from stormproof.corruptions.suites import LIU
 from stormproof.metrics.corruption_error import corruption_matters, mce_change
 from stormproof.metrics.published import published
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from stormproof.integrations.watch import watch
     from stormproof.metrics.published import published
     from stormproof.models.opened import open_model
-    from stormproof.report.api import compare, report
+    from stormproof.report.comparison import compare
+    from stormproof.report.make import report
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
     from stormproof.results.verdicts import check
@@ -39,7 +40,8 @@ _HOMES = {
         "results.run": ("Run",),
         "results.scores": ("Scores",),
         "engine.api": ("run",),
-        "report.api": ("compare", "report"),
+        "report.comparison": ("compare",),
+        "report.make": ("report",),
         "results.verdicts": ("check",),
         "corruptions.on_device": ("corrupt_batch",),
         "integrations.transform": ("CorruptionTransform",),

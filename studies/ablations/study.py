@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.corruptions.groups import KAMANN, ONE_DATASET_ONLY
+from stormproof.corruptions.suites import KAMANN, ONE_DATASET_ONLY
 from stormproof.metrics.degradation import Degradation, category_spreads, cd, degradation, mean_over, rcd
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.published import published

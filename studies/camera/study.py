@@ -16,8 +16,7 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from stormproof.corruptions.groups import LIU
-from stormproof.corruptions.suites import SUITES
+from stormproof.corruptions.suites import LIU, SUITES
 from stormproof.metrics.published import published
 
 HERE = Path(__file__).resolve().parent

@@ -16,7 +16,7 @@ from typing import Any
 
 import altair
 
-from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
+from stormproof.corruptions.suites import BENCHMARK_15, MICHAELIS
 from stormproof.metrics.published import published
 
 HERE = Path(__file__).resolve().parent

@@ -11,7 +11,7 @@ import study
 from study import Networks
 
 from stormproof import corrupt_image
-from stormproof.corruptions.groups import KAMANN
+from stormproof.corruptions.suites import KAMANN
 from stormproof.metrics.quality import snr
 from stormproof.world.samples import render
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stormproof.core.condition import Condition
-from stormproof.corruptions.groups import BENCHMARK_15, KAMANN, MICHAELIS
-from stormproof.corruptions.suites import HOLDOUT, SUITES
+from stormproof.corruptions.suites import BENCHMARK_15, HOLDOUT, KAMANN, MICHAELIS, SUITES
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent), str(HERE.parents[1] / "docs")]

@@ -18,7 +18,7 @@ from time import process_time
 from typing import Any
 
 import stormproof as sp
-from stormproof.corruptions.groups import MICHAELIS
+from stormproof.corruptions.suites import MICHAELIS
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "docs")]

@@ -12,8 +12,8 @@ import camera_quality as q
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.errors import UnknownName
 from stormproof.core.imagefile import read_image
-from stormproof.corruptions import SUITES, corrupt_image, registered
-from stormproof.corruptions.pipeline import CAMERA, ORDER, VARIANTS, develop
+from stormproof.corruptions import SUITES, corrupt_image, develop, registered
+from stormproof.corruptions.suites import CAMERA, ORDER, VARIANTS
 from stormproof.metrics.fidelity import vif
 
 PHOTOS = 10

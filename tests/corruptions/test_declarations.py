@@ -9,6 +9,7 @@ from stormproof import Condition, apply, corrupt_image
 from stormproof.core.errors import InvalidCondition, InvalidTruth, MissingContext, UnknownName
 from stormproof.core.sample import Context, Instances, Sample, Truth
 from stormproof.corruptions import SUITES, find
+from stormproof.corruptions.registry import corruption
 
 GREY = np.full((24, 32, 3), 120, np.uint8)
 
@@ -17,6 +18,11 @@ def test_severities_follow_from_the_ladders() -> None:
     assert find("fog").severities == (1, 2, 3, 4, 5)
     assert find("psf_blur").severities == (1, 2, 3)
     assert find("alpha_blend").severities == ()
+
+
+def test_a_need_that_no_sample_can_meet_is_refused() -> None:
+    with pytest.raises(ValueError, match="depth and camera, not lidar"):
+        corruption(family="test", cite="none", needs=("depth", "lidar"))
 
 
 @pytest.mark.parametrize("severity", [4, 5])

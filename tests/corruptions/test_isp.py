@@ -11,7 +11,7 @@ import pytest
 import stormproof.corruptions.recipes.isp
 from stormproof import imaging
 from stormproof.corruptions import corrupt_image
-from stormproof.corruptions.pipeline import STAGES
+from stormproof.corruptions.suites import STAGES
 
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
 NEUTRAL = np.repeat(RAMP, 3, axis=2)

@@ -9,8 +9,8 @@ import pytest
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.corruptions import SUITES, find, find_suite
-from stormproof.corruptions.groups import KAMANN
 from stormproof.corruptions.presets import PRESETS, covered, find_preset
+from stormproof.corruptions.suites import KAMANN
 
 KAMANN_BENCHMARKS = [name for name, preset in PRESETS.items() if preset.cite == "kamann2020"]
 OTHERS = [name for name in PRESETS if name not in KAMANN_BENCHMARKS]

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.corruptions.suites import BENCHMARK_15
 from stormproof.metrics.correlation import correlate
 from stormproof.metrics.degradation import Degradation, by_category, cd, mean_over, rcd
 from stormproof.metrics.performance import mpc, p, rpc

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stormproof.core.condition import Condition, Suite, grid
 from stormproof.core.errors import IncompleteGrid, InvalidCondition
-from stormproof.corruptions.groups import KAMANN
+from stormproof.corruptions.suites import KAMANN
 from stormproof.metrics.aggregate import aggregate as declare
 from stormproof.metrics.corruption_error import ce, cross_scenario, enhancement_change, mce, mce_change
 from stormproof.metrics.degradation import Degradation, degradation, rcd

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from report.conftest import toy_scores
-from stormproof.cli.show import _table
+from stormproof.cli.report import _table
 from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
-from stormproof.report.api import report
 from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
+from stormproof.report.make import report
 from stormproof.report.page import page
-from stormproof.report.sections.breaking import breaking_points
+from stormproof.report.sections.severity import breaking_points
 from stormproof.report.sentences import sentence, under
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from report.conftest import toy_scores
 from results.conftest import MODELS
-from stormproof.corruptions.groups import KAMANN, KAMANN_19, MICHAELIS
+from stormproof.corruptions.suites import KAMANN, KAMANN_19, MICHAELIS
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.comparison import change_table, changes_of, compare_view, verdict

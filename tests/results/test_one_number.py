@@ -12,7 +12,7 @@ import pytest
 from engine.scenes import write_scene, write_street
 from results.conftest import MODELS
 from results.one_number import agree, agree_with_options, say
-from stormproof.corruptions.groups import KAMANN
+from stormproof.corruptions.suites import KAMANN
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.metric import mean_of_known

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from stormproof.corruptions import find_suite
-from stormproof.corruptions.groups import KAMANN, LIU
-from stormproof.corruptions.pipeline import CAMERA
 from stormproof.corruptions.presets import PRESETS
+from stormproof.corruptions.suites import CAMERA, KAMANN, LIU
 from stormproof.metrics.corruption_error import corruption_matters, cross_scenario
 from stormproof.metrics.grid import Grid
 from stormproof.results.aggregates import against, aggregates, flat

@@ -18,7 +18,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers
-from stormproof.report.sections.slices import sections_by
+from stormproof.report.sections.slices import slice_section
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_cells
 
@@ -231,5 +231,5 @@ def test_a_slice_without_objects_has_no_score(tmp_path: Path) -> None:
     assert np.isnan(rows["low"][3])  # type: ignore[arg-type]
     assert rows["middle"][3] == pytest.approx(100)
     assert found.as_dict()["slices"]["low"]["against_all"] == {}
-    (section,) = sections_by([("dogs", found)])
+    section = slice_section({"dogs": found})
     assert {row["x"] for row in section.figures[0].rows} == {"middle"}

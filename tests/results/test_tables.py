@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stormproof.core.condition import grid
-from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.corruptions.suites import BENCHMARK_15
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.results.scores import ScoreOptions, Scores

@@ -1,4 +1,4 @@
-"""The command line: one file per verb."""
+"""The command line: a file per verb, or for a few verbs about the same thing."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ from stormproof.cli import console
 from stormproof.core.errors import StormproofError
 from stormproof.core.loading import offered
 
-# The groups of the help page with their verbs' files, in order. Packages that offer verbs of their own in
-# the entry point group `stormproof.commands` name one of these groups as their rich_help_panel.
+# The groups of the help page with their verbs, in order. Packages that offer verbs of their own in the entry
+# point group `stormproof.commands` name one of these groups as their rich_help_panel.
 RUN_AND_SCORE, LOOK, BE_SURE, MAKE_DATA, SHARE = "Run and score", "Look", "Be sure", "Make data", "Share"
 MORE = "More"  # verbs of other packages that name no group
 VERBS = {
     RUN_AND_SCORE: ("run", "score", "report", "demo", "merge"),
     LOOK: ("inspect", "list", "gallery", "quality", "show", "figures"),
-    BE_SURE: ("compare", "agree", "check", "breaking", "evidence", "verify"),
+    BE_SURE: ("compare", "agree", "check", "breaking-point", "evidence", "verify"),
     MAKE_DATA: ("corrupt", "trainset"),
     SHARE: ("export", "submit", "leaderboard"),
 }
+# The files that define them; one with several verbs has the name of the main one.
+FILES = (
+    "run", "score", "report", "demo", "inspect", "list", "gallery", "quality", "compare", "check", "breaking",
+    "verify", "corrupt", "export", "leaderboard",
+)  # fmt: skip
 PLUGINS = "stormproof.commands"
 
 
@@ -99,25 +104,29 @@ def main() -> None:
 
 
 def _load_verbs() -> None:
-    """Import every verb's file, which registers it, and the modules in which other packages define verbs."""
-    for panel, files in VERBS.items():
-        for file in files:
-            import_module(f"{__name__}.{file}")
-        _put_into(panel)
+    """Import the files that define verbs, and the modules in which other packages do; put all into groups."""
+    for file in FILES:
+        import_module(f"{__name__}.{file}")
+    panels = {verb: panel for panel, verbs in VERBS.items() for verb in verbs}
+    app.registered_commands.sort(key=lambda verb: [*panels].index(_name(verb)))
+    for verb in _verbs():
+        verb.rich_help_panel = panels[_name(verb)]
     for point in offered(PLUGINS):
         point.load()
-    _put_into(MORE)
-    for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
-        for verb in verbs.registered_commands if verbs else ():
-            verb.help = flowed((verb.callback and verb.callback.__doc__) or "")
-
-
-def _put_into(panel: str) -> None:
-    """Put all verbs that have no group yet into this one."""
-    every: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
-    for verb in every:
+    for verb in _verbs():
         if isinstance(verb.rich_help_panel, DefaultPlaceholder) or verb.rich_help_panel is None:
-            verb.rich_help_panel = panel
+            verb.rich_help_panel = MORE
+    for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
+        for command in verbs.registered_commands if verbs else ():
+            command.help = flowed((command.callback and command.callback.__doc__) or "")
+
+
+def _verbs() -> list[CommandInfo | TyperInfo]:
+    return [*app.registered_commands, *app.registered_groups]
+
+
+def _name(verb: CommandInfo | TyperInfo) -> str:
+    return str(verb.name or getattr(verb.callback, "__name__", ""))
 
 
 _load_verbs()

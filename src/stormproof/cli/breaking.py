@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 @app.command("breaking-point")
 def breaking_point(
-    model: Annotated[str, typer.Option(help="As for 'stormproof run'.")],
+    model: Annotated[str, typer.Option(help="The model, as 'stormproof run' takes it.")],
     data: Annotated[str, typer.Option(help="The dataset, e.g. coco:val.json,images=val2017.")],
     require: Annotated[str, typer.Option(help="A measure and a threshold, e.g. 'AP50>=0.4'.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The run folder; the same one continues a search.")
     ],
     corruption: Annotated[
-        list[str], typer.Option(help="e.g. haze, 'defocus\\[focus=5]', or every one of a suite; repeatable.")
+        list[str],
+        typer.Option(help="A corruption, e.g. haze or 'defocus\\[focus=5]', or all of a suite; repeatable."),
     ],
     over: Annotated[
         str | None, typer.Option(help="A parameter instead of severity, weak to strong: visibility=500..20.")
@@ -38,7 +39,7 @@ def breaking_point(
     seed: Seed = 0,
     workers: Workers = 0,
     tolerance: Annotated[
-        float, typer.Option(help="How exactly to find the point, in severities.", min=0.02)
+        float, typer.Option(help="How precisely to find the point, in severities.", min=0.02)
     ] = 0.1,
     replicates: Replicates = 200,
     as_json: AsJson = False,

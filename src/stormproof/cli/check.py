@@ -1,11 +1,11 @@
-"""`stormproof check`: a gate that checks a run against requirements."""
+"""`stormproof check`: a gate that checks a run against requirements; `evidence`: the test as a statement."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -13,6 +13,11 @@ from rich.text import Text
 from stormproof.cli import app, console
 from stormproof.cli.options import Against, AsJson, Data, Plugins, Replicates, Requirements, Run
 from stormproof.cli.outcome import say_scored_on
+from stormproof.core.errors import counted
+
+if TYPE_CHECKING:
+    from stormproof.results.run import Run as OpenRun
+    from stormproof.results.verdicts import Verdict
 
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
@@ -45,17 +50,10 @@ def check(
         stormproof check runs/new --require requirements.yaml --against runs/old --junit verdicts.xml
     """
     from stormproof.core.files import write_text
-    from stormproof.corruptions.plugins import load_plugins
-    from stormproof.results.requirements import read_requirements
-    from stormproof.results.run import Run as OpenRun
-    from stormproof.results.verdicts import UNITS, check_run, exit_code, how_sure, markdown
+    from stormproof.results.verdicts import UNITS, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
-    load_plugins(plugin or ())
-    asked = read_requirements(require)
-    opened = OpenRun(run, data=data)
-    beside = None if against is None else OpenRun(against, data=data)
-    verdicts = check_run(opened, asked, against=beside, replicates=replicates)
+    opened, _, verdicts = _judge(run, require, against, data, replicates, plugin)
     name = opened.name
     if junit is not None:
         write_text(junit, as_junit(name, verdicts))
@@ -77,3 +75,57 @@ def check(
         console.out.print(table)
         console.say(how_sure(len(verdicts)))
     raise typer.Exit(exit_code(verdicts))
+
+
+@app.command()
+def evidence(
+    run: Run,
+    require: Requirements,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("evidence.json"),
+    against: Against = None,
+    data: Data = None,
+    pixels: Annotated[
+        int, typer.Option(help="Images, chosen by seed, whose corrupted pixels are hashed.", min=0)
+    ] = 20,
+    replicates: Replicates = 200,
+    plugin: Plugins = None,
+) -> None:
+    """Write evidence of a test: an in-toto Statement v1 with a test-result predicate, unsigned.
+
+    It states the model, dataset, conditions in physical units, seeds, pixels, requirements with estimate,
+    interval and verdict, the environment, and what was not tested. It does not claim conformity with any
+    standard.
+
+    Examples:
+
+        stormproof evidence runs/yolox --require requirements.yaml --out evidence.json
+
+        cosign attest-blob --statement evidence.json --bundle evidence.sigstore.json model.onnx
+    """
+    from stormproof.core.files import write_json
+    from stormproof.results.evidence import statement
+
+    opened, beside, verdicts = _judge(run, require, against, data, replicates, plugin)
+    made = statement(opened, require, verdicts, against=beside, pixels=pixels, replicates=replicates)
+    write_json(out, made)
+    console.say(f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}.")
+
+
+def _judge(
+    run: Path,
+    require: Path,
+    against: Path | None,
+    data: str | None,
+    replicates: int,
+    plugin: list[str] | None,
+) -> tuple[OpenRun, OpenRun | None, list[Verdict]]:
+    """The run and its baseline, opened, and the verdict on each requirement."""
+    from stormproof.corruptions.plugins import load_plugins
+    from stormproof.results.requirements import read_requirements
+    from stormproof.results.run import Run as OpenRun
+    from stormproof.results.verdicts import check_run
+
+    load_plugins(plugin or ())
+    asked, opened = read_requirements(require), OpenRun(run, data=data)
+    beside = None if against is None else OpenRun(against, data=data)
+    return opened, beside, check_run(opened, asked, against=beside, replicates=replicates)

@@ -1,4 +1,4 @@
-"""`stormproof compare`: what changed from one run to another."""
+"""`stormproof compare`: what changed between two runs; `agree`: whether two sets of runs rank alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data, Measure, Plugins
+from stormproof.cli.options import Data, Measure, Plugins, Replicates
 from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def compare(
         stormproof compare runs/before runs/after --measure AP50 --interval --out compare.html
     """
     from stormproof.corruptions.plugins import load_plugins
-    from stormproof.report.api import one_run
     from stormproof.report.comparison import compare_view
     from stormproof.report.make import write_page
     from stormproof.report.page import page
+    from stormproof.report.sources import one_run
 
     load_plugins(plugin or ())
     a, b = (one_run(source, data, interval=interval) for source in (first, second))
@@ -65,3 +65,42 @@ def _narrow(table: Table) -> Table:
     """The table without ranks, where intervals leave no room for them in a terminal."""
     count = len(table.columns) - (3 if "clear" in table.columns else 0)
     return replace(table, columns=table.columns[:count], rows=[row[:count] for row in table.rows])
+
+
+@app.command()
+def agree(
+    synthetic: Annotated[
+        Path, typer.Argument(help="A run under corruption, or a folder of runs of several models.")
+    ],
+    real: Annotated[Path, typer.Argument(help="The same models on the real set, e.g. on ACDC.")],
+    by: Annotated[
+        str | None,
+        typer.Option(help="The attribute by which to split the real set: condition, fog, domain, weather."),
+    ] = None,
+    measure: Measure = None,
+    replicates: Replicates = 200,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Correlate synthetic corruption with real weather: do they rank models, or classes, alike?
+
+    Spearman's rank correlation of the scores under each corruption with those on the real set, over models
+    if there are three or more on both sides, else over the classes of the one model. The correlation of the
+    clean score is the one to beat. Intervals are for new images.
+
+    Examples:
+
+        stormproof agree runs/cityscapes-c runs/acdc --by condition
+
+        stormproof agree runs/coco-c runs/coco-o --by domain --measure AP
+    """
+    from stormproof.results.agreement import agree as correlate
+    from stormproof.results.run import Run
+    from stormproof.results.store.folders import runs_in
+
+    sides = [[Run(folder) for folder in runs_in([side]).values()] for side in (synthetic, real)]
+    table = correlate(*sides, by=by, measure=measure, replicates=replicates).table()
+    if as_csv:
+        typer.echo(table.as_csv(), nl=False)
+        return
+    console.out.print(table.as_rich())
+    console.note(table.note)

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.core.progress import Progress
+from stormproof.core.table import Table as PlainTable
 from stormproof.core.text import as_csv, json_safe
 
 # C0 and C1 codes except line feed and tab, and the marks that change the direction of writing.
@@ -89,6 +90,14 @@ def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Tabl
     for name in numbers:
         made.add_column(Text(name), justify="right", overflow="fold")
     return made
+
+
+def print_table(printed: PlainTable) -> None:
+    """Print a table in as many parts as fit the terminal, and its note on standard error."""
+    for part in printed.fitted(out.width):
+        out.print(part.as_rich())
+    if printed.note:
+        note(printed.note)
 
 
 def print_json(content: Any) -> None:

@@ -1,4 +1,4 @@
-"""`stormproof corrupt`: write corrupted copies."""
+"""`stormproof corrupt`: corrupted copies of images or datasets; `trainset`: training sets of such copies."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import (
     Conditions,
+    Derived,
+    ImageFormat,
+    Images,
     Layout,
+    Original,
     Seed,
+    Styles,
     Workers,
     chosen_conditions,
     complete_datasets,
@@ -32,6 +37,13 @@ class Format(StrEnum):
     bmp = "bmp"
 
 
+class Mix(StrEnum):
+    standard = "standard"
+    stylized = "stylized"
+    combined = "combined"
+    corrupted = "corrupted"
+
+
 @app.command()
 def corrupt(
     source: Annotated[
@@ -48,7 +60,7 @@ def corrupt(
     conditions: Conditions = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    file_format: Annotated[Format, typer.Option("--format", help="Of the image files.")] = Format.png,
+    file_format: Annotated[Format, typer.Option("--format", help="Format of the image files.")] = Format.png,
     layout: Layout = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[
@@ -95,7 +107,11 @@ def corrupt(
     if layout is not None:
         raise InvalidOption(f"--layout {layout}: {source} has no annotations; give a dataset, as coco:FILE.")
     if device is not None:
-        _require_device(device, chosen)
+        from stormproof.corruptions.on_device import check_device, check_on_device
+
+        check_device(device)
+        for condition in chosen:
+            check_on_device(condition)
     _warn_of_moved(chosen)
     if path.is_file() and destination.suffix and len(chosen) == 1:
         _one_file(path, destination, chosen[0], seed=seed, overwrite=overwrite, device=device)
@@ -139,14 +155,6 @@ def _dataset(
     console.announce_compiling()
     order = Order(spec, tuple(parts), chosen, "val", suffix, seed)
     write_dataset(order, destination, workers, "corrupting")
-
-
-def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
-    from stormproof.corruptions.on_device import check_device, check_on_device
-
-    check_device(device)
-    for condition in conditions:
-        check_on_device(condition)
 
 
 def _one_file(
@@ -206,6 +214,45 @@ def _tree(
         names = first_few([failure.source for failure in failed])
         console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {names}")
         raise typer.Exit(1)
+
+
+@app.command()
+def trainset(
+    dataset: Original,
+    out: Derived,
+    mix: Annotated[Mix, typer.Option(help="What the training set consists of.")] = Mix.combined,
+    corruption: Annotated[
+        str | None, typer.Option("--condition", help="With --mix corrupted: the condition, e.g. fog@3.")
+    ] = None,
+    styles: Styles = "built-in",
+    alpha: Annotated[float, typer.Option(help="Strength of stylization, 0 to 1.")] = 1.0,
+    network: Annotated[str, typer.Option(help="The style network.")] = "built-in",
+    layout: Layout = None,
+    split: Annotated[str, typer.Option(help="The name of the split.")] = "train",
+    image_format: ImageFormat = Images.png,
+    seed: Annotated[int, typer.Option(help="A different seed gives different styles and noise.")] = 0,
+    workers: Workers = 0,
+) -> None:
+    """Write a training set that a trainer can use directly.
+
+    standard is the unchanged dataset; stylized has every image in the style of another; combined has both
+    (michaelis 2019); corrupted has every image clean and under one condition (kamann 2020, section 6).
+
+    Examples:
+
+        stormproof trainset coco:instances_train2017.json,images=train2017 --mix combined --out train-combined
+
+        stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --layout yolo --out foggy
+    """
+    from stormproof.core.spec import Spec
+    from stormproof.datasets import open_dataset
+    from stormproof.tools.derived import Order, Part, choose_format
+    from stormproof.tools.mixes import versions_of
+
+    versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
+    chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)
+    order = Order(dataset, (Part("", versions),), chosen, split, f".{image_format.value}", seed)
+    write_dataset(order, out, worker_count(workers), mix.value)
 
 
 def write_dataset(order: Order, out: Path, workers: int, verb: str) -> None:

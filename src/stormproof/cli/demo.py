@@ -33,11 +33,11 @@ HARDEST = 3  # conditions named per network
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where the runs go; the same folder continues.")
+        Path, typer.Option("--out", "-o", help="The folder for the runs; naming it again continues them.")
     ] = Path("demo"),
     full: Annotated[bool, typer.Option("--full", help="Every severity, on 200 scenes; takes hours.")] = False,
     scenes: Annotated[
-        int | None, typer.Option(min=1, help="How many scenes of world:test. Default 16, full 200.")
+        int | None, typer.Option(min=1, help="How many scenes of world:test. Default: 16, with --full 200.")
     ] = None,
     workers: Workers = 0,
 ) -> None:

@@ -60,7 +60,7 @@ def inspect(
     """Describe a dataset (images, classes, labels, objects, problems), or how a model file will be run.
 
     For a model, it shows the inputs and outputs on a real image (of the built-in street, unless --data names
-    another dataset), and what it guessed and why.
+    another dataset), and what was guessed and why.
 
     Without --check, images are not decoded and at most 200 are inspected. Exit code 1 means problems.
 
@@ -76,9 +76,11 @@ def inspect(
     """
     from stormproof.datasets import kinds, open_dataset
     from stormproof.datasets.survey import problems_of
+    from stormproof.models import ADAPTERS
     from stormproof.results.store.record import RECORD
 
-    if source.partition(":")[0] not in kinds() and _is_model(source):
+    kind = source.partition(":")[0]
+    if kind not in kinds() and (kind in ADAPTERS or kind.endswith(".py")):
         from stormproof.cli.inspect_model import inspect_model
 
         inspect_model(source, data, draft=draft, tune=tune)
@@ -105,12 +107,6 @@ def inspect(
             console.out.print(Text.assemble((f"{one.level} ", "yellow"), one.what), soft_wrap=True)
     if found.problems:
         raise typer.Exit(1)
-
-
-def _is_model(text: str) -> bool:
-    from stormproof.models import ADAPTERS
-
-    return text.partition(":")[0] in ADAPTERS or text.partition(":")[0].endswith(".py")
 
 
 def _look(dataset: Dataset, check_all: bool) -> Survey:

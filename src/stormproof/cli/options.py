@@ -72,13 +72,6 @@ def _starting(incomplete: str, words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
-def _completing(words: list[str]) -> Callable[[str], list[str]]:
-    def complete(incomplete: str) -> list[str]:
-        return _starting(incomplete, words)
-
-    return complete
-
-
 _COMPLETE: dict[str, Callable[[str], list[str]]] = {
     "models": complete_models,
     "datasets": complete_datasets,
@@ -134,7 +127,7 @@ def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
     if _is_choice(kind):
         choices = [str(choice.value) for choice in kind]
         text = f"{text.removesuffix('.')}: {', '.join(choices)}."
-        complete = _completing(choices)
+        complete = lambda incomplete: _starting(incomplete, choices)  # noqa: E731
     if default := shown_default(field, setting):
         text = f"{text} Default: {default}."
     return typer.Option(
@@ -192,22 +185,22 @@ Replicates = Annotated[
     int, typer.Option(help="Random halves of the images that intervals are computed from.", min=2)
 ]
 
-# For verbs about datasets, and about what is made from them.
+# For verbs about datasets, and about copies made from them.
 Opened = Annotated[
     str,
-    typer.Argument(help="What to open, as kind:path[,option=value…].", autocompletion=complete_datasets),
+    typer.Argument(help="The dataset, as kind:path[,option=value…].", autocompletion=complete_datasets),
 ]
 Original = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g. coco:FILE,images=DIR.")]
 Derived = Annotated[
     Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue.")
 ]
-Styles = Annotated[str, typer.Option(help="A folder of paintings. Default: the built-in styles.")]
+Styles = Annotated[str, typer.Option(help="A folder of paintings, or built-in.")]
 Layout = Annotated[
     str | None,
-    typer.Option(help="Of the dataset that is written: coco, yolo, voc, cityscapes … Default: its own."),
+    typer.Option(help="Format of the dataset that is written: coco, yolo, voc … Default: the source's."),
 ]
 ImageFormat = Annotated[
-    Images, typer.Option("--format", help="Of the image files: png keeps every pixel; jpg is smaller.")
+    Images, typer.Option("--format", help="Format of the image files: png keeps every pixel; jpg is smaller.")
 ]
 
 # Settings of a run that other verbs also take.

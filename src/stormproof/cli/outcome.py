@@ -65,13 +65,13 @@ def list_failures(summary: Summary) -> None:
         console.note(f"failed: {cause}")
     if len(causes) > _CAUSES:
         console.note(f"… and {len(causes) - _CAUSES} more, in the folder 'failures'.")
+    fix = (
+        ""
+        if summary.retry_may_help
+        else " Remove the cause; the same command then runs only the failed ones."
+    )
     console.fail(
-        f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept."
-        + (
-            ""
-            if summary.retry_may_help
-            else " Remove the cause; the same command then runs only the failed ones."
-        )
+        f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept.{fix}"
     )
 
 

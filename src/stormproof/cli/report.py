@@ -1,17 +1,25 @@
-"""`stormproof report`: one web page about runs or published tables."""
+"""`stormproof report`, `figures`, `show`: runs or published tables as a page, as files, in the terminal."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Plugins, Reference, Sources
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, counted
+
+if TYPE_CHECKING:
+    from stormproof.results.scores import Scores
 
 _STEPS = 3  # after scoring each run: drawing, looking for the worst images, making them
+_WIDTH = 12  # of a bar in the terminal
+_SHADES = ("red", "dark_orange", "yellow3", "green3", "green")
 
 
 @app.command()
@@ -41,9 +49,9 @@ def report(
     """Write one self-contained web page about one or more runs.
 
     It opens with a double click, needs no network, and shows what hurts most, the whole grid, curves,
-    classes, the papers' figures that the runs allow, and the images themselves, made again from run and
-    dataset. Runs that have not been scored yet are scored first. Tags ('stormproof run --tag backbone=r50')
-    group models.
+    classes, the papers' figures that the runs allow, and the images themselves, recreated from the run and
+    its dataset. Runs that have not been scored yet are scored first. Tags
+    ('stormproof run --tag backbone=r50') group models.
 
     Examples:
 
@@ -73,3 +81,108 @@ def report(
         written = make_report(runs, out, options, step)
     size = written[0].stat().st_size / 1e6
     console.say(f"{written[0]} ({size:.1f} MB) and {written[1]}")
+
+
+@app.command()
+def figures(
+    runs: Sources,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("figures"),
+    style: Annotated[str, typer.Option(help="paper or slides.")] = "paper",
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", help="pdf, svg or png; repeatable.")
+    ] = None,
+    measure: Measure = None,
+    reference: Reference = None,
+    group_by: Annotated[str | None, typer.Option(help="Average runs that share this tag.")] = None,
+    data: Data = None,
+) -> None:
+    """Write every figure of the report as a file, and every table as CSV, LaTeX and Markdown.
+
+    Examples:
+
+        stormproof figures runs/yolox runs/ssd --style paper --out figures
+
+        stormproof figures runs/* --group-by backbone --format svg
+    """
+    from stormproof.report.figures import write_figures
+    from stormproof.report.sources import scores_of
+    from stormproof.report.view import make_view, only_grouped
+
+    found = [scores for source in runs for scores in scores_of(source, data, interval=True)]
+    view = make_view(found, measure=measure, reference=reference)
+    if group_by is not None:
+        view = only_grouped(view, group_by)
+    written = write_figures(view, out, style=style, formats=formats or ["pdf", "png"])
+    console.say(f"{counted(len(written), 'file')} in {out}")
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, a submission or published:….")],
+    measure: Annotated[str | None, typer.Option(help="What to show. Default: the run's headline.")] = None,
+    data: Data = None,
+    plugin: Plugins = None,
+) -> None:
+    """Show a run: what hurts most first, with a bar for what is left of the clean score.
+
+    Examples:
+
+        stormproof show runs/yolox
+
+        stormproof show runs/yolox --measure AP50
+    """
+    from stormproof.corruptions.plugins import load_plugins
+    from stormproof.report.sources import scores_of
+    from stormproof.report.view import make_view
+
+    load_plugins(plugin or ())
+    for scores in scores_of(run, data):
+        view = make_view([scores], measure=measure)
+        console.say(view.sentences[0])
+        for notice in view.notices:
+            console.out.print(notice, style="yellow", soft_wrap=True)
+        console.out.print(_table(scores, measure or scores.headline))
+
+
+def _table(scores: Scores, measure: str) -> Table:
+    from stormproof.report.sections import all_levels, scaled, unit
+
+    clean = scores.score(measure)
+    levels = {name: {c.severity: str(c) for c in row} for name, row in all_levels(scores.corrupted).items()}
+    means = scores.by_corruption(measure)
+    table = Table(title=Text(f"{unit(measure)} by severity, and its mean"), title_justify="left")
+    table.add_column("corruption", overflow="fold")
+    severities = sorted({s for row in levels.values() for s in row if s is not None})
+    for severity in severities:
+        table.add_column(f"{severity:g}", justify="right")
+    table.add_column("mean", justify="right")
+    table.add_column("left of clean")
+    names = dict.fromkeys((*levels, *means))
+    for name in sorted(names, key=lambda n: means.get(n, math.inf)):
+        held = levels.get(name, {})
+        values = [scores.score(measure, held[s]) if s in held else math.nan for s in severities]
+        cells = [_cell(scaled(measure, value), value, clean) for value in values]
+        mean = means.get(name, scores.score(measure, held[None]) if None in held else math.nan)
+        table.add_row(Text(name), *cells, _cell(scaled(measure, mean), mean, clean), bar(mean, clean))
+    return table
+
+
+def _cell(shown: float, value: float, clean: float) -> Text:
+    return Text("–") if math.isnan(value) else Text(f"{shown:.1f}", style=_shade(value, clean))
+
+
+def bar(value: float, clean: float) -> Text:
+    """What is left of the clean score, as a bar and in per cent."""
+    if math.isnan(value):
+        return Text("incomplete")
+    if not clean > 0:
+        return Text("–")
+    part = value / clean
+    return Text(
+        f"{'█' * round(_WIDTH * min(part, 1)):<{_WIDTH}} {100 * part:.0f} %", style=_shade(value, clean)
+    )
+
+
+def _shade(value: float, clean: float) -> str:
+    part = value / clean if clean > 0 else 0.0
+    return _SHADES[min(len(_SHADES) - 1, max(0, int(part * len(_SHADES))))]

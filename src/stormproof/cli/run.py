@@ -1,20 +1,31 @@
-"""`stormproof run`: a model on a dataset under every condition, resumable."""
+"""`stormproof run`: one model, or many as one plan, under every condition; `merge` joins shards of runs."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import with_settings
-from stormproof.cli.outcome import require_success, say_findings, stoppable
+from stormproof.cli.outcome import (
+    list_failures,
+    require_success,
+    say_continue,
+    say_findings,
+    say_unreadable,
+    stoppable,
+)
+from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import RunConfig, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
+    from stormproof.engine.many import Outcome
     from stormproof.engine.plan import Plan
     from stormproof.engine.run import Summary, Watch
 
@@ -47,14 +58,13 @@ def run(
 
     A run.yaml with models: (a list, or a pattern such as onnx:zoo/*.onnx) runs all of them as one plan.
     """
-    from stormproof.cli.run_many import run_many
     from stormproof.engine.many import is_plan
     from stormproof.engine.plan import make_plan
 
     console.announce_compiling()
     both = overlay(read_settings(config) if config else {}, settings)
     if is_plan(both):
-        run_many(both, str(config or ""), dry_run=dry_run)
+        _run_many(both, str(config or ""), dry_run=dry_run)
         return
     made = make_config(both, str(config) if config else "")
     if made.precision and not dry_run:
@@ -169,3 +179,131 @@ def _print_plan(plan: Plan) -> None:
     for name, value in facts.items():
         table.add_row(name, value)
     console.out.print(table)
+
+
+def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
+    """Plan every run that the settings describe and, unless this is a dry run, execute it."""
+    from stormproof.core.files import sweep
+    from stormproof.corruptions.plugins import load_plugins
+    from stormproof.engine.executors import executor_for
+    from stormproof.engine.many import run_all, runs_of
+    from stormproof.engine.plan import label_findings, size_of
+    from stormproof.engine.progress import RunProgress
+    from stormproof.results.store.record import claiming
+    from stormproof.results.store.settings import SETTINGS, write_settings
+
+    plugins = settings.get("plugin") or ()
+    load_plugins([plugins] if isinstance(plugins, str) else plugins)
+    runs = runs_of(settings, source)
+    if any(config.engine == "slurm" for config in runs):
+        raise InvalidOption(
+            "A plan of many models runs on pool, local or ray; use one run per model on Slurm."
+        )
+    if dry_run:
+        _print_plans(runs)
+        return
+    progress = RunProgress(console.err, runs=len(runs), cells=sum(size_of(config).cells for config in runs))
+    for spec, config in {config.data_spec(): config for config in runs}.items():
+        say_findings(label_findings(spec, size_of(config).images), spec)
+    out = Path(str(settings["out"]))
+    with claiming(out):
+        sweep(out / SETTINGS)
+        write_settings(out / SETTINGS, settings)  # to continue from
+    with stoppable(out):
+        outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])
+    _report_many(outcomes, str(out))
+
+
+def _report_many(outcomes: list[Outcome], out: str) -> None:
+    for outcome in outcomes:
+        if outcome.error is not None:
+            console.fail(f"{outcome.config.name}: {outcome.error}")
+        elif outcome.summary is not None and outcome.summary.failed:
+            console.note(f"{outcome.config.name}:")
+            list_failures(outcome.summary)
+        elif outcome.summary is not None:
+            say_unreadable(outcome.summary, allow_missing=outcome.config.allow_missing)
+            _check_expected(outcome)
+    bad = [outcome for outcome in outcomes if not outcome.complete]
+    console.say(f"{out}: {len(outcomes) - len(bad)} of {len(outcomes)} models are done.")
+    console.say(f"Score them with: stormproof score {out}")
+    if any(outcome.summary is not None and outcome.summary.retry_may_help for outcome in bad):
+        say_continue()
+    if bad:
+        raise typer.Exit(1)
+
+
+def _check_expected(outcome: Outcome) -> None:
+    """Warn when the clean score is not the expected one."""
+    if not outcome.config.expect:
+        return
+    from stormproof.results.run import Run
+    from stormproof.results.tables import expectations
+
+    run = Path(outcome.config.out)
+    try:
+        found = expectations(Run(run, data=outcome.config.data_spec()).score(conditions=("clean",)))
+    except StormproofError as error:
+        found = [str(error)]
+    for line in found:
+        console.note(f"warning: {outcome.config.name}: {line}")
+
+
+def _print_plans(runs: list[RunConfig]) -> None:
+    from stormproof.engine.plan import size_of
+
+    title = f"{len(runs)} runs; models are opened when they run"
+    table = console.table(title, ("run", "dataset"), ("images", "conditions", "cells", "left"))
+    total = left = evaluations = 0
+    for config in runs:
+        size = size_of(config)
+        total, left, evaluations = total + size.cells, left + size.left, evaluations + size.conditions
+        table.add_row(
+            Text(str(config.name)), Text(size.dataset), f"{size.images:,}", f"{size.conditions:,}",
+            f"{size.cells:,}", f"{size.left:,}",
+        )  # fmt: skip
+    console.out.print(table)
+    console.say(f"{evaluations:,} evaluations, {total:,} cells, of which {left:,} are left.")
+
+
+@app.command()
+def merge(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to make, or to add to.")],
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="Run folders of --shard runs.")],
+) -> None:
+    """Join runs that were made with --shard i/n into one folder.
+
+    Folders of plans are joined run by run. A damaged part is refused, with the command that makes it again.
+
+    Examples:
+
+        stormproof merge runs/yolox runs/yolox-1 runs/yolox-2 runs/yolox-3
+
+        stormproof merge runs/zoo runs/zoo-1 runs/zoo-2
+    """
+    from stormproof.results.store.folders import runs_in
+    from stormproof.results.store.record import RECORD
+
+    if any((shard / RECORD).exists() for shard in shards) or not shards:
+        whole = _merge(out, shards)
+    else:
+        inside = [runs_in([shard]) for shard in shards]
+        names = dict.fromkeys(name for runs in inside for name in runs)
+        each = [_merge(out / name, [runs[name] for runs in inside if name in runs]) for name in names]
+        whole = all(each)
+    if not whole:
+        raise typer.Exit(1)
+
+
+def _merge(out: Path, shards: list[Path]) -> bool:
+    """Join the shards of one run; returns whether it is complete."""
+    from stormproof.results.run import Run
+    from stormproof.results.store.merge import merge as merge_runs
+
+    record = merge_runs(out, shards)
+    lacking = sum(Run(out).missing.values())
+    held = record.cells - lacking
+    console.say(f"{out}: {held} of {record.cells} cells; score it with: stormproof score {out}")
+    if lacking:
+        console.fail(f"{lacking} cells are missing; merge the other shards, or run it again.")
+    return not lacking

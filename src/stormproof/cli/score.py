@@ -76,7 +76,7 @@ def score(
     ] = None,
     clean: Annotated[
         str | None,
-        typer.Option(help="With --by: what slices are relative to, one of them (clear) or a run folder."),
+        typer.Option(help="With --by: the baseline of the slices, one of them (clear) or a run folder."),
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
     plugin: Plugins = None,
@@ -113,6 +113,7 @@ def score(
     from stormproof.engine.trackers import open_tracker
     from stormproof.metrics.object_error import ClassMatching, MatchingRule
     from stormproof.results import tables
+    from stormproof.results.detection_rate import SCALES
     from stormproof.results.run import Run
     from stormproof.results.store.folders import runs_in
 
@@ -131,15 +132,16 @@ def score(
     if table is not None:
         _print_tables(table, [Run(folder, data=data) for folder in runs_in(runs).values()], by, as_csv=as_csv)
         return
-    if clean is not None and (by is None or table is not None):
-        raise InvalidOption("--clean says what slices are relative to; give --by as well.")
+    if clean is not None and by is None:
+        raise InvalidOption("--clean is the baseline of slices; give --by as well.")
     if by is not None:
         for folder in runs_in(runs).values():
             run = Run(folder, data=data)
-            sliced = _by(
-                run, by, measure=measure, classes=classes, clean=clean, replicates=replicates,
-                min_score=min_score,
-            )  # fmt: skip
+            sliced = (
+                run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
+                if by in SCALES
+                else run.slices(by, measure=measure, classes=classes, clean=clean, replicates=replicates)
+            )
             _print_slices(sliced, as_json=as_json, as_csv=as_csv)
         return
     trackers = [open_tracker(name) for name in track or []]
@@ -224,42 +226,16 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
         typer.echo("\n".join(table.as_csv() for table in made), nl=False)
         return
     for table in made:
-        for part in table.fitted(console.out.width):
-            console.out.print(part.as_rich())
-        if table.note:
-            console.note(table.note)
-
-
-def _by(
-    run: Run,
-    by: str,
-    *,
-    measure: str | None,
-    classes: str | None,
-    clean: str | None,
-    replicates: int,
-    min_score: float,
-) -> Slices | DetectionRates:
-    from stormproof.results.detection_rate import SCALES
-
-    if by in SCALES:
-        return run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
-    return run.slices(by, measure=measure, classes=classes, clean=clean, replicates=replicates)
+        console.print_table(table)
 
 
 def _print_slices(found: Slices | DetectionRates, *, as_json: bool, as_csv: bool) -> None:
-    from stormproof.core.text import json_safe
-
     if as_json:
-        typer.echo(json.dumps(json_safe(found.as_dict()), indent=1, ensure_ascii=False))
-        return
-    table = found.table()
-    if as_csv:
-        typer.echo(table.as_csv(), nl=False)
-        return
-    for part in table.fitted(console.out.width):
-        console.out.print(part.as_rich())
-    console.note(table.note)
+        console.print_json(found.as_dict())
+    elif as_csv:
+        typer.echo(found.table().as_csv(), nl=False)
+    else:
+        console.print_table(found.table())
 
 
 def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:

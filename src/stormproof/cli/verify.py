@@ -36,7 +36,7 @@ def verify(
 
     For a run: its record, the seal and the cells of every part, the range of every value, and the names and
     contents of the images. For copies: the SHA-256 of every file. For evidence: that it names the run's
-    predictions, baseline and number of replicates, and that every verdict follows from them again.
+    predictions, baseline and number of replicates, and that every verdict can be computed from them again.
 
     Examples:
 

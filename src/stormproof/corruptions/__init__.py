@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 import stormproof.corruptions.recipes  # noqa: F401  registers every recipe
-from stormproof.core.condition import Condition
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import UnknownName
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Image, Sample, Truth, check_image
 from stormproof.corruptions.geometry import move_sample, move_truth
-from stormproof.corruptions.partial import compose, part_mask
-from stormproof.corruptions.registry import Corruption, find, part_of, refuse_part, registered
-from stormproof.corruptions.suites import SUITES, find_suite
+from stormproof.corruptions.needs import part_mask, part_of, refuse_part
+from stormproof.corruptions.registry import Corruption, find, registered
+from stormproof.corruptions.suites import ORDER, SUITES, find_suite
 
 __all__ = [
     "SUITES",
     "Corruption",
     "apply",
     "corrupt_image",
+    "develop",
     "find",
     "find_suite",
     "registered",
@@ -35,7 +39,6 @@ def corrupt_image(
     draw as severity 0, so a sweep over a parameter, or between severities, keeps its noise. For a frame of a
     clip, `image_id` is a Frame; what belongs to the camera or the scene then depends on its sequence.
 
-    >>> import numpy as np
     >>> corrupt_image(np.full((4, 4, 3), 128, np.uint8), "contrast@3").shape
     (4, 4, 3)
     """
@@ -67,7 +70,7 @@ def apply(
         mask = part_mask(sample, part, classes=classes or sample.classes, semantic_classes=semantic_classes)
     image = _corrupted(sample.image, condition, seed, sample.frame, sample.context)
     if mask is not None:
-        image = compose(image, sample, mask)
+        image = np.where(mask if image.ndim == 2 else mask[..., None], image, sample.image)
     if condition.corruption is not None and find(condition.corruption).moves_labels(condition):
         found, size = find(condition.corruption), (image.shape[0], image.shape[1])
         sample = move_sample(sample, *found.field(size, condition, found.draw(sample.frame, condition, seed)))
@@ -82,6 +85,35 @@ def truth_under(
         return truth
     found = find(condition.corruption)
     return move_truth(truth, *found.field(size, condition, found.draw(image_id, condition, seed)))
+
+
+def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, image_id: str = "") -> Image:
+    """The image of a camera with several faults; without faults, the photograph itself.
+
+    Faults act in the order of the camera's stages, whatever their order in the list: drops on the lens are
+    mosaicked, a wrong gamma brightens the noise of bad pixels, a black band from the clock stays black. Each
+    draws as it would alone, so `develop(image, ["gamma_damage@3"])` equals `gamma_damage@3`. Values are
+    rounded to 8 bits between stages.
+
+    >>> scene = np.full((4, 4, 3), 128, np.uint8)
+    >>> bool((develop(scene, []) == scene).all())
+    True
+    """
+    conditions = [Condition.parse(f) if isinstance(f, str) else f for f in faults]
+    image = corrupt_image(image, CLEAN)
+    for condition in sorted(conditions, key=_stage):
+        image = corrupt_image(image, condition, seed=seed, image_id=image_id)
+    return image
+
+
+def _stage(fault: Condition) -> int:
+    """The position of a fault among the camera's stages."""
+    name = fault.corruption
+    if name is None:
+        return -1
+    if name not in ORDER:
+        raise UnknownName("camera fault", name, ORDER, "'stormproof list suites' shows the suite camera.")
+    return ORDER.index(name)
 
 
 def _corrupted(

@@ -18,8 +18,7 @@ from stormproof.core.randomness import digest
 from stormproof.core.sample import Image, as_rgb, check_image
 from stormproof.corruptions import corrupt_image, find
 from stormproof.corruptions.grammar import read_condition
-from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
-from stormproof.corruptions.suites import HOLDOUT
+from stormproof.corruptions.suites import BENCHMARK_15, HOLDOUT, MICHAELIS
 
 _SUBSETS = {"common": BENCHMARK_15, "validation": HOLDOUT, "all": BENCHMARK_15 + HOLDOUT, **MICHAELIS}
 

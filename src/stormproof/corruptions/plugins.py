@@ -32,7 +32,7 @@ def load_plugins(files: Iterable[str]) -> None:
 
 
 @cache
-def _load(path: Path, modified: int) -> None:
+def _load(path: Path, modified: int) -> None:  # once, and again after the file was modified
     name = f"stormproof_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

@@ -10,8 +10,8 @@ from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Suite
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.corruptions import SUITES, registered
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.corruptions.groups import KAMANN, KAMANN_19, KAMANN_NOISE_SEVERITIES, ONE_DATASET_ONLY
 from stormproof.corruptions.registry import every_severity
+from stormproof.corruptions.suites import KAMANN, KAMANN_19, KAMANN_NOISE_SEVERITIES, ONE_DATASET_ONLY
 
 
 @dataclass(frozen=True, slots=True)

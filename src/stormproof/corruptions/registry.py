@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.loading import offered
 from stormproof.core.randomness import OWNERS, Draw, Frame, KeyedDraws, Owner
 from stormproof.core.sample import Camera, Context, Image
-from stormproof.corruptions.needs import missing, needed, pinhole
+from stormproof.corruptions.needs import missing, part_of, pinhole, refuse_part, usable_depth
 from stormproof.imaging import Field
 
 Recipe = Callable[..., Image]
@@ -23,12 +23,11 @@ Mover = Callable[..., tuple[Field, Field]]
 Rule = Callable[..., float]
 
 LABELS = ("moved", "fixed")
-# Parameters of any condition, which recipes do not take: whether truth follows, what is corrupted, whether
-# lengths follow the image's size, and whom random numbers belong to in a clip.
+# Parameters of any condition, which recipes do not take: whether truth follows the pixels, which part of the
+# image changes, whether lengths follow the image's size, and what random numbers belong to in a clip.
 RESERVED = ("labels", "on", "scale", "owner")
 _PIXELS = ("px", "px·m")  # the units of parameters that scale=auto adapts
 USUAL_SIDE = math.sqrt(640 * 480)  # px; the size of image that the common corruptions are made for
-
 
 Between = Literal["linear", "log", "round", "switch"]
 
@@ -146,8 +145,8 @@ class Corruption:
     parameters, the field (dy, dx) of where each output pixel is read from; `labels` says whether truth
     follows it by default. `derived` maps a parameter to functions, each of quantities that may be given
     instead. Corruptions that need a camera have the parameter `view`: the horizontal field of view in degrees
-    that is assumed where the dataset does not say the focal length. `owner` says whom its random numbers
-    belong to in a clip: the frame, the camera or the scene; `streams` names those that belong to another.
+    that is assumed where the dataset has no focal length. `owner` is what its random numbers belong to in a
+    clip: the frame, the camera or the scene; `streams` names those that belong to another.
     """
 
     name: str
@@ -178,9 +177,8 @@ class Corruption:
     @property
     def severities(self) -> tuple[int, ...]:
         """Its severities: 1 to 5, fewer, or none if only parameters describe it."""
-        return SEVERITIES[
-            : max((len(rungs.values) for rungs in self.ladders.values() if rungs.rises), default=0)
-        ]
+        count = max((len(rungs.values) for rungs in self.ladders.values() if rungs.rises), default=0)
+        return SEVERITIES[:count]
 
     def parameters(self, condition: Condition, size: tuple[int, ...] | None = None) -> dict[str, Value]:
         """Every parameter's value under a condition; without a severity, all of them must be given.
@@ -231,7 +229,7 @@ class Corruption:
         return chosen == "moved"
 
     def owners(self, condition: Condition) -> tuple[Owner, Mapping[str, Owner]]:
-        """Whom random numbers belong to under a condition, and the streams that belong to another."""
+        """The owner of random numbers under a condition, and the streams that belong to another."""
         chosen = dict(condition.params).get("owner")
         if chosen is None:
             return self.owner, self.streams
@@ -281,9 +279,9 @@ class Corruption:
         """Corrupt an H×W×C image."""
         values = self.parameters(condition, image.shape)
         context = context or Context()
-        scene: dict[str, Field | Camera] = {
-            kind: needed(kind, self.name, image, context) for kind in self.needs if kind != "camera"
-        }
+        scene: dict[str, Field | Camera] = {}
+        if "depth" in self.needs:
+            scene["depth"] = usable_depth(context.depth, image.shape[:2], self.name)
         if "camera" in self.needs:
             view = float(values.pop("view"))
             scene["camera"] = context.camera or pinhole((image.shape[0], image.shape[1]), view)
@@ -322,18 +320,17 @@ class Corruption:
             for rule in rules
         ]
 
-    def _instead(self, wanted: str) -> list[str]:
-        return [name for key, _, inputs in self.alternatives() if key == wanted for name in inputs]
-
     def _derive(self, given: dict[str, Value], condition: Condition) -> dict[str, Value]:
         """Replace quantities by the parameter that follows from them."""
-        for key, rule, inputs in self.alternatives():
+        rules = self.alternatives()
+        for key, rule, inputs in rules:
             if not any(name in given for name in inputs):
                 continue
             if key in given or any(name not in given for name in inputs):
                 fix = f"give either {key} or all of {', '.join(inputs)}"
                 if len(self.derived[key]) > 1:
-                    fix = f"give only one of {', '.join([key, *self._instead(key)])}"
+                    others = [name for other, _, names in rules if other == key for name in names]
+                    fix = f"give only one of {', '.join([key, *others])}"
                 raise InvalidCondition(f"{condition}: {fix}.")
             numbers = {name: given.pop(name) for name in inputs}
             wrong = [name for name, value in numbers.items() if isinstance(value, str) or value <= 0]
@@ -342,12 +339,9 @@ class Corruption:
                     f"{condition}: {wrong[0]} must be a number > 0, not {numbers[wrong[0]]!r}."
                 )
             given[key] = rule(**numbers)
-        known = [
-            *self.ladders,
-            *(name for _, _, inputs in self.alternatives() for name in inputs),
-        ]
         for key in given:
             if key not in self.ladders:
+                known = [*self.ladders, *(name for _, _, inputs in rules for name in inputs)]
                 if_any = {"owner": self.is_random, "labels": self.moves is not None}
                 common = ("on", "scale", *(name for name, takes in if_any.items() if takes))
                 reserved = [name for name in common if name not in self.ladders]
@@ -370,32 +364,11 @@ class Corruption:
 
     def _refuse_switch(self, key: str, condition: Condition) -> None:
         severity, rungs = condition.severity, self.ladders[key]
-        if (
-            severity is None
-            or condition.whole_severity is not None
-            or not rungs.rises
-            or rungs.between != "switch"
-        ):
-            return
-        why = f"{self.name} has no values between severities, because its {key} switches"
-        below = f"{self.name}@{int(severity)}"
-        raise InvalidCondition(f"{condition}: {why}; use {below} or {self.name}@{int(severity) + 1}.")
-
-
-def part_of(condition: Condition) -> str | None:
-    """The part of the image that a condition applies to: objects, background, classes; None is all of it."""
-    part = dict(condition.params).get("on")
-    if part is not None and (not isinstance(part, str) or not all(part.split("+"))):
-        fix = "write on=objects, on=background or class names joined by +, as in on=car+person"
-        raise InvalidCondition(f"{condition}: {fix}.")
-    return part
-
-
-def refuse_part(condition: Condition) -> None:
-    """Raise an error if a condition applies to part of the image: a plain image does not know its parts."""
-    if part_of(condition) is not None:
-        fix = "apply it to a Sample with truth, from a dataset with masks or boxes"
-        raise MissingContext(f"{condition} needs the positions of objects; {fix}.")
+        between = severity is not None and condition.whole_severity is None
+        if between and rungs.rises and rungs.between == "switch":
+            why = f"{self.name} has no values between severities, because its {key} switches"
+            below, above = (f"{self.name}@{int(severity or 0) + step}" for step in (0, 1))
+            raise InvalidCondition(f"{condition}: {why}; use {below} or {above}.")
 
 
 @cache
@@ -422,6 +395,8 @@ def corruption(
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
+    if unknown := {*needs} - {"depth", "camera"}:
+        raise ValueError(f"a corruption can need depth and camera, not {', '.join(sorted(unknown))}")
     if len({len(rungs.values) for rungs in ladders.values() if rungs.rises}) > 1:
         raise ValueError("all ladders of a corruption must have the same number of values")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stormproof.core.errors import IncompleteGrid, InvalidOption
-from stormproof.corruptions.groups import LIU
+from stormproof.corruptions.suites import LIU
 from stormproof.metrics.aggregate import aggregate
 from stormproof.metrics.grid import Grid, Score, require_same
 from stormproof.metrics.performance import held_groups, mpc, mpc_by_corruption, mpc_by_group

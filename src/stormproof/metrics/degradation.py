@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from stormproof.corruptions.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
+from stormproof.corruptions.suites import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
 from stormproof.metrics.aggregate import aggregate
 from stormproof.metrics.grid import Grid, Score, mean, require_same
 from stormproof.metrics.metric import mean_of_known, ratio

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stormproof.core.errors import IncompleteGrid
-from stormproof.corruptions.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
+from stormproof.corruptions.suites import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
 from stormproof.metrics.aggregate import aggregate
 from stormproof.metrics.degradation import as_averaged
 from stormproof.metrics.grid import Grid, Score, mean

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from stormproof.core.errors import UnknownName
-from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.corruptions.suites import BENCHMARK_15
 from stormproof.metrics.grid import Grid
 
 Row = Mapping[str, str | float | None]

@@ -10,7 +10,7 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.core.sample import Floats
-from stormproof.corruptions.groups import FEATURE, PIXEL
+from stormproof.corruptions.suites import FEATURE, PIXEL
 from stormproof.metrics.aggregate import aggregate
 from stormproof.metrics.grid import Grid, Score
 from stormproof.metrics.metric import ratio

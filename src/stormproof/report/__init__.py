@@ -5,9 +5,9 @@
 - `sections/`: each a function from runs to a section, or to nothing where the runs lack what it needs
 - `sentences`, `view`: the answer in words, and everything a page says: pure functions of scores
 - `charts`: figures as Vega-Lite; `figures` writes them as files
-- `imagery`, `worst`: images made again from run and dataset
+- `imagery`, `worst`: images recreated from run and dataset
 - `page`, `templates/`, `make`: the self-contained file, from start to finish
-- `comparison`: two runs side by side; `api`: reports and comparisons from Python
+- `comparison`: two runs side by side
 - `leaderboard/`: submissions, and the site that is a pure function of them
 
 A report never computes a metric: it reads `Scores`.
@@ -25,7 +25,7 @@ class _Report(ModuleType):
     """`stormproof.report([…])` writes a report, even once this package of that name is imported."""
 
     def __call__(self, *runs: Any, **options: Any) -> Path:
-        from stormproof.report.api import report
+        from stormproof.report.make import report
 
         return report(*runs, **options)
 

@@ -29,15 +29,13 @@ THEMES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 _DASHED = 4  # series that colours alone distinguish at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
-# Of a logarithmic axis: the lines between the powers of ten would be a grey area.
+# On a logarithmic axis, grid lines between the powers of ten would merge into a grey area.
 _POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 0.001"
 _WHOLE_POWERS: Any = {"condition": {"test": _POWER, "value": 1}, "value": 0}
 _ABOVE = 0.05  # how far above the top of a heat map's colours a value gets an arrow
 _WIDE, _TALL, _SMALL = 1000, 320, 150  # pixels: a figure, and the height of one of several panels
-
-
 _RINGS = (0.25, 0.5, 0.75, 1.0)
-# A label's letters and height, as shares of a plot as wide and high as on a page.
+# The width of a label's letter, its height and its gap, as shares of the plot's size on a page.
 _LETTER, _LINE, _GAP = 0.0062, 0.045, 0.008
 # Steps of a rounded axis by how many of the next lower power of ten they hold, as d3-scale chooses them.
 _STEPS = ((10, math.sqrt(50)), (5, math.sqrt(10)), (2, math.sqrt(2)), (1, 0.0))
@@ -55,13 +53,13 @@ def config(theme: str) -> dict[str, Any]:
         "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10},
         "legend": {**words, **sizes}, "header": {**words, "labelFontSize": 12},
         "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["ink"]}, "view": {"stroke": None},
-        "style": {"halo": {"color": c["paper"]}},  # so that lines stand out from bars as bright as they are
+        "style": {"halo": {"color": c["paper"]}},  # lines stay visible on bars of the same brightness
         "range": {"category": c["range"]}, "line": first, "point": first, "bar": first,
     }  # fmt: skip
 
 
 class Shape(NamedTuple):
-    """All that a specification depends on."""
+    """Everything that a specification depends on."""
 
     kind: Kind
     x: Axis
@@ -74,8 +72,8 @@ class Shape(NamedTuple):
     labels: bool
     bars: bool  # error bars
     arrows: bool
-    stepped: bool  # stairs, with dots apart from them
-    bars_each: int  # series beside each other in a group of bars
+    stepped: bool  # step lines, with separate dots
+    bars_each: int  # series in each group of bars
     legend: bool
     diverging: bool
 
@@ -111,7 +109,7 @@ def spec_of(figure: Figure) -> dict[str, Any]:
 
 
 def prepared(figure: Figure, rows: Sequence[Row], *, width: int = _WIDE) -> list[Row]:
-    """Rows as the specification reads them: marks of a radar and labels with places, cells with colours."""
+    """Rows as the specification reads them: with positions of labels and radar marks, colours of cells."""
     if figure.kind is Kind.RADAR:
         return around(rows)
     if figure.kind is Kind.HEAT:
@@ -135,12 +133,12 @@ def _spec(shape: Shape) -> dict[str, Any]:
 
 
 def _height(shape: Shape) -> Any:
-    if shape.kind in (Kind.HEAT, Kind.STACK, Kind.BARS):
-        return alt.Step(
-            {Kind.HEAT: 24, Kind.STACK: 18 if shape.panel else 28}.get(
-                shape.kind, max(4, 16 - shape.bars_each)
-            )
-        )
+    if shape.kind is Kind.HEAT:
+        return alt.Step(24)
+    if shape.kind is Kind.STACK:
+        return alt.Step(18 if shape.panel else 28)
+    if shape.kind is Kind.BARS:
+        return alt.Step(max(4, 16 - shape.bars_each))
     return _SMALL if shape.panel else _TALL
 
 
@@ -197,17 +195,17 @@ def _plane(shape: Shape) -> dict[str, Any]:
 
 def _lines(shape: Shape) -> Any:
     places = _plane(shape)
-    if shape.many:  # of both layers, or their legends would not be one
+    if shape.many:  # in both layers, or each would have a legend of its own
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
     if not shape.stepped:
         layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36)]
         if shape.bars:
             layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
-        return _over(shape, *layers)
+        return _layered(*layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=50)
-    return _over(shape, line, dots)
+    return _layered(line, dots)
 
 
 def _points(shape: Shape) -> Any:
@@ -216,7 +214,7 @@ def _points(shape: Shape) -> Any:
         {"shape": alt.Shape("series:N", sort=None, legend=_legend(shape))} if shape.many else {}
     )
     layers = [base.mark_point(filled=True, size=80, opacity=0.9).encode(**_colour(shape), **many)]
-    # Everything else is in the colour of text: a colour of several layers would have a legend of its own.
+    # The other layers have the colour of text: coloured by series, each would have a legend of its own.
     if shape.arrows:
         moved = base.transform_filter("isValid(datum.y2)")
         layers.append(moved.mark_rule(strokeWidth=1).encode(x2="x2:Q", y2="y2:Q"))
@@ -228,12 +226,12 @@ def _points(shape: Shape) -> Any:
             align="left", baseline="middle", fontSize=10
         )
         layers.append(words.encode(x=alt.X("lx:Q"), y=alt.Y("ly:Q"), text="label:N"))
-    return _over(shape, *layers)
+    return _layered(*layers)
 
 
 def _bars(shape: Shape) -> Any:
     """Horizontal bars: names stay readable however many there are."""
-    names = alt.Y(**{**_position(shape.x, field="x"), "title": None})  # they say what they are
+    names = alt.Y(**{**_position(shape.x, field="x"), "title": None})  # the names need none
     value = alt.X(**_position(shape.y, field="y"), stack=None)
     side: dict[str, Any] = {"yOffset": alt.YOffset("series:N", sort=None)} if shape.series else {}
     base = alt.Chart().encode(y=names, x=value, **side, tooltip=_tooltip(shape))
@@ -241,18 +239,13 @@ def _bars(shape: Shape) -> Any:
     if shape.bars:
         ends = base.encode(x=alt.X("low:Q"), x2="high:Q")
         layers += [ends.mark_rule(strokeWidth=3.5, style="halo"), ends.mark_rule(strokeWidth=1.5)]
-    return _over(shape, *layers)
+    return _layered(*layers)
 
 
 def _stack(shape: Shape) -> Any:
-    names = alt.Y(**_position(shape.x, field="x"))
-    value = alt.X(**_position(shape.y, field="y"))
-    bars = (
-        alt.Chart()
-        .mark_bar()
-        .encode(y=names, x=value, order="order:Q", **_colour(shape), tooltip=_tooltip(shape))
-    )
-    return _over(shape, bars)
+    names, value = alt.Y(**_position(shape.x, field="x")), alt.X(**_position(shape.y, field="y"))
+    base = alt.Chart().encode(y=names, x=value, order="order:Q", **_colour(shape), tooltip=_tooltip(shape))
+    return _layered(base.mark_bar())
 
 
 def _heat(shape: Shape) -> Any:
@@ -275,7 +268,7 @@ def _heat(shape: Shape) -> Any:
     scale = alt.Scale(scheme="blueorange" if shape.diverging else "viridis", **limits)
     cells = base.mark_rect().encode(color=alt.Color("shade:Q", scale=scale, legend=legend))
     ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-    return _over(shape, cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
+    return _layered(cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
 
 
 def _radar(shape: Shape) -> Any:
@@ -298,10 +291,10 @@ def _radar(shape: Shape) -> Any:
     ]
     line = mine.mark_line(strokeWidth=2).encode(order="order:Q")
     dots = mine.mark_point(filled=True, size=40).encode(tooltip=tips)
-    return _over(shape, frame, line, dots, words, values.encode(text="label:N"))
+    return _layered(frame, line, dots, words, values.encode(text="label:N"))
 
 
-def _over(shape: Shape, *layers: Any) -> Any:
+def _layered(*layers: Any) -> Any:
     chart = alt.layer(*layers) if len(layers) > 1 else layers[0]
     return chart.properties(data=_ROWS)
 
@@ -317,7 +310,7 @@ _MAKERS = {
 
 
 def around(rows: Sequence[Row]) -> list[Row]:
-    """Rows of a radar with places in the unit circle, the outline closed, and the frame to draw it in."""
+    """Rows of a radar with positions in the unit circle, closed outlines, and the rings and spokes behind."""
     names = list(dict.fromkeys(row["x"] for row in rows))
     most = max((row["y"] for row in rows), default=1.0) or 1.0
     top = _round_up(most)
@@ -348,7 +341,7 @@ def around(rows: Sequence[Row]) -> list[Row]:
 
 
 def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = False) -> list[Row]:
-    """Rows of a heat map with the value of each colour, and words in an ink that is readable on it.
+    """Rows of a heat map with the value that each colour shows, and the cell's text and its colour.
 
     Without a `top`, colours end at the largest value shown at the same time. An arrow marks values above it.
     """
@@ -373,9 +366,9 @@ def _round_up(value: float) -> float:
 
 
 def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Row]:
-    """Rows with a place for each label, beside its mark and clear of the others.
+    """Rows with a position for each label, beside its mark and clear of the others.
 
-    A label without a free place appears only in the tooltip.
+    A label that fits nowhere appears only in the tooltip.
     """
     named = [row for row in rows if row.get("label")]
     if not named:
@@ -398,14 +391,14 @@ def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int =
 
 
 def _stroke(row: Row, height: float) -> list[float]:
-    """The heights that a mark covers: its own, and those along its arrow, which stands almost upright."""
+    """The heights that a mark covers: its own, and those along its arrow, which is almost vertical."""
     end = row.get("y2", row["y"])
     count = 1 + int(abs(end - row["y"]) / (0.5 * _LINE * height))
     return [row["y"] + (end - row["y"]) * i / count for i in range(count + 1)]
 
 
 def _around_mark(x: float, y: float, letters: float) -> list[tuple[float, float, float]]:
-    """Places for a label, the nearest first."""
+    """Positions for a label (left, right, middle), the nearest first."""
     heights = [y + side * step * 0.5 * _LINE for step in range(6) for side in ((1, -1) if step else (1,))]
     return [(lx, lx + letters, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
 

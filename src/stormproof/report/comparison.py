@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import escape
+from os import PathLike
+from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stormproof.core.loading import framework
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
+from stormproof.report.make import write_page
+from stormproof.report.page import page
 from stormproof.report.sections import class_measure, graded, scaled, unit
 from stormproof.report.sentences import spoken, with_interval
-from stormproof.report.sources import disambiguate_names
+from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import NEW_IMAGES, Difference
@@ -25,6 +31,49 @@ from stormproof.results.scores import NAMED, ImageErrors, Scores
 _IMAGES = 20  # of those that changed most
 CLEAN = "clean"
 RANKS = ("rank before", "rank after", "change of rank")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison:
+    """What changed from one run to another: a sentence, a table of changes, and the page of both."""
+
+    view: View
+
+    @property
+    def sentence(self) -> str:
+        """The change on clean images and under corruption, and how many corruptions got better or worse."""
+        return self.view.sentences[0]
+
+    @property
+    def table(self) -> Table:
+        """Clean, the mean under corruption, then every corruption from what got worse to what got better."""
+        return self.view.summary
+
+    def to_frame(self) -> Any:
+        """The table as a pandas frame."""
+        return framework("pandas", extra="notebook").DataFrame(self.table.rows, columns=self.table.columns)
+
+    def save(self, out: str | PathLike[str]) -> Path:
+        """Write the comparison as a page, and its numbers beside it as JSON."""
+        return write_page(Path(out), self.view, page(self.view))[0]
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.sentence)}</p>{self.table.as_html()}"
+
+    def __repr__(self) -> str:
+        return f"<comparison: {self.sentence}>"
+
+
+def compare(
+    before: Source, after: Source, *, measure: str | None = None, interval: bool = True
+) -> Comparison:
+    """What changed from one run to another, over the conditions that both hold.
+
+    Where both are runs on the same images, changes have 95 % intervals and are called clear if chance is an
+    unlikely explanation; `interval=False` saves the seconds that this takes.
+    """
+    first, second = (one_run(side, interval=interval) for side in (before, after))
+    return Comparison(compare_view(first, second, measure=measure))
 
 
 class Change(NamedTuple):
@@ -96,33 +145,31 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
 
     Only clean, if the runs share no corruption.
     """
+
+    def change(name: str, before: float, after: float, sure: Difference | None = None) -> Change:
+        return Change(name, scaled(measure, before), scaled(measure, after), sure)
+
     sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)
-    kind = "by_corruption" if measures()[measure].higher else "CE"
+    kind, sign = ("by_corruption", 1) if measures()[measure].higher else ("CE", -1)
     found = [
-        _change(measure, name, before[name], after[name], sure.get(f"{kind}/{name}"))
+        change(name, before[name], after[name], sure.get(f"{kind}/{name}"))
         for name in before
         if name in after
     ]
-    sign = 1 if measures()[measure].higher else -1
-    found.sort(key=lambda change: sign * change.points)
-    clean = _change(measure, CLEAN, a.score(measure), b.score(measure), sure.get("P"))
+    found.sort(key=lambda each: sign * each.points)
+    clean = change(CLEAN, a.score(measure), b.score(measure), sure.get("P"))
     if not found:
         return [clean]
     means = a.mean(measure), b.mean(measure)
     same = a.over.covered == b.over.covered and {*before} == {*after} == {c.name for c in found}
     if same and all(isinstance(value, float) for value in means):
         known = next((sure[name] for name in (*NAMED, MEAN) if name in sure), None)
-        named = a.mean_name(measure) in NAMED
-        mean = _change(measure, a.mean_name(measure) if named else MEAN, *means, known)
+        mean = change(name if (name := a.mean_name(measure)) in NAMED else MEAN, *means, known)
     else:
-        old, new = (fmean(side[change.name] for change in found) for side in (before, after))
-        mean = _change(measure, MEAN, old, new)
+        old, new = (fmean(side[each.name] for each in found) for side in (before, after))
+        mean = change(MEAN, old, new)
     return [clean, mean, *found]
-
-
-def _change(measure: str, name: str, before: float, after: float, sure: Difference | None = None) -> Change:
-    return Change(name, scaled(measure, before), scaled(measure, after), sure)
 
 
 def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> str:

@@ -1,14 +1,14 @@
-"""What a page is made of. Plain data: a figure says what it shows, never how it is drawn.
+"""The elements of a page. Plain data: a figure says what it shows, never how it is drawn.
 
-Rows have a fixed set of keys, so names of users are only ever values:
+Rows have a fixed set of keys, so that names from users are only ever values:
 
-    x, y          where a mark stands
-    v, shade      the value of a heat map's cell, and the value that its colour shows if it is another
+    x, y          the position of a mark
+    v, shade      the value of a heat map's cell, and the value that its colour shows if that differs
     x2, y2        where an arrow ends
     low, high     an error bar
-    series        what a colour stands for; `panel` one of several small plots
+    series        which colour; `panel` which of several small plots
     pick          what the reader chooses among (one value per entry of `Figure.pick`)
-    label         written beside a mark
+    label         text beside a mark
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Figure:
     note: str = ""
     cite: str = ""
     by_run: bool = False
-    stepped: bool = False  # lines as stairs, and rows with `mark` as dots on their own
+    stepped: bool = False  # step lines, and rows with `mark` as separate dots
     grouped: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # by tag
 
 

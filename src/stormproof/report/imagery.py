@@ -1,4 +1,4 @@
-"""Images of a report, made again from run and dataset: the same pixels that the model saw.
+"""Images of a report, recreated from run and dataset: the same pixels that the model saw.
 
 A run folder stores predictions only: the recipe, the seed and the image's id give the pixels back. The page
 holds small copies as WebP, each once, within a budget of bytes.
@@ -111,7 +111,7 @@ def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A dataset whose images can be made again under any condition of runs on it."""
+    """A dataset whose images can be recreated under any condition of the runs on it."""
 
     dataset: Dataset
     seed: int

@@ -1,11 +1,11 @@
-"""A report from start to finish: scores, view, images, page."""
+"""A report from start to finish: scores, view, images, page. `stormproof.report` writes one from Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,18 @@ from stormproof.core.files import make_folder, write_text
 from stormproof.core.randomness import Frame
 from stormproof.report import worst
 from stormproof.report.elements import View
-from stormproof.report.filmstrip import filmstrip
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
 from stormproof.report.page import as_json, page
-from stormproof.report.sections.slices import sections_by
+from stormproof.report.sections.clips import filmstrip
+from stormproof.report.sections.slices import rate_section, slice_section
 from stormproof.report.sources import Source, disambiguate_names, scores_of
 from stormproof.report.view import drawable, make_view
-from stormproof.results.detection_rate import SCALES, DetectionRates
+from stormproof.results.detection_rate import SCALES
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Scores
-from stormproof.results.slices import Slices
 from stormproof.results.store.record import RunRecord
 
-BUDGET = 15.0  # MB of the file
 Say = Callable[[str], None]
-EMPTY: Mapping[Path, Run] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +37,35 @@ class Options:
     reference: str | None = None
     data: str | None = None
     images: int = 4
-    budget: float = BUDGET
+    budget: float = 15.0  # MB of the page
     by: str | None = None
+
+
+def report(
+    runs: Source | Iterable[Source],
+    *,
+    out: str | PathLike[str] = "report.html",
+    measure: str | None = None,
+    reference: str | None = None,
+    images: int = 4,
+    budget: float = 15.0,
+) -> Path:
+    """Write one self-contained page about one or more runs, and its numbers beside it as JSON.
+
+    A run is a `Run`, its `Scores`, or what `stormproof report` takes: a folder, a submission's file,
+    'published:…'. Runs are scored if need be, with 95 % intervals. `images` is how many the page's
+    browser shows, each under every condition; `budget` is in MB. Returns the page's path.
+    """
+    several = [runs] if isinstance(runs, Run | Scores | str | PathLike) else list(runs)
+    options = Options(measure, reference, images=images, budget=budget)
+    return make_report(several, Path(out), options)[0]
 
 
 def make_report(
     sources: Sequence[Source], out: Path, options: Options, say: Say = lambda _: None
 ) -> list[Path]:
     """Write the page and, beside it, the same numbers as JSON."""
-    make_folder(out.parent)  # if that fails, it should fail before the work
+    make_folder(out.parent)  # so that it fails before the work, if it fails
     found: list[Scores] = []
     for source in sources:
         say(f"scoring {source}, with intervals")
@@ -59,9 +76,8 @@ def make_report(
     if options.by is not None:
         view = _with_slices(view, runs, opened, options, say)
     say("drawing")
-    empty = page(view)
-    room = int(options.budget * 1e6) - len(empty.encode())
-    imagery = make_imagery(runs, options, room, say, opened)
+    room = int(options.budget * 1e6) - len(page(view).encode())
+    imagery = _make_imagery(runs, opened, options, room, say)
     return write_page(out, view, page(view, imagery))
 
 
@@ -71,32 +87,33 @@ def _with_slices(
     """The view with a section of scores by an attribute, for runs only: published tables have no images."""
     by = options.by or ""
     say(f"slicing by {by}")
-    found: list[tuple[str, Slices | DetectionRates]] = []
-    attribute, _, classes = by.partition(":")
-    for scores in runs:
-        if scores.folder is None:
-            continue
-        run = opened.get(scores.folder) or Run(scores.folder, data=options.data)
-        if attribute in SCALES:
-            found.append((scores.name, run.detection_rates(attribute, classes=classes or None)))
-        else:
-            found.append((scores.name, run.slices(by, measure=options.measure)))
+    found = {
+        scores.name: opened.get(scores.folder) or Run(scores.folder, data=options.data)
+        for scores in runs
+        if scores.folder is not None
+    }
     if not found:
         raise InvalidOption(f"--by {by} needs run folders: published tables have no images.")
-    return replace(view, sections=(*view.sections, *drawable(sections_by(found), runs)))
+    attribute, _, classes = by.partition(":")
+    if attribute in SCALES:
+        rates = {name: run.detection_rates(attribute, classes=classes or None) for name, run in found.items()}
+        section = rate_section(rates)
+    else:
+        section = slice_section({n: run.slices(by, measure=options.measure) for n, run in found.items()})
+    return replace(view, sections=(*view.sections, *drawable([section], runs)))
 
 
 def write_page(out: Path, view: View, content: str) -> list[Path]:
     """Write a page and its JSON, each completely or not at all."""
     make_folder(out.parent)
     beside = out.with_suffix(".json")
-    for path, text in ((out, content), (beside, as_json(view))):
-        write_text(path, text)
+    write_text(out, content)
+    write_text(beside, as_json(view))
     return [out, beside]
 
 
-def make_imagery(
-    found: Sequence[Scores], options: Options, budget: int, say: Say, opened: Mapping[Path, Run] = EMPTY
+def _make_imagery(
+    found: Sequence[Scores], opened: Mapping[Path, Run], options: Options, budget: int, say: Say
 ) -> dict[str, Any]:
     """Images for a page, or a notice of why there are none. `opened` are runs that know their dataset."""
     runs = [scores for scores in found if scores.record is not None and scores.folder is not None]
@@ -114,17 +131,17 @@ def make_imagery(
         folder = runs[0].folder or Path()
         dataset = (opened.get(folder) or Run(folder, data=options.data)).dataset
         scene = Scene(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
-        return _imagery(same, scene, options, budget, notices, say)
+        return _images_of(same, scene, options, budget, notices, say)
     except StormproofError as error:
         return {"notices": [*notices, f"Images are not shown: {error}"]}
 
 
 def _pixels(record: RunRecord) -> tuple[str, int, int]:
-    """What determines the pixels of a run's images."""
+    """The facts that determine the pixels of a run's images."""
     return record.dataset.fingerprint, record.seed, record.images
 
 
-def _imagery(
+def _images_of(
     runs: Sequence[Scores], scene: Scene, options: Options, budget: int, notices: list[str], say: Say
 ) -> dict[str, Any]:
     say("looking for the worst images")

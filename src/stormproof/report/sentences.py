@@ -46,12 +46,7 @@ def under(condition: str) -> str:
     return f"{spoken(parsed.series)}, severity {parsed.severity:g}"
 
 
-# Numbers that a sentence is about, of scores and of their replicates alike
-
-
-def mean_under(values: Values) -> Score:
-    """The mean under corruption."""
-    return mean_of(values)
+# Numbers in sentences: functions of scores, or of arrays of their replicates
 
 
 def share_kept(values: Values) -> Score:
@@ -140,7 +135,7 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
         return ""
     higher = measures()[measure].higher
     best, other = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)[:2]
-    found = change(other, best, measure, mean_under)
+    found = change(other, best, measure, mean_of)
     first, second = (f"{scaled(measure, scores.mean(measure)):.1f}" for scores in (best, other))
     difference = scaled(measure, best.mean(measure) - other.mean(measure))
     by = with_interval(difference, found, scaled(measure, 1.0))

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, first_few
 from stormproof.core.text import plain
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
@@ -35,6 +35,15 @@ def scores_of(source: Source, data: str | None = None, *, interval: bool = False
     if path.is_file():
         return [submitted_scores(read_submission(path))]
     return [run_scores(Run(run, data=data), interval=interval) for run in runs_in([path]).values()]
+
+
+def one_run(source: Source, data: str | None = None, *, interval: bool) -> Scores:
+    """The scores of a source that is one run; several are refused by name."""
+    found = scores_of(source, data, interval=interval)
+    if len(found) != 1:
+        names = first_few([scores.name for scores in found])
+        raise InvalidOption(f"{source} holds {len(found)} runs ({names}); name one of them.")
+    return found[0]
 
 
 def run_scores(run: Run, *, interval: bool = False) -> Scores:

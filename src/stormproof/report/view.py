@@ -15,8 +15,8 @@ from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Figure, Row, Section, View
 from stormproof.report.sections import Scope, all_sections, scaled
-from stormproof.report.sections.breaking import breaking_points
 from stormproof.report.sections.overview import kept_by_group
+from stormproof.report.sections.severity import breaking_points
 from stormproof.report.sentences import (
     comparable,
     interval_of,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from stormproof.results.worst import ImageLoss, image_measure, worst_images
 
 LISTED = 24  # lines of the table
 SHOWN = 12  # images with their predictions
-_SURE, _MOST = 0.3, 40  # predictions below this score, or after this many, are ignored
+_SURE = 0.3  # predictions below this score are ignored
 _OVERLAP = 0.5  # IoU of a prediction that finds an object
 Things = Sequence[Mapping[str, Any]]
 
@@ -55,7 +56,7 @@ Losses = Sequence[tuple[Scores, ImageLoss]]
 
 def worst_first(several: Sequence[Scores]) -> Losses:
     """Every image under every condition in the order of `Run.worst`, of all runs together."""
-    found = [(scores, loss) for scores in several for loss in worst_images(scores, _cells(scores))]
+    found = [(scores, loss) for scores in several for loss in worst_images(scores, sys.maxsize)]
     return sorted(found, key=lambda pair: -pair[1].rise)
 
 
@@ -81,11 +82,6 @@ def telling(losses: Losses) -> Losses:
             images.add(loss.image)
             corruptions.add(corruption)
     return [*first, *(pair for pair in each_image_once(losses) if pair[1].image not in images)]
-
-
-def _cells(scores: Scores) -> int:
-    errors = scores.image_errors
-    return 0 if errors is None else len(errors.ids) * len(errors.by_condition)
 
 
 def measured(losses: Losses, scene: Scene) -> list[Loss]:
@@ -177,7 +173,7 @@ def is_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 def confident(things: Things) -> list[Mapping[str, Any]]:
     """The predictions that count as found objects."""
-    return [thing for thing in things if thing["score"] >= _SURE][:_MOST]
+    return [thing for thing in things if thing["score"] >= _SURE]
 
 
 def table(losses: Sequence[Loss]) -> Table:

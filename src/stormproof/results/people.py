@@ -12,7 +12,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption, InvalidTruth, UnknownName
 from stormproof.core.sample import Floats
 from stormproof.corruptions import find
-from stormproof.corruptions.needs import needed
+from stormproof.corruptions.needs import usable_depth
 from stormproof.corruptions.recipes.mutators import blur_radius
 from stormproof.corruptions.suites import MUTATORS
 from stormproof.imaging import Field
@@ -145,7 +145,7 @@ def histograms(people: PeopleRun) -> dict[str, Floats]:
         if not len(boxes):
             continue
         sample = people.run.dataset[index]
-        depth = needed("depth", "The histogram", sample.image, sample.context)
+        depth = usable_depth(sample.context.depth, sample.image.shape[:2], "The histogram")
         for text, condition in conditions.items():
             amounts, steps = amount(condition, depth), levels(condition.corruption or "")
             inside[text] += [shares(part, steps) for box in boxes if (part := _inside(amounts, box)).size]

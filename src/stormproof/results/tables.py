@@ -14,9 +14,8 @@ from rich.text import Text
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.text import as_csv as csv_text
 from stormproof.core.text import json_safe
-from stormproof.corruptions.groups import KAMANN_NOISE_SEVERITIES
 from stormproof.corruptions.presets import PRESETS
-from stormproof.corruptions.suites import SUITES
+from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of

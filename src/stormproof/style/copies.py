@@ -16,9 +16,9 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Bools, Image, Sample
 from stormproof.corruptions import apply
-from stormproof.corruptions.groups import FEATURE
-from stormproof.corruptions.partial import part_mask
-from stormproof.corruptions.registry import find, part_of
+from stormproof.corruptions.needs import part_mask, part_of
+from stormproof.corruptions.registry import find
+from stormproof.corruptions.suites import FEATURE
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.painting import stylize
 from stormproof.style.sources import check_style, styles_for

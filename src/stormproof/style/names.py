@@ -1,6 +1,6 @@
 """Names and constants of the style corruption, kept apart so that declaring it loads no network."""
 
-from stormproof.corruptions.groups import FEATURE, PIXEL
+from stormproof.corruptions.suites import FEATURE, PIXEL
 
 BUILT_IN = "built-in"
 DRAWN = "drawn"  # as a style map: each image's style is drawn at random

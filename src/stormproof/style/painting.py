@@ -11,7 +11,7 @@ import numpy as np
 
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Image, as_rgb
-from stormproof.corruptions.groups import FEATURE, PIXEL
+from stormproof.corruptions.suites import FEATURE, PIXEL
 from stormproof.style.names import BUILT_IN
 from stormproof.style.networks import open_network
 from stormproof.style.sources import encoded_style

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
-from stormproof.corruptions.groups import FEATURE
 from stormproof.corruptions.registry import constant, corruption, free
+from stormproof.corruptions.suites import FEATURE
 from stormproof.style.names import BUILT_IN, DRAWN, SPACES
 
 

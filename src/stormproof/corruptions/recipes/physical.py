@@ -1,7 +1,7 @@
 """Rain, night and low sun in physical units: millimetres per hour and lux, from depth and focal length.
 
-What is measured once and cited is a constant here; what a user's camera or weather decides is a parameter.
-None of them knows lamps, wet roads or shadows, which a picture taken by day does not show.
+Measured and cited values are constants here; what depends on the user's camera or weather is a parameter.
+None of these corruptions models lamps, wet roads or shadows, which an image taken by day does not show.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ def _paths(
     """The drops in front of the camera during an exposure, as `imaging.falling` takes them."""
     height, width = size
     farthest = max(camera.fx / width * 0.002 / _FINEST, 2 * _NEAREST)
-    room = (
-        (width / camera.fx) * (2 * height / camera.fy) * (farthest**3 - _NEAREST**3) / 3
-    )  # m³, twice the frame
+    # m³, twice the frame
+    room = (width / camera.fx) * (2 * height / camera.fy) * (farthest**3 - _NEAREST**3) / 3
     count = min(int(room * _N0 / _slope(rate) * exp(-_slope(rate) * _SMALLEST)), _MOST)
     size_mm = _diameters(draw, "sizes", count, rate)
     near = draw.uniforms("depths", count)
@@ -179,9 +178,7 @@ def _tinted(colour: tuple[float, float, float], channels: int) -> imaging.Field:
 
 _STREET_LIGHT = (1.0, 0.86, 0.66)  # 4000 K, as the camera's daylight balance sees it
 _HEADLIGHT = (1.0, 0.95, 0.88)
-_CANDELA = (
-    12000.0  # of one pair of dipped beams, in its brightest direction (UNECE R112: up to 44,100 a lamp)
-)
+_CANDELA = 12000.0  # of a pair of dipped beams, in its brightest direction (UNECE R112: up to 44,100 a lamp)
 _DARK_SKY = 0.02  # of the light in the street, what a sky over a town shows of it
 
 
@@ -220,7 +217,7 @@ def night(
 ) -> Image:
     """Night in a street of `lux`: the scene lit by street lamps and the car's own dipped headlights.
 
-    The picture taken by day stands for what surfaces reflect. They receive `lux` from above and, from the
+    The image taken by day gives what surfaces reflect. They receive `lux` from above and, from the
     headlights, candela / distance² · cos, with the cosine from differences of depth: a cone of ± 14°, cut off
     half a degree below level, of 12,000 candela. The sky keeps 2 %. The camera shows white at `white` lux;
     there a pixel collects `electrons`, 16 ms at f/1.6 on pixels of 3 µm. Their number varies by its square

@@ -1,4 +1,4 @@
-"""What a scene's depth decides: fog along each ray of sight, focus, motion of the camera, a flash.
+"""Corruptions that depend on depth: fog along each ray of sight, focus, motion of the camera, a flash.
 
 All but `ray_fog` are 3D Common Corruptions (Kar et al. 2022), after their published parameters; the code is
 our own. Lengths in pixels are given for a side of 512 px, the side of the square of equal area, and grow

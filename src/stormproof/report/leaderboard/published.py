@@ -35,7 +35,6 @@ _NAME = re.compile(
 )
 # The authors' file of the deformable x101 is named 32x4d, and its row in Table 5 64x4d.
 _BACKBONES = {"faster_rcnn_dconv_c3-c5_x101_32x4d_fpn_1x": "x101-64x4d-dcn"}
-_SOURCE = "as printed"
 _PRINTED = {"P": "clean_p", "mPC": "mpc", "rPC": "rpc_percent"}
 _NOT_COMPUTED = 0.1  # points; a printed number further from its own grid gets a note
 
@@ -89,7 +88,7 @@ def model_tags(model: str) -> dict[str, str]:
 
 
 def _with_notes(alike: Sequence[Submission]) -> Iterator[Submission]:
-    """Networks of one description; of several, the one nearest to the printed row is the paper's."""
+    """Networks with one description; of several, the one nearest to the printed row is the paper's."""
     row = _printed(alike[0])
     paper = min(alike, key=lambda e: max(_gaps(e, row).values())) if row else None
     for entry in alike:
@@ -237,5 +236,5 @@ def _entry(
         by_corruption=dict(means),
         citation=published(paper).citation,
         note=note,
-        provenance={"paper": paper, "source": _SOURCE},
+        provenance={"paper": paper, "source": "as printed"},
     )

@@ -86,7 +86,7 @@ def ranked(submissions: Iterable[Submission]) -> list[Entry]:
 
 
 def contest(submission: Submission) -> tuple[str, ...]:
-    """What must agree for two means to be compared: task, dataset, measure and conditions."""
+    """What two entries must share for their means to be compared: task, dataset, measure and conditions."""
     over = submission.conditions or tuple(sorted(submission.by_corruption))
     conditions = hashlib.blake2b("\0".join(sorted(over)).encode(), digest_size=4).hexdigest()
     images = str(submission.dataset.images or "")
@@ -185,10 +185,10 @@ def _page(entry: Entry) -> dict[str, object]:
 
 
 def _cell(submission: Submission, value: float | None, most: float) -> tuple[str, float | None]:
-    """A score as it is printed, and how far up the colours it stands."""
-    return (
-        ("missing", None) if value is None else (cell_text(scaled(submission.measure, value)), value / most)
-    )
+    """A score as it is printed, and its position on the colour scale from 0 to 1."""
+    if value is None:
+        return "missing", None
+    return cell_text(scaled(submission.measure, value)), value / most
 
 
 def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -> Figure | None:

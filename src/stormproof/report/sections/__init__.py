@@ -12,9 +12,11 @@ from statistics import fmean
 
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.table import Cell
-from stormproof.corruptions.groups import KAMANN, MICHAELIS
+from stormproof.corruptions import registered
+from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Section
+from stormproof.report.elements import Axis, Row, Section
+from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
 SEVERITY = Axis("severity (0 is clean)", whole=True)
@@ -88,13 +90,22 @@ def scaled(measure: str, value: float) -> float:
 
 
 def class_measure(measure: str) -> str:
-    """The measure that shows single classes where runs are compared by another."""
+    """The per-class measure that goes with a measure of whole runs."""
     return {"mask AP": "mask AP", "mIoU": "IoU", "PQ": "PQ"}.get(measure, "AP")
 
 
 def share(value: float, clean: float) -> float:
     """A score in per cent of the clean one; NaN if that is 0."""
     return 100 * value / clean if clean else math.nan
+
+
+def limits(
+    interval: Interval | None, scale: float = 100.0, *, least: float = -math.inf, most: float = math.inf
+) -> Row:
+    """The ends of an interval as an error bar; nothing where there is no interval."""
+    if interval is None or math.isnan(interval.se):
+        return {}
+    return {"low": max(least, scale * interval.low), "high": min(most, scale * interval.high)}
 
 
 def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
@@ -143,7 +154,5 @@ def group_of(corruption: str) -> str:
         for group, members in groups.items():
             if name in members:
                 return group
-    from stormproof.corruptions import registered
-
     known = registered().get(name)
     return known.family if known else "other"

@@ -25,16 +25,16 @@ _NOTES = {
     "pixels": "Pixels in 15 bins of confidence; a bin of few pixels is uncertain.",
 }
 _MAPS = (
-    "A confidence of 0.8 is a promise that four of five such pixels are right. The diagram sets the share "
-    "that is right against the confidence; below the diagonal a model is too sure of itself. ECE is the mean "
+    "A confidence of 0.8 is a promise that four of five such pixels are right. The diagram plots the share "
+    "that is right against the confidence; below the diagonal a model is overconfident. ECE is the mean "
     "distance from the diagonal, weighted by pixels (Guo et al. 2017, 15 bins); Brier is the mean squared "
     "difference of confidence and right (1) or wrong (0)."
 )
 _CLEAR = 0.02  # of scores: a difference from precision that is worth a word
 _ENOUGH = 100  # boxes from which a sentence relies on D-ECE: with fewer, chance alone makes it 0.1 or more
 _TEXT = (
-    "A score of 0.8 is a promise that four of five such boxes are right. The diagram sets the share that is "
-    "right (IoU 0.5, all classes) against the score; below the diagonal a model is too sure of itself. D-ECE "
+    "A score of 0.8 is a promise that four of five such boxes are right. The diagram plots the share that is "
+    "right (IoU 0.5, all classes) against the score; below the diagonal a model is overconfident. D-ECE "
     "is the mean distance from the diagonal of boxes scored 0.3 or more; LaECE0 and LaACE0 also require that "
     "scores show how well boxes fit. The safe threshold is the lowest score at which precision is that of "
     "clean boxes scored 0.3 or more; a dash: no threshold reaches it."

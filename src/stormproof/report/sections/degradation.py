@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from stormproof.core.table import Table
-from stormproof.corruptions.groups import ONE_DATASET_ONLY
+from stormproof.corruptions.suites import ONE_DATASET_ONLY
 from stormproof.metrics.degradation import (
     Degradation,
     by_category,

@@ -14,6 +14,7 @@ from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name
+from stormproof.report.sentences import spoken
 from stormproof.results.interval import around, paired
 from stormproof.results.scores import Scores
 
@@ -30,9 +31,9 @@ _HIDDEN = "No bar: AP50 is below 1 %, where no repair gains anything and the mix
 _TEXT = (
     "Every wrong detection has one type (TIDE, Bolya et al. 2020), and what a type costs is the AP50 gained "
     "if it alone were repaired. The bars show how that mixture shifts with severity. "
-    "liu's flaws, under \u201cHow objects go wrong\u201d, ask the same of objects instead, and only of boxes "
-    "scored 0.4 or more: CBWO answers to Cls, WBCO to Loc, WBWO to Both, PMD and MD to Miss. An object under "
-    "a box of low score is missed there and may be Cls or Loc here; Dupe and Bkg are about boxes without an "
+    "liu's flaws, under \u201cHow objects go wrong\u201d, classify objects instead, and count only boxes "
+    "scored 0.4 or more: CBWO corresponds to Cls, WBCO to Loc, WBWO to Both, PMD and MD to Miss. An object "
+    "whose box has a low score is missed there and may be Cls or Loc here; Dupe and Bkg are boxes without an "
     "object, which flaws leave out."
 )
 
@@ -98,7 +99,7 @@ def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
     chosen = list(dict.fromkeys([*chosen, *hardest]))[:_NAMED]
     whom = f"{name} under" if name else "Under"
     said = ((each, _words(run, prefix, each)) for each in chosen)
-    return " ".join(f"{whom} {each.replace('_', ' ')}, {words}." for each, words in said if words)
+    return " ".join(f"{whom} {spoken(each)}, {words}." for each, words in said if words)
 
 
 def _words(run: Scores, prefix: str, corruption: str) -> str:

@@ -22,6 +22,7 @@ from stormproof.report.sections import (
     class_measure,
     graded,
     group_of,
+    limits,
     scaled,
     share,
     ungraded,
@@ -74,11 +75,8 @@ def _group_share(members: Sequence[str], values: Values) -> Score:
 
 def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
     """A share of the clean score in per cent, with its interval where there is one."""
-    found = interval_of(run, measure, number)
-    row = {"y": 100 * float(number(run.values(measure)))}
-    if found is None or math.isnan(found.se):
-        return row
-    return {**row, "low": 100 * max(0.0, found.low), "high": 100 * found.high}  # no share is below 0
+    value = 100 * float(number(run.values(measure)))
+    return {"y": value, **limits(interval_of(run, measure, number), least=0.0)}
 
 
 def every_condition(scope: Scope) -> Section | None:

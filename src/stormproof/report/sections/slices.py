@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from stormproof.core.table import Table
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import scaled, unit
+from stormproof.report.sections import limits, scaled, unit
 from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
-from stormproof.results.interval import Interval
 from stormproof.results.slices import Slices
 
 _SHARED = (
@@ -38,7 +37,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
                     continue
                 word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
                 row = {"x": name, "y": scaled(slices.measure, values[number]), "series": word, **pick}
-                rows.append(row | _limits(intervals.get(number), measures()[slices.measure].scale))
+                rows.append(row | limits(intervals.get(number), measures()[slices.measure].scale))
     figure = Figure(
         "slices", f"{first.measure} by {by}", Kind.BARS, Axis(by, names=True),
         Axis(unit(first.measure), zero=True), rows, series="over", pick=("Run",) if several else (),
@@ -84,10 +83,12 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
     rows = [row for run, rates in found.items() for row in _curve(rates, run if several else "")]
     ranged = by == "distance"
     panels = len({row["panel"] for row in rows}) > 1
+    if not panels:
+        rows = [{key: value for key, value in row.items() if key != "panel"} for row in rows]
     x = Axis(f"{by} ({first.unit})", zero=True) if ranged else Axis(by, names=True)
     figure = Figure(
         "rates", f"Detection rate of {first.what} by {by}", Kind.LINES if ranged else Kind.BARS, x,
-        Axis("found (%)", end=100.0), rows if panels else [_without_panel(row) for row in rows],
+        Axis("found (%)", end=100.0), rows,
         series="condition", panel="corruption" if panels else "", pick=("Run",) if several else (),
         note="Lines up and down are 95 % intervals for new images like these.",
     )  # fmt: skip
@@ -113,12 +114,8 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
                     "x": each.middle if rates.by == "distance" else each.name,
                     "y": 100 * found.estimate, "series": series, "panel": panel,
                 }  # fmt: skip
-                rows.append(row | ({"pick": (run,)} if run else {}) | _limits(found, most=100.0))
+                rows.append(row | ({"pick": (run,)} if run else {}) | limits(found, least=0.0, most=100.0))
     return rows
-
-
-def _without_panel(row: Row) -> Row:
-    return {key: value for key, value in row.items() if key != "panel"}
 
 
 def _lost(rates: DetectionRates, name: str) -> str:
@@ -128,18 +125,3 @@ def _lost(rates: DetectionRates, name: str) -> str:
     whom = f"{name}: " if name else ""
     parts = [f"{text}, {lost_words(rates.lost_from(text))}" for text in chosen]
     return f"{whom}Where the detection rate of {rates.what} falls below {100 * LOST:g} %: {'; '.join(parts)}."
-
-
-def _limits(interval: Interval | None, scale: float = 100.0, *, most: float = math.inf) -> Row:
-    """The ends of an interval; rates have a `most`, and a least of 0."""
-    if interval is None or math.isnan(interval.se):
-        return {}
-    low, high = scale * interval.low, scale * interval.high
-    return {"low": max(0.0, low) if math.isfinite(most) else low, "high": min(most, high)}
-
-
-def sections_by(slices: Sequence[tuple[str, Slices | DetectionRates]]) -> list[Section]:
-    """The sections of what was asked for: scores by attributes of images, rates by attributes of objects."""
-    images = {name: each for name, each in slices if isinstance(each, Slices)}
-    objects = {name: each for name, each in slices if isinstance(each, DetectionRates)}
-    return [*([slice_section(images)] if images else []), *([rate_section(objects)] if objects else [])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stormproof.corruptions.groups import KAMANN, LIU, MICHAELIS, ONE_DATASET_ONLY
+from stormproof.corruptions.suites import KAMANN, LIU, MICHAELIS, ONE_DATASET_ONLY
 
 
 def words(text: str) -> list[str]:
