@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stormproof.integrations.transform import CorruptionTransform
     from stormproof.integrations.watch import watch
     from stormproof.metrics.published import published
-    from stormproof.models.opened import open_model
+    from stormproof.models.python import open_model
     from stormproof.report.api import compare, report
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
@@ -35,7 +35,7 @@ _HOMES = {
     name: home
     for home, names in {
         "datasets.opened": ("open_dataset",),
-        "models.opened": ("open_model",),
+        "models.python": ("open_model",),
         "results.run": ("Run",),
         "results.scores": ("Scores",),
         "engine.api": ("run",),

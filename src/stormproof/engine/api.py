@@ -32,7 +32,7 @@ from stormproof.engine.run import Summary, Watch, execute
 from stormproof.engine.trackers import open_tracker
 from stormproof.engine.work import group_failures
 from stormproof.models.model import Model
-from stormproof.models.opened import OpenedModel, open_model
+from stormproof.models.python import OpenedModel, open_model
 from stormproof.results.run import Run
 
 AnyModel = str | Model | Callable[[Sequence[Image]], Any]

@@ -17,7 +17,7 @@ from stormproof.engine.cells import run_cells
 from stormproof.engine.crash_notes import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
-from stormproof.models.fingerprint import fingerprint
+from stormproof.models.model import fingerprint
 from stormproof.results.store.parts import (
     failures_of,
     failures_path,

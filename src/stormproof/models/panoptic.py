@@ -23,8 +23,7 @@ from stormproof.core.sample import Image, Ints, Prediction, panoptic_map
 from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.models.classes import is_background, match_classes
-from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import Model, Precomputed, Unbound
+from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.panoptic import map_category_ids, read_segments, segment_ids
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
-from stormproof.models.fingerprint import fingerprint
+from stormproof.models.model import fingerprint
 from stormproof.models.predictions import label_map
 
 _MAPS = frozenset({".png"})
