@@ -26,9 +26,8 @@ from stormproof.engine.config import (
 from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import forget_pair
 from stormproof.engine.plan import Plan, label_findings, make_plan
-from stormproof.engine.precision import run_to_precision
 from stormproof.engine.progress import RunProgress
-from stormproof.engine.run import Summary, Watch, execute
+from stormproof.engine.run import Summary, Watch, execute, run_to_precision
 from stormproof.engine.trackers import open_tracker
 from stormproof.engine.work import group_failures
 from stormproof.models.model import Model

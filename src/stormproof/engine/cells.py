@@ -22,8 +22,15 @@ from stormproof.core.sample import Image, Ints, Prediction, Sample, Truth, as_rg
 from stormproof.corruptions import apply, truth_under
 from stormproof.datasets.dataset import identity_of
 from stormproof.datasets.image_files import content_of, copy_of, file_content
-from stormproof.engine.crash_notes import write_note
-from stormproof.engine.guard import ModelTimeout, check_prediction, describe, is_worker, predict, trace_of
+from stormproof.engine.guard import (
+    ModelTimeout,
+    check_prediction,
+    describe,
+    is_worker,
+    predict,
+    trace_of,
+    write_note,
+)
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.map_calibration import confidence_sums

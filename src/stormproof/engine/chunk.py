@@ -14,7 +14,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
 from stormproof.core.files import make_folder, sweep
 from stormproof.engine.cells import run_cells
-from stormproof.engine.crash_notes import clear_note, heartbeat, read_note
+from stormproof.engine.guard import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
 from stormproof.models.model import fingerprint
