@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.corruptions.dropin import corrupt, get_corruption_names, init_as_imagecorruptions
     from stormproof.corruptions.on_device import corrupt_batch
-    from stormproof.datasets.opened import open_dataset
+    from stormproof.datasets.dataset import open_dataset
     from stormproof.engine.api import run
     from stormproof.integrations.transform import CorruptionTransform
     from stormproof.integrations.watch import watch
@@ -34,7 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     name: home
     for home, names in {
-        "datasets.opened": ("open_dataset",),
+        "datasets.dataset": ("open_dataset",),
         "models.python": ("open_model",),
         "results.run": ("Run",),
         "results.scores": ("Scores",),

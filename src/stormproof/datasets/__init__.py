@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.core.loading import load_attribute
 from stormproof.core.spec import OBJECT, Opener, Spec, call, declared, read_options, with_plugins
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, missing_members
 
 if TYPE_CHECKING:
     from stormproof.datasets.writing import Writer
 
 READERS = declared(__name__, Path(__file__).parent)
 WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "panoptic", "images")
-_MEMBERS = (
-    "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
-)  # fmt: skip
 
 
 def kinds() -> dict[str, Opener]:
@@ -53,8 +50,7 @@ def open_dataset(text: str) -> Dataset:
     one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
     `attach_context` (depth, disparity, calib, right and so on) and of `with_sequences` (sequences).
     """
-    from stormproof.datasets.clips import with_sequences
-    from stormproof.datasets.context import attach_context
+    from stormproof.datasets.context import attach_context, with_sequences
     from stormproof.datasets.dataset import with_pixel_rules
 
     _refuse_bare_path(text)
@@ -132,9 +128,3 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
         return found(**options)
 
     return opener
-
-
-def missing_members(dataset: object) -> list[str]:
-    """The members of `Dataset` that an object lacks. None is evaluated: a fingerprint takes time."""
-    nothing = object()
-    return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

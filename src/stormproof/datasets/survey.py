@@ -24,9 +24,8 @@ from stormproof.datasets.annotation_checks import (
     stray_masks,
 )
 from stormproof.datasets.context import DatasetWithContext
-from stormproof.datasets.dataset import Dataset, FileDataset
+from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset
 from stormproof.datasets.image_files import file_content, image_path
-from stormproof.datasets.opened import OpenedDataset
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 

@@ -13,8 +13,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.opened import OpenedDataset, open_dataset
+from stormproof.datasets.dataset import Dataset, OpenedDataset, open_dataset
 from stormproof.engine.config import (
     Engine,
     RunConfig,

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from stormproof.core.errors import InvalidOption, StormproofError
-from stormproof.datasets.opened import OpenedDataset
+from stormproof.datasets.dataset import OpenedDataset
 from stormproof.engine.api import run
 from stormproof.models.card import InputCard
 from stormproof.models.decoders import IMAGENET
