@@ -1,7 +1,7 @@
-"""Attributes of images, by which scores can be sliced: what a dataset says, what a CSV file adds, what pixels
-show, and how many objects there are. And how far objects are, where depth is known.
+"""Attributes of images, by which scores can be sliced, and the distance of objects where depth is known.
 
-Numbers are cut into tertiles of the images that are scored; names stay names.
+Attributes come from the dataset or a CSV file, are measured on the pixels, or count the objects. Numbers are
+cut into tertiles of the images that are scored; names stay names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEVELS = ("low", "middle", "high")
 class Attribute:
     """An attribute and its value for each image asked about; None where it is unknown.
 
-    `slices` are its values in the order in which to list them, `note` says how they came about.
+    `slices` are its values in the order of the table, `note` explains them to the reader.
     """
 
     name: str
@@ -71,7 +71,7 @@ COUNT = "count"
 
 
 def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instances:
-    """The objects, with the median depth of their pixels as distance where nothing else says it.
+    """The objects, with the median depth of their pixels as distance where the dataset states none.
 
     An object's pixels are its mask's, else its box's; sky and pixels of unknown depth do not count.
 

@@ -57,18 +57,14 @@ class Labels(Protocol):
     def truth(self, index: int) -> Truth: ...
     def size(self, index: int) -> tuple[int, int] | None:
         """Height and width, or None if only the image file knows."""
-        ...
+        return None
 
 
-@dataclass(frozen=True)
-class NoLabels:
+class NoLabels(Labels):
     """Images without truth."""
 
     def truth(self, index: int) -> Truth:
         return Truth()
-
-    def size(self, index: int) -> tuple[int, int] | None:
-        return None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,20 +150,20 @@ def in_clip(sample: Sample, frames: Mapping[str, Frame]) -> Sample:
 
 
 def frames_identity(frames: Mapping[str, Frame]) -> list[object]:
-    """What a fingerprint covers of clips: corrupted pixels depend on sequences and times."""
+    """Clips as part of a fingerprint: corrupted pixels depend on sequences and times."""
     return [[frame.id, frame.sequence, frame.time] for frame in frames.values()]
 
 
 def identity_of(dataset: Dataset, index: int) -> str | Frame:
-    """What random numbers of an image are keyed by: its id, or its frame if it belongs to a clip."""
+    """The key of an image's random numbers: its id, or its frame if it belongs to a clip."""
     name = dataset.ids[index]
     frames: Mapping[str, Frame] = getattr(dataset, "frames", {})
     return frames.get(name, name)
 
 
 def thing_classes(dataset: Dataset) -> tuple[str, ...]:
-    """The semantic classes that have countable objects: as the dataset states, else those that are classes of
-    its objects, too. All others are stuff, such as road and sky."""
+    """The semantic classes that have countable objects: those that the dataset states, else those that are
+    also classes of its objects. All others are stuff, such as road and sky."""
     stated = getattr(dataset, "things", ()) or dataset.classes
     return tuple(name for name in dataset.semantic_classes if name in stated)
 

@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.core.errors import DatasetError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.imagefile import image_header
-from stormproof.core.sample import Context, Instances, SemanticMap, Truth
+from stormproof.core.sample import Instances, SemanticMap, Truth
 from stormproof.datasets.annotation_checks import (
     Finding,
     ImageFacts,
@@ -99,7 +99,8 @@ def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Sur
         with _noting(found, name):
             sample = dataset[index]
             _add_truth(found, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
-            _add_context(found, sample.context)
+            for kind in ("depth", "disparity", "camera", "right"):
+                found.context[kind] += getattr(sample.context, kind) is not None
             facts[index] = facts_of(dataset, index, sample.truth)
         if index not in facts:  # the image cannot be read, but perhaps its labels can
             with suppress(StormproofError, OSError):
@@ -229,14 +230,10 @@ def problems_of(error: StormproofError) -> list[Problem]:
 def _new_survey(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.depth_remark = getattr(dataset, "depth_remark", "")
-    found.missing_files = sum(not is_file(image) for image in _image_files(dataset))
-    return found
-
-
-def _image_files(dataset: Dataset) -> Sequence[Path]:
-    """The image files of a dataset, in the order of ids."""
     images = getattr(dataset, "images", ())
-    return images if isinstance(images, tuple) else ()
+    if isinstance(images, tuple):  # not the members of an archive
+        found.missing_files = sum(not is_file(image) for image in images)
+    return found
 
 
 @contextmanager
@@ -279,8 +276,3 @@ def _add_pixels(found: Survey, semantic: SemanticMap) -> None:
     for value in np.flatnonzero(counts):
         if value != semantic.ignore:
             found.pixels[found.semantic_classes[value]] += int(counts[value])
-
-
-def _add_context(found: Survey, context: Context) -> None:
-    for name in ("depth", "disparity", "camera", "right"):
-        found.context[name] += getattr(context, name) is not None

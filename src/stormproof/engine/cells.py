@@ -248,7 +248,7 @@ def _row(
     work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
     found: object, truth: Truth, content: str | None = None, change: Change | None = None,
 ) -> Row:  # fmt: skip
-    """A checked row, with how its maps agree with the truth, if the image has true ones."""
+    """A checked row, with the agreement of its maps and the true ones, if the image has any."""
     model, dataset = pair.model, pair.dataset
     classes = len(model.classes or dataset.classes)
     semantic_classes = len(model.semantic_classes or dataset.semantic_classes)

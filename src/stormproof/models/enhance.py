@@ -2,7 +2,7 @@
 
 An enhanced model is another model: the enhancements are part of its name and fingerprint. An enhancement is
 any function from an image to an image of the same size; other packages register theirs in the entry point
-group `stormproof.enhancements`. One that depends on weights has a `fingerprint` attribute.
+group `stormproof.enhancements`. An enhancement that depends on weights has a `fingerprint` attribute.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def open_huggingface(
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
     `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, or
     the objects that a zero-shot detector looks for; by default these are the dataset's classes, each in the
-    words of `prompt` ("a photo of a {}"). Objects less sure than `score` are left out: 0.01, or 0.5 for
+    words of `prompt` ("a photo of a {}"). Objects that score less than `score` are left out: 0.01, or 0.5 for
     panoptic maps, where every pixel has one segment at most.
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")

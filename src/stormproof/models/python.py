@@ -69,15 +69,15 @@ class FunctionModel:
         return read_prediction(self.function(image), size, self.name)  # type: ignore[arg-type]
 
     def _answers_one(self, image: Image) -> bool:
-        """Whether the function takes one image: it then returns a prediction that fits it.
+        """Whether the function takes one image, that is, returns a prediction that fits it.
 
-        One whose parameter is in the plural takes several, whatever it does with one.
+        A function whose first parameter is in the plural takes several.
         """
         if _first_parameter(self.function).endswith(("s", "batch")):
             return False
         try:
             found = self._predict_one(image)
-        except Exception:  # what is wrong with the function is said of its call with a list
+        except Exception:  # the error of the call with a list is reported instead
             return False
         return found.semantic is None or found.semantic.shape == image.shape[:2]
 
@@ -85,7 +85,7 @@ class FunctionModel:
 def _first_parameter(function: Any) -> str:
     try:
         return next(iter(inspect.signature(function).parameters), "")
-    except (TypeError, ValueError):  # of what is not written in Python
+    except (TypeError, ValueError):  # a callable that is not written in Python
         return ""
 
 

@@ -119,7 +119,7 @@ class _Files:
         return self.paths[condition]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what was read: each process reads its own."""
+        """Without the tables in memory: each process reads its own."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
 
 
