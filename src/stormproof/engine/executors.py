@@ -66,9 +66,9 @@ def executor_for(config: RunConfig, chunks: int) -> Executor:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Worker processes on this machine, one of which loses only its own chunk when it dies.
+    """Worker processes on this machine; one that dies loses only its own chunk.
 
-    Each is a pool of one process: the standard pool breaks as a whole when one of its processes dies.
+    Each is a pool of one process, because the standard pool breaks as a whole when one of its processes dies.
     """
 
     workers: int

@@ -79,10 +79,6 @@ ALIASES: tuple[tuple[str, ...], ...] = (
 
 # Names that models give to the output that means "no object".
 BACKGROUND = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void", "no object"})
-# The vocabulary that a network with this many classes most likely uses.
-_BY_COUNT = {
-    80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150",
-}  # fmt: skip
 
 
 def normalised(name: str) -> str:
@@ -124,15 +120,6 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
     if not any(names):
         raise ModelError(f"{path} contains no class names; write one per line.")
     return names
-
-
-def vocabulary_of_size(count: int) -> str | None:
-    """The vocabulary that a number of classes suggests.
-
-    >>> vocabulary_of_size(80), vocabulary_of_size(7)
-    ('coco80', None)
-    """
-    return _BY_COUNT.get(count)
 
 
 @dataclass(frozen=True, slots=True)
