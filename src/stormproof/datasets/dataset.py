@@ -74,7 +74,7 @@ class FileDataset:
     `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
     `variant` names the options that change the truth read from the same files. `category_ids` are the
     numbers of the classes in the format's own files, for writing results in that format. `things` are the
-    semantic classes with countable objects, where `classes` does not say so.
+    semantic classes with countable objects, if these are not `classes`.
     """
 
     name: str
@@ -333,8 +333,13 @@ class OpenedDataset(Wrapper):
 
     def __getitem__(self, index: int | str) -> Sample:
         """A sample by position or by id; it carries the class names."""
-        at = self._position(index) if isinstance(index, str) else range(len(self))[index]
-        return replace(self.whole[at], classes=self.classes, semantic_classes=self.semantic_classes)
+        if isinstance(index, str):
+            if index not in self.ids:
+                first = self.ids[0]
+                raise InvalidOption(f"{self.name} has no image {index!r}; its first image is {first!r}.")
+            index = self.ids.index(index)
+        sample = self.whole[range(len(self))[index]]
+        return replace(sample, classes=self.classes, semantic_classes=self.semantic_classes)
 
     def __iter__(self) -> Iterator[Sample]:
         return (self[i] for i in range(len(self)))
@@ -344,12 +349,6 @@ class OpenedDataset(Wrapper):
 
     def size(self, index: int) -> tuple[int, int]:
         return self.whole.size(range(len(self))[index])
-
-    def _position(self, image_id: str) -> int:
-        for position, known in enumerate(self.ids):
-            if known == image_id:
-                return position
-        raise InvalidOption(f"{self.name} has no image {image_id!r}; its first image is {self.ids[0]!r}.")
 
     def __repr__(self) -> str:
         of = f" of {len(self.whole)}" if len(self) < len(self.whole) else ""

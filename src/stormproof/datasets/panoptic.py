@@ -154,8 +154,8 @@ def segments_of(
 ) -> tuple[npt.NDArray[Any], dict[int, int], tuple[int, ...]]:
     """The segment id of each pixel, the class of each segment, and the ids of crowds.
 
-    `things` are the classes with countable objects; any other has one segment. So have the crowds of a class:
-    panopticapi knows only one.
+    `things` are the classes with countable objects; any other class has one segment. The crowds of a class
+    are also joined into one segment: panopticapi allows no more.
     """
     if truth.panoptic is None or truth.semantic is None:
         raise InvalidTruth(f"{name} has no panoptic map, so it cannot be written as panoptic.")

@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.core.errors import DatasetError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.imagefile import image_header
-from stormproof.core.sample import Instances, SemanticMap, Truth
+from stormproof.core.sample import Instances, Truth
 from stormproof.datasets.annotation_checks import (
     Finding,
     ImageFacts,
@@ -252,27 +252,18 @@ def _noting(found: Survey, name: str) -> Iterator[None]:
 
 def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
     found.sizes[size] += 1
-    if truth.instances is not None:
-        _add_instances(found, truth.instances)
-    if truth.semantic is not None:
+    objects, semantic = truth.instances, truth.semantic
+    if objects is not None:
+        found.labels["boxes"] += 1
+        if objects.masks is not None:
+            found.labels["masks"] += 1
+        excused = objects.crowd | objects.ignore
+        found.excused += len(np.unique(objects.boxes[excused], axis=0))  # one region may excuse every class
+        found.objects.update(found.classes[label] for label in objects.labels[~excused])
+    if semantic is not None:
         found.labels["semantic"] += 1
-        _add_pixels(found, truth.semantic)
+        for value, count in enumerate(np.bincount(semantic.labels.ravel()).tolist()):
+            if count and value != semantic.ignore:
+                found.pixels[found.semantic_classes[value]] += count
     if truth.panoptic is not None:
         found.labels["panoptic"] += 1
-
-
-def _add_instances(found: Survey, instances: Instances) -> None:
-    found.labels["boxes"] += 1
-    if instances.masks is not None:
-        found.labels["masks"] += 1
-    excused = instances.crowd | instances.ignore
-    found.excused += len(np.unique(instances.boxes[excused], axis=0))  # one region may excuse every class
-    for label in instances.labels[~excused]:
-        found.objects[found.classes[label]] += 1
-
-
-def _add_pixels(found: Survey, semantic: SemanticMap) -> None:
-    counts = np.bincount(semantic.labels.ravel())
-    for value in np.flatnonzero(counts):
-        if value != semantic.ignore:
-            found.pixels[found.semantic_classes[value]] += int(counts[value])
