@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from stormproof.core.errors import RunError, counted
 from stormproof.core.files import make_folder, sweep
@@ -18,13 +18,15 @@ from stormproof.engine.guard import NOTES
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
-from stormproof.results.estimate import Estimate, estimate_run, next_share
 from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_images
 from stormproof.results.store.lock import sole_writer
 from stormproof.results.store.parts import part_paths
 from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, may_claim, read_record
 from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
+
+if TYPE_CHECKING:
+    from stormproof.results.estimate import Estimate
 
 _ENOUGH = 3  # images on which nothing works before a run is stopped
 _UNREADABLE = 10  # the same for images that cannot be read: one broken file says nothing about the rest
@@ -96,6 +98,8 @@ def run_to_precision(
     `do` executes a plan; `data` is the dataset, if no spec can open it again. There is no estimate if cells
     failed or the grid became full.
     """
+    from stormproof.results.estimate import estimate_run, next_share  # loads every metric, and SciPy
+
     out = Path(config.out)
     size = (read_record(out).quota if (out / RECORD).exists() else None) or 0
     while True:
