@@ -23,7 +23,7 @@ LOADED = (
     "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
     "stormproof.tools.corrupted_copies",
     "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
-    "stormproof.engine.many", "stormproof.engine.executors.ray", "stormproof.engine.executors.pool",
+    "stormproof.engine.many", "stormproof.engine.executors",
     "stormproof.engine.progress", "stormproof.models.python",
     "stormproof.engine.trackers",
 )  # fmt: skip

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.engine.precision import first_share
+from stormproof.engine.run import first_share
 from stormproof.engine.work import Quota
 from stormproof.results.estimate import Cell, Estimate, estimate, estimated_cells, next_share
 from stormproof.results.run import Run

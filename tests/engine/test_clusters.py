@@ -15,6 +15,7 @@ from engine.conftest import Configure, all_bytes, all_rows
 from engine.fake_models import GATE
 from engine.scenes import MARKED
 from stormproof.core.errors import RunError
+from stormproof.engine.executors import Local, _connect_ray
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import execute, run
 from stormproof.results.store.merge import merge
@@ -180,8 +181,6 @@ def test_shards_merge_into_the_whole(configure: Configure) -> None:
     shards = [configure(out=f"shard{i}", shard=f"{i}/3", chunk=2) for i in (1, 2, 3)]
     for shard in shards:
         plan = make_plan(shard)
-        from stormproof.engine.executors import Local
-
         assert execute(plan, Local()).complete
     merge(out.with_name("merged"), [Path(shard.out) for shard in shards])
     assert all_bytes(out.with_name("merged")) == all_bytes(out)
@@ -205,8 +204,6 @@ def test_a_merge_that_was_killed_leaves_nothing_behind(configure: Configure, tmp
 
 def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ray, asked without an address, would follow the file of the last cluster, and wait for a dead one."""
-    from stormproof.engine.executors.ray import _connect
-
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "ray_current_cluster").write_text("192.0.2.1:6379")  # an address nobody has
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
@@ -218,14 +215,12 @@ def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, t
         def init(address: str, **_: object) -> None:
             asked.append(address)
 
-    _connect(Ray, None)
+    _connect_ray(Ray, None)
     assert asked == ["local"]  # which starts one, whatever the file says
 
 
 def test_an_address_where_nobody_listens_is_said_at_once() -> None:
-    from stormproof.engine.executors.ray import _connect
-
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(RunError, match="No Ray cluster"):
-        _connect(None, f"127.0.0.1:{port}")
+        _connect_ray(None, f"127.0.0.1:{port}")

@@ -17,8 +17,7 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.executors import executor_for
 from stormproof.engine.plan import make_plan
-from stormproof.engine.precision import first_share, run_to_precision
-from stormproof.engine.run import execute
+from stormproof.engine.run import execute, first_share, run_to_precision
 from stormproof.engine.run import run as run_it
 from stormproof.engine.work import Quota
 from stormproof.results.estimate import estimate_run

@@ -8,10 +8,9 @@ import pytest
 
 from engine.conftest import Configure, all_bytes
 from stormproof.core.files import make_folder
-from stormproof.engine import crash_notes
+from stormproof.engine import guard
 from stormproof.engine.chunk import after_death
-from stormproof.engine.crash_notes import NOTES, write_note
-from stormproof.engine.guard import ModelTimeout, in_time
+from stormproof.engine.guard import NOTES, ModelTimeout, in_time, write_note
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
 from stormproof.engine.work import Attempt
@@ -61,7 +60,7 @@ def test_a_stopped_worker_is_replaced(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("STOPS_ONCE", str(tmp_path / "stopped"))
-    monkeypatch.setattr(crash_notes, "SILENCE", 1.0)
+    monkeypatch.setattr(guard, "SILENCE", 1.0)
     calm, stopped = configure(out="calm"), configure("stops_once", engine="pool", workers=1, timeout=5)
     run(calm)
     assert run(stopped).complete

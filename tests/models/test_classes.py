@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import RLE, Prediction
 from stormproof.models.classes import (
     ALIASES,
@@ -77,15 +77,6 @@ def test_the_same_name_goes_before_the_same_meaning() -> None:
 
 def test_no_names_means_the_datasets_own() -> None:
     assert match_classes((), ["a", "b"]).labels == (0, 1)
-
-
-def test_names_can_be_said() -> None:
-    match = match_classes(["truck", "bus", "car"], ["car"], {"Truck": "car", "bus": "CAR"})
-    assert match.labels == (0, 0, 0)
-    with pytest.raises(UnknownName, match="Did you mean 'truck'"):
-        match_classes(["truck"], ["car"], {"trucks": "car"})
-    with pytest.raises(UnknownName, match="class of the dataset"):
-        match_classes(["truck"], ["car"], {"truck": "cart"})
 
 
 def test_predictions_are_relabelled() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import ModelError
+from stormproof.models import decoding
 from stormproof.models.candidates import Candidates, Limits
-from stormproof.models.decoders import DECODERS, anchors, arrays, points, semantic, tables
+from stormproof.models.decoders import DECODERS
 
 SIZE = (64, 96)  # height, width of the input
 BOX = np.array([20.0, 10.0, 60.0, 42.0])  # centre 40, 26; 40 wide, 32 high
@@ -38,34 +39,34 @@ def scores(rows: int, at: int, value: float) -> np.ndarray:
 
 
 def test_yolox_decodes_the_grid() -> None:
-    cells, steps = arrays.grids(SIZE, (8, 16, 32))
+    cells, steps = decoding.grids(SIZE, (8, 16, 32))
     at = 100  # on stride 16
     assert steps[at, 0] == 16
     rows = np.full((len(cells), 5 + CLASSES), -9.0, np.float32)
     rows[:, 4:] = 0
     rows[at, :2], rows[at, 2:4] = CENTRE / 16 - cells[at], np.log(SIDES / 16)
     rows[at, 4], rows[at, 5 + LABEL] = 0.9, 0.8
-    assert_found(tables.yolox([rows], SIZE), 0.72)
+    assert_found(decoding.yolox([rows], SIZE), 0.72)
 
 
 def test_yolov5_multiplies_objectness() -> None:
     rows = np.zeros((30, 5 + CLASSES), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0.5, 0, 0, 0.8, 0]
-    assert_found(tables.yolov5([rows], SIZE), 0.4)
+    assert_found(decoding.yolov5([rows], SIZE), 0.4)
 
 
 def test_yolov8_lies_on_its_side() -> None:
     rows = np.zeros((30, 4 + CLASSES), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0, 0, 0.8, 0]
-    assert_found(tables.yolov8([rows.T], SIZE), 0.8)
+    assert_found(decoding.yolov8([rows.T], SIZE), 0.8)
 
 
-@pytest.mark.parametrize(("decoder", "objectness"), [(tables.yolov5, [1.0]), (tables.yolov8, [])])
+@pytest.mark.parametrize(("decoder", "objectness"), [(decoding.yolov5, [1.0]), (decoding.yolov8, [])])
 def test_mask_coefficients_follow_the_classes(decoder, objectness) -> None:
     prototypes = np.ones((3, 16, 24), np.float32)
     rows = np.zeros((5, 4 + len(objectness) + CLASSES + 3), np.float32)
     rows[2] = [*CENTRE, *SIDES, *objectness, 0, 0, 0.8, 0, 1, 2, 3]
-    table = rows.T if decoder is tables.yolov8 else rows
+    table = rows.T if decoder is decoding.yolov8 else rows
     found = decoder([table, prototypes], SIZE)
     assert found.scores.shape == (5, CLASSES)
     assert found.coefficients is not None
@@ -75,8 +76,8 @@ def test_mask_coefficients_follow_the_classes(decoder, objectness) -> None:
 def test_yolov10_rows_are_final() -> None:
     rows = np.zeros((9, 6), np.float32)
     rows[3] = [*BOX, 0.6, LABEL]
-    assert_found(tables.rows([rows], SIZE), 0.6)
-    assert_found(tables.rows([rows * [0.25, 0.25, 0.25, 0.25, 1, 1]], SIZE, scale=4), 0.6)
+    assert_found(decoding.yolov10([rows], SIZE), 0.6)
+    assert_found(decoding.yolov10([rows * [0.25, 0.25, 0.25, 0.25, 1, 1]], SIZE, scale=4), 0.6)
     assert DECODERS["yolov10"].limits.iou is None
 
 
@@ -87,7 +88,7 @@ def test_postprocessed_reads_as_many_as_counted() -> None:
         np.array([0, LABEL, 1, 1, 1], np.float32),
         np.array([0.1, 0.7, 0.9, 0.9, 0.9], np.float32),
     )
-    found = anchors.postprocessed([boxes, labels, strength, np.array([2.0])], SIZE)
+    found = decoding.postprocessed([boxes, labels, strength, np.array([2.0])], SIZE)
     assert len(found.boxes) == 2
     assert_found(found, 0.7)
 
@@ -95,14 +96,14 @@ def test_postprocessed_reads_as_many_as_counted() -> None:
 def test_ssd_fractions_and_background() -> None:
     boxes = np.zeros((6, 1, 4), np.float32)
     boxes[4, 0] = [BOX[1] / 64, BOX[0] / 96, BOX[3] / 64, BOX[2] / 96]
-    assert_found(anchors.ssd([boxes, scores(6, 4, 0.7)], SIZE), 0.7)
-    assert_found(anchors.ssd([boxes, scores(6, 4, 0.7)], SIZE, background=True), 0.7, label=LABEL - 1)
+    assert_found(decoding.ssd([boxes, scores(6, 4, 0.7)], SIZE), 0.7)
+    assert_found(decoding.ssd([boxes, scores(6, 4, 0.7)], SIZE, background=True), 0.7, label=LABEL - 1)
     logit = np.where(scores(6, 4, 1) > 0, 2.0, -20.0)
-    assert_found(anchors.ssd([boxes, logit], SIZE, logits=True), 1 / (1 + np.exp(-2)))
+    assert_found(decoding.ssd([boxes, logit], SIZE, logits=True), 1 / (1 + np.exp(-2)))
 
 
 def test_ssd_raw_from_anchors() -> None:
-    grid = anchors.ssd_anchors(SIZE, 6, (0.2, 0.95))
+    grid = decoding.ssd_anchors(SIZE, 6, (0.2, 0.95))
     assert grid[:3] == pytest.approx(  # first cell of stride 16, of 6×4: small, wide, tall
         np.array(
             [[1 / 12, 1 / 8, 0.1, 0.1], [1 / 12, 1 / 8, 0.2828, 0.1414], [1 / 12, 1 / 8, 0.1414, 0.2828]]
@@ -115,29 +116,29 @@ def test_ssd_raw_from_anchors() -> None:
     offsets[at, [1, 0]] = 10 * (CENTRE / (96, 64) - grid[at, :2]) / grid[at, 2:]
     offsets[at, [3, 2]] = 5 * np.log(SIDES / (96, 64) / grid[at, 2:])
     logit = np.where(scores(len(grid), at, 1) > 0, 2.0, -20.0)
-    assert_found(anchors.ssd_raw([offsets, logit], SIZE), 1 / (1 + np.exp(-2)))
-    found = anchors.ssd_raw([offsets, scores(len(grid), at, 0.7)], SIZE, logits=False, background=True)
+    assert_found(decoding.ssd_raw([offsets, logit], SIZE), 1 / (1 + np.exp(-2)))
+    found = decoding.ssd_raw([offsets, scores(len(grid), at, 0.7)], SIZE, logits=False, background=True)
     assert_found(found, 0.7, label=LABEL - 1)
     with pytest.raises(ValueError, match=r"rows for .* anchors of 5 layers"):
-        anchors.ssd_raw([offsets, logit], SIZE, layers=5)
+        decoding.ssd_raw([offsets, logit], SIZE, layers=5)
 
 
 def test_offsets_are_not_taken_for_boxes() -> None:
     offsets = np.random.default_rng(0).normal(size=(40, 4))
     with pytest.raises(ModelError, match=r"offsets from anchors.*ssd-raw"):
-        anchors.ssd([offsets, scores(40, 4, 0.7)], SIZE)
+        decoding.ssd([offsets, scores(40, 4, 0.7)], SIZE)
 
 
 def test_boxes_in_pixels_or_fractions() -> None:
     boxes = np.zeros((6, 4), np.float32)
     boxes[5] = BOX
-    assert_found(anchors.boxes([boxes, scores(6, 5, 0.3)], SIZE), 0.3)
+    assert_found(decoding.plain_boxes([boxes, scores(6, 5, 0.3)], SIZE), 0.3)
     fractions = boxes / np.array([96, 64, 96, 64], np.float32)
-    assert_found(anchors.boxes([fractions, scores(6, 5, 0.3)], SIZE, fractions=True), 0.3)
+    assert_found(decoding.plain_boxes([fractions, scores(6, 5, 0.3)], SIZE, fractions=True), 0.3)
 
 
 def test_efficientdet_from_anchors() -> None:
-    grid = anchors.efficientdet_anchors(SIZE, (8, 16, 32, 64, 128), 4.0)
+    grid = decoding.efficientdet_anchors(SIZE, (8, 16, 32, 64, 128), 4.0)
     cells = sum(-(-64 // s) * -(-96 // s) for s in (8, 16, 32, 64, 128))
     assert grid.shape == (9 * cells, 4)
     assert grid[0].tolist() == [4, 4, 32, 32]  # first cell of stride 8: centre ½·8, side 4·8
@@ -145,13 +146,13 @@ def test_efficientdet_from_anchors() -> None:
     offsets = np.zeros((len(grid), 4), np.float32)
     offsets[at, [1, 0]] = (CENTRE - grid[at, :2]) / grid[at, 2:]
     offsets[at, [3, 2]] = np.log(SIDES / grid[at, 2:])
-    assert_found(anchors.efficientdet([offsets, scores(len(grid), at, 0.9)], SIZE), 0.9)
+    assert_found(decoding.efficientdet([offsets, scores(len(grid), at, 0.9)], SIZE), 0.9)
 
 
 def test_efficientdet_rows() -> None:
     rows = np.zeros((3, 7), np.float32)
     rows[1] = [0, BOX[1], BOX[0], BOX[3], BOX[2], 0.8, LABEL]
-    assert_found(anchors.efficientdet_rows([rows], SIZE), 0.8)
+    assert_found(decoding.efficientdet_rows([rows], SIZE), 0.8)
 
 
 def one_bin(value: float, bins: int = 8) -> np.ndarray:
@@ -164,7 +165,7 @@ def one_bin(value: float, bins: int = 8) -> np.ndarray:
 
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_nanodet_distances(interleaved: bool) -> None:
-    levels = [len(arrays.grid(SIZE, stride)) for stride in (8, 16, 32)]
+    levels = [len(decoding.grid(SIZE, stride)) for stride in (8, 16, 32)]
     kinds = [np.zeros((n, CLASSES), np.float32) for n in levels]
     bins = [np.zeros((n, 32), np.float32) for n in levels]
     at = 8  # stride 16, six cells to a row: column 2, row 1; its centre is 39.5, 23.5
@@ -176,42 +177,42 @@ def test_nanodet_distances(interleaved: bool) -> None:
         if interleaved
         else [*kinds, *bins]
     )
-    assert_found(points.nanodet(outputs, SIZE), 0.6)
+    assert_found(decoding.nanodet(outputs, SIZE), 0.6)
 
 
 def test_picodet_has_four_levels_and_its_centres_at_half_cells() -> None:
-    levels = [len(arrays.grid(SIZE, stride)) for stride in (8, 16, 32, 64)]
+    levels = [len(decoding.grid(SIZE, stride)) for stride in (8, 16, 32, 64)]
     kinds = [np.zeros((n, CLASSES), np.float32) for n in levels]
     bins = [np.zeros((n, 32), np.float32) for n in levels]
     kinds[1][8, LABEL] = 0.6  # stride 16, column 2, row 1: its centre is 40, 24
     distances = [40 - BOX[0], 24 - BOX[1], BOX[2] - 40, BOX[3] - 24]
     bins[1][8] = np.concatenate([one_bin(d / 16) for d in distances])
-    assert_found(points.picodet([*kinds, *bins], SIZE), 0.6)
-    with pytest.raises(arrays.Unreadable, match=r"strides \(8, 16, 32, 64\)"):
-        points.picodet([*kinds[:3], *bins[:3]], SIZE)
+    assert_found(decoding.picodet([*kinds, *bins], SIZE), 0.6)
+    with pytest.raises(decoding.Unreadable, match=r"strides \(8, 16, 32, 64\)"):
+        decoding.picodet([*kinds[:3], *bins[:3]], SIZE)
 
 
 def test_scrfd_tells_its_outputs_apart_by_shape() -> None:
     outputs = []
     for stride in (8, 16, 32):
-        rows = 2 * len(arrays.grid(SIZE, stride))
+        rows = 2 * len(decoding.grid(SIZE, stride))
         outputs += [np.zeros((rows, width), np.float32) for width in (10, 1, 4)]
     at = 2 * (12 * 2 + 4) + 1  # second row of the cell at column 4, row 2 of stride 8: its corner is 32, 16
     outputs[1][at] = 0.9
     outputs[2][at] = np.array([32 - BOX[0], 16 - BOX[1], BOX[2] - 32, BOX[3] - 16]) / 8
-    assert_found(points.scrfd(outputs, SIZE), 0.9, label=0)
+    assert_found(decoding.scrfd(outputs, SIZE), 0.9, label=0)
     with pytest.raises(ValueError, match="for stride 64"):
-        points.scrfd(outputs, SIZE, strides=(8, 64))
+        decoding.scrfd(outputs, SIZE, strides=(8, 64))
 
 
 def test_nanodet_plus_is_one_table() -> None:
-    cells, steps = arrays.grids(SIZE, (8, 16, 32, 64))
+    cells, steps = decoding.grids(SIZE, (8, 16, 32, 64))
     at = int(np.flatnonzero((steps[:, 0] == 16) & (cells == [2, 1]).all(axis=1))[0])
     table = np.zeros((len(cells), CLASSES + 32), np.float32)
     table[at, LABEL] = 0.6
     distances = [32 - BOX[0], 16 - BOX[1], BOX[2] - 32, BOX[3] - 16]
     table[at, CLASSES:] = np.concatenate([one_bin(d / 16) for d in distances])
-    assert_found(points.nanodet_plus([table], SIZE, classes=CLASSES), 0.6)
+    assert_found(decoding.nanodet_plus([table], SIZE, classes=CLASSES), 0.6)
 
 
 def test_fastestdet_combines_scores() -> None:
@@ -222,7 +223,7 @@ def test_fastestdet_combines_scores() -> None:
     output[1:3, y, x] = np.arctanh(CENTRE / 16 - [x, y])
     fractions = SIDES / [96, 64]
     output[3:5, y, x] = np.log(fractions / (1 - fractions))
-    assert_found(points.fastestdet([output], SIZE), 0.8**0.6 * 0.5**0.4)
+    assert_found(decoding.fastestdet([output], SIZE), 0.8**0.6 * 0.5**0.4)
 
 
 def test_centernet_takes_peaks_only() -> None:
@@ -230,7 +231,7 @@ def test_centernet_takes_peaks_only() -> None:
     heat[LABEL, 6, 10], heat[LABEL, 6, 11] = 0.9, 0.8  # the neighbour is no object of its own
     sides, offset = np.zeros((2, 16, 24), np.float32), np.zeros((2, 16, 24), np.float32)
     sides[:, 6, 10], offset[:, 6, 10] = SIDES / 4, CENTRE / 4 - [10, 6]
-    found = points.centernet([heat, sides, offset], SIZE, logits=False)
+    found = decoding.centernet([heat, sides, offset], SIZE, logits=False)
     assert_found(found, 0.9)
     assert (found.scores > 0.5).sum() == 1
 
@@ -241,7 +242,7 @@ def test_detr_ignores_the_last_class() -> None:
     logits[3, LABEL], logits[3, -1] = 8, 0
     boxes = np.full((5, 4), 0.1, np.float32)
     boxes[3] = [40 / 96, 26 / 64, 40 / 96, 32 / 64]
-    assert_found(tables.detr([logits, boxes], SIZE), np.exp(8) / (np.exp(8) + CLASSES))
+    assert_found(decoding.detr([logits, boxes], SIZE), np.exp(8) / (np.exp(8) + CLASSES))
 
 
 def test_rtdetr_scores_are_independent() -> None:
@@ -249,30 +250,30 @@ def test_rtdetr_scores_are_independent() -> None:
     logits[3, LABEL] = 1
     boxes = np.full((5, 4), 0.1, np.float32)
     boxes[3] = [40 / 96, 26 / 64, 40 / 96, 32 / 64]
-    assert_found(tables.rtdetr([logits, boxes], SIZE), 1 / (1 + np.exp(-1)))
+    assert_found(decoding.rtdetr([logits, boxes], SIZE), 1 / (1 + np.exp(-1)))
 
 
 def test_labelled_and_torchvision() -> None:
     labels, strength = np.array([1, LABEL]), np.array([0.2, 0.5])
     boxes = np.stack([BOX / 2, BOX])
-    assert_found(tables.labelled([labels, boxes, strength], SIZE), 0.5)
-    found = tables.torchvision([boxes, labels, strength, np.ones((2, 1, *SIZE))], SIZE)
+    assert_found(decoding.labelled([labels, boxes, strength], SIZE), 0.5)
+    found = decoding.torchvision([boxes, labels, strength, np.ones((2, 1, *SIZE))], SIZE)
     assert_found(found, 0.5)
     assert found.masks is not None
     assert found.masks.shape == (2, *SIZE)
 
 
 def test_torchvision_without_any_box() -> None:
-    found = tables.torchvision([np.zeros((0, 4)), np.zeros(0), np.zeros(0), np.zeros((0, 1, 8, 8))], SIZE)
+    found = decoding.torchvision([np.zeros((0, 4)), np.zeros(0), np.zeros(0), np.zeros((0, 1, 8, 8))], SIZE)
     assert len(found.boxes) == 0
 
 
 def test_semantic_layouts() -> None:
     planes = np.zeros((3, 4, 5))
-    assert semantic.logits([planes.transpose(1, 2, 0)], SIZE, channels_last=True).shape == (3, 4, 5)
-    assert semantic.argmax([np.zeros((1, 4, 5), np.int64)], SIZE).shape == (4, 5)
-    assert semantic.argmax([np.zeros((4, 5, 1), np.int64)], SIZE).shape == (4, 5)
-    assert semantic.argmax([np.zeros((1, 5), np.int64)], SIZE).shape == (1, 5)
+    assert decoding.score_planes([planes.transpose(1, 2, 0)], SIZE, channels_last=True).shape == (3, 4, 5)
+    assert decoding.class_map([np.zeros((1, 4, 5), np.int64)], SIZE).shape == (4, 5)
+    assert decoding.class_map([np.zeros((4, 5, 1), np.int64)], SIZE).shape == (4, 5)
+    assert decoding.class_map([np.zeros((1, 5), np.int64)], SIZE).shape == (1, 5)
 
 
 @pytest.mark.parametrize(
@@ -296,5 +297,5 @@ def test_centernet_without_offsets_lies_in_the_middle_of_its_cell() -> None:
     sides = np.zeros((2, 16, 24), np.float32)
     sides[:, 6, 9] = SIDES / 4
     middle = np.array([9.5 * 4, 6.5 * 4])
-    found = points.centernet([heat, sides], SIZE, logits=False)
+    found = decoding.centernet([heat, sides], SIZE, logits=False)
     assert_found(found, 0.9, box=np.concatenate([middle - SIDES / 2, middle + SIDES / 2]))

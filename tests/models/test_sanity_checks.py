@@ -14,9 +14,7 @@ from stormproof.models import open_model
 from stormproof.models.candidates import Candidates, Limits, to_prediction
 from stormproof.models.card import assemble_card, complete_card
 from stormproof.models.decoders import DECODERS
-from stormproof.models.decoders.anchors import blazeface, boxes
-from stormproof.models.decoders.points import centernet
-from stormproof.models.decoders.semantic import logits
+from stormproof.models.decoding import blazeface, centernet, plain_boxes, score_planes
 from stormproof.models.geometry import plan_fit
 from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
 from stormproof.models.network import Network
@@ -38,8 +36,8 @@ def graph(*outputs: tuple[str, tuple[int, ...]], metadata=None, size=64) -> Grap
 def test_boxes_in_fractions_are_not_taken_for_pixels() -> None:
     rows = np.random.default_rng(0).uniform(0, 1, (20, 4))
     with pytest.raises(ModelError, match="fractions: true"):
-        boxes([rows, np.ones((20, 3))], (300, 300))
-    assert boxes([rows, np.ones((20, 3))], (300, 300), fractions=True).boxes.max() > 100
+        plain_boxes([rows, np.ones((20, 3))], (300, 300))
+    assert plain_boxes([rows, np.ones((20, 3))], (300, 300), fractions=True).boxes.max() > 100
 
 
 def test_background_does_not_fill_the_places_of_objects() -> None:
@@ -141,8 +139,8 @@ def test_code_in_the_current_folder_is_seen(tmp_path: Path, monkeypatch: pytest.
 def test_one_plane_of_probabilities_is_not_taken_for_logits() -> None:
     plane = np.array([[[0.1, 0.9]]])
     with pytest.raises(ModelError, match="probabilities: true"):
-        logits([plane], (1, 2))
-    assert (logits([plane], (1, 2), probabilities=True) > 0).tolist() == [[[False, True]]]
+        score_planes([plane], (1, 2))
+    assert (score_planes([plane], (1, 2), probabilities=True) > 0).tolist() == [[[False, True]]]
 
 
 def test_blazeface_reads_boxes_around_anchors() -> None:

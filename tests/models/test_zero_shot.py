@@ -10,7 +10,7 @@ import pytest
 import stormproof as sp
 from stormproof.core.errors import ModelError
 from stormproof.models import open_model
-from stormproof.models.zero_shot import _spans
+from stormproof.models.huggingface import _spans
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
 T = pytest.importorskip("transformers", reason="needs the extra 'hf'")

@@ -10,7 +10,7 @@ import pytest
 
 import stormproof
 from stormproof.core.sample import Image, Instances, Prediction, Sample, Truth
-from stormproof.datasets.opened import OpenedDataset, open_dataset
+from stormproof.datasets.dataset import OpenedDataset, open_dataset
 
 CLIPS, FRAMES = 4, 6
 

@@ -18,8 +18,7 @@ from results.conftest import MODELS
 from stormproof.cli import app
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
-from stormproof.engine.precision import run_to_precision
-from stormproof.engine.run import execute, executor_for
+from stormproof.engine.run import execute, executor_for, run_to_precision
 from stormproof.engine.run import run as run_it
 from stormproof.report.comparison import compare_view
 from stormproof.report.sources import scores_of

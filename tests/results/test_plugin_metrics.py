@@ -26,8 +26,7 @@ from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.engine.config import make_config
-from stormproof.engine.precision import run_to_precision
-from stormproof.engine.run import execute, executor_for
+from stormproof.engine.run import execute, executor_for, run_to_precision
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers

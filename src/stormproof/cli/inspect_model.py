@@ -82,7 +82,7 @@ def _say_guess(found: Probe, text: str) -> None:
 
 
 def _tune(model: Network, found: Probe, data: str, path: Path) -> None:
-    from stormproof.datasets.opened import open_dataset as open_labelled
+    from stormproof.datasets.dataset import open_dataset as open_labelled
     from stormproof.tools.tune import input_candidates, tune_input
 
     if path.exists():

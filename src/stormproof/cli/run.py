@@ -92,7 +92,7 @@ def _announce(plan: Plan) -> None:
 
 
 def _run_to_precision(config: RunConfig) -> None:
-    from stormproof.engine.precision import run_to_precision
+    from stormproof.engine.run import run_to_precision
     from stormproof.results.run import Run
     from stormproof.results.tables import estimate_table
 

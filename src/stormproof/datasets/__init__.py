@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, cast
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.core.loading import load_attribute
 from stormproof.core.spec import OBJECT, Opener, Spec, call, declared, read_options, with_plugins
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.context import attach_context, with_sequences
+from stormproof.datasets.dataset import Dataset, missing_members, open_object, with_pixel_rules
 
 if TYPE_CHECKING:
     from stormproof.datasets.writing import Writer
 
 READERS = declared(__name__, Path(__file__).parent)
+# The options that every kind takes: pixels are read first, then files beside the dataset.
+_WRAPPERS: tuple[Callable[..., Dataset], ...] = (with_pixel_rules, attach_context, with_sequences)
 WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "panoptic", "images")
-_MEMBERS = (
-    "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
-)  # fmt: skip
 
 
 def kinds() -> dict[str, Opener]:
@@ -53,14 +53,10 @@ def open_dataset(text: str) -> Dataset:
     one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
     `attach_context` (depth, disparity, calib, right and so on) and of `with_sequences` (sequences).
     """
-    from stormproof.datasets.clips import with_sequences
-    from stormproof.datasets.context import attach_context
-    from stormproof.datasets.dataset import with_pixel_rules
-
     _refuse_bare_path(text)
     spec = Spec.parse(text)
     opener = _find_opener(spec)
-    own, pixels, context, clips = spec.split(opener, with_pixel_rules, attach_context, with_sequences)
+    own, *others = spec.split(opener, *_WRAPPERS)
     try:
         dataset = call(opener, own)
     except OSError as error:  # a name too long for any file, a folder that may not be read
@@ -70,12 +66,9 @@ def open_dataset(text: str) -> Dataset:
     if missing_members(dataset):
         kind, members = type(dataset).__name__, ", ".join(missing_members(dataset))
         raise InvalidOption(f"{text!r} is not a dataset: {kind} has no {members}.")
-    if pixels.options:
-        dataset = with_pixel_rules(dataset, **read_options(with_pixel_rules, pixels))
-    if context.options:
-        dataset = attach_context(dataset, **read_options(attach_context, context))
-    if clips.options:
-        dataset = with_sequences(dataset, **read_options(with_sequences, clips))
+    for wrapper, given in zip(_WRAPPERS, others, strict=True):
+        if given.options:
+            dataset = wrapper(dataset, **read_options(wrapper, given))
     return cast(Dataset, dataset)
 
 
@@ -107,8 +100,6 @@ def _refuse_bare_path(text: str) -> None:
 def _find_opener(spec: Spec) -> Callable[..., Any]:
     """The function that opens a kind of dataset."""
     if spec.kind == OBJECT:
-        from stormproof.datasets.dataset import open_object
-
         return open_object
     known = kinds()
     if spec.kind in known:
@@ -132,9 +123,3 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
         return found(**options)
 
     return opener
-
-
-def missing_members(dataset: object) -> list[str]:
-    """The members of `Dataset` that an object lacks. None is evaluated: a fingerprint takes time."""
-    nothing = object()
-    return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

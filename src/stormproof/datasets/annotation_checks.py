@@ -135,6 +135,12 @@ def _level(count: int, total: int) -> Level:
     return Level.problem if count > _RARE * total else Level.note
 
 
+def _marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
+    """A finding about the boxes or masks that are marked."""
+    count, total = int(wrong.sum()), len(wrong)
+    return Finding(_level(count, total), f"{count} of {total} {what} ({seen.example(wrong)}).")
+
+
 def _of(count: int, total: int, nouns: str) -> str:
     return f"All {total} {nouns}" if count == total > 1 else f"{count} of {total} {nouns}"
 
@@ -185,6 +191,7 @@ def _normalised(seen: Inspected) -> Iterator[Finding]:
 
 
 def _fit(boxes: Floats, limits: Floats) -> Bools:
+    """Which boxes lie within their limits, width and height, of which there may be one pair for all."""
     low, high = boxes[:, :2], boxes[:, 2:]
     inside = (low >= -_PIXEL).all(axis=1) & (high <= limits + _PIXEL).all(axis=1)
     return np.asarray(inside & (high >= low).all(axis=1))
@@ -222,10 +229,7 @@ def _past(seen: Inspected) -> Iterator[Finding]:
         yield Finding(Level.problem, f"{said}; nearly all fit if the file holds {meant}.")
         return
     if beyond.any():
-        yield Finding(
-            _level(int(beyond.sum()), total),
-            f"{int(beyond.sum())} of {total} boxes lie outside their image ({seen.example(beyond)}).",
-        )
+        yield _marked(seen, beyond, "boxes lie outside their image")
     often = count > 0.5 * total and count > 2
     level = Level.problem if often else Level.warning if count > 0.2 * total else Level.note
     yield Finding(level, f"{said} ({seen.example(past)}), as some datasets intend.")
@@ -244,8 +248,7 @@ def _corner(seen: Inspected) -> Iterator[Finding]:
     if len(seen.boxes) < 10 or _fractions(seen):
         return
     reach = float((seen.boxes[:, 2:] / seen.limits).max())
-    owners = len({*seen.owners})
-    if reach < 0.5 and owners >= 3:
+    if reach < 0.5 and len({*seen.owners}) >= 3:
         yield Finding(
             Level.warning,
             f"All {len(seen.boxes)} boxes lie in the upper left {reach:.0%} of their images: "
@@ -259,9 +262,7 @@ def _flat(seen: Inspected) -> Iterator[Finding]:
         return
     flat = np.asarray((seen.boxes[:, 2:] <= seen.boxes[:, :2]).any(axis=1))
     if flat.any():
-        count, total = int(flat.sum()), len(flat)
-        what = f"{count} of {total} boxes have no width or no height ({seen.example(flat)})."
-        yield Finding(_level(count, total), what)
+        yield _marked(seen, flat, "boxes have no width or no height")
 
 
 def _whole_image(seen: Inspected) -> Iterator[Finding]:
@@ -291,9 +292,7 @@ def _masks(seen: Inspected) -> Iterator[Finding]:
     """Masks without pixels, or outside their boxes."""
     stray = np.concatenate([np.zeros(0, bool), *(image.stray[~image.excused] for image in seen.images)])
     if stray.any() and not _fractions(seen):
-        count, total = int(stray.sum()), len(stray)
-        what = f"{count} of {total} masks are empty or lie outside their box ({seen.example(stray)})."
-        yield Finding(_level(count, total), what)
+        yield _marked(seen, stray, "masks are empty or lie outside their box")
 
 
 def _class_counts(seen: Inspected) -> Iterator[Finding]:
@@ -402,8 +401,7 @@ def _fits_turned_only(image: ImageFacts) -> bool:
     turned = _turned(image)
     if turned is None or image.stored is None or not len(image.boxes):
         return False
-    count = len(image.boxes)
-    as_stored, rotated = (np.tile(np.array(s[::-1], float), (count, 1)) for s in (image.stored, turned))
+    as_stored, rotated = (np.array(size[::-1], float) for size in (image.stored, turned))
     return bool(_fit(image.boxes, rotated).all() and not _fit(image.boxes, as_stored).all())
 
 

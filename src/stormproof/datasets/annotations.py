@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.files import folder, is_file, list_files, locate, read_lines
+from stormproof.core.files import folder, is_file, list_files, locate, read_bytes, read_lines
 from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_PIXELS, image_size, opened
 from stormproof.core.sample import SemanticMap, Truth
 
@@ -124,6 +126,15 @@ def class_names(names: Iterable[object], file: object) -> tuple[str, ...]:
 def read_classes(path: Path) -> tuple[str, ...]:
     """The class names in a text file, one per line."""
     return class_names(read_lines(path), path)
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    """The rows of a CSV file in UTF-8, without spaces around the values."""
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+        return [[value.strip() for value in row] for row in csv.reader(io.StringIO(text), strict=True)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DatasetError(path, f"is not a CSV file in UTF-8: {error}.") from None
 
 
 def raise_all(problems: Sequence[DatasetError]) -> None:

@@ -1,13 +1,11 @@
-"""Attributes of images, by which scores can be sliced: what a dataset says, what a CSV file adds, what pixels
-show, and how many objects there are. And how far objects are, where depth is known.
+"""Attributes of images, by which scores can be sliced, and the distance of objects where depth is known.
 
-Numbers are cut into tertiles of the images that are scored; names stay names.
+Attributes come from the dataset or a CSV file, are measured on the pixels, or count the objects. Numbers are
+cut into tertiles of the images that are scored; names stay names.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName, counted
-from stormproof.core.files import read_bytes
 from stormproof.core.sample import Image, Instances, as_rgb
+from stormproof.datasets.annotations import read_csv
 from stormproof.datasets.dataset import Dataset
 
 MOST = 60  # slices; a column with more values than this is an id, not an attribute
@@ -32,7 +30,7 @@ _LEVELS = ("low", "middle", "high")
 class Attribute:
     """An attribute and its value for each image asked about; None where it is unknown.
 
-    `slices` are its values in the order in which to list them, `note` says how they came about.
+    `slices` are its values in the order of the table, `note` explains them to the reader.
     """
 
     name: str
@@ -73,7 +71,7 @@ COUNT = "count"
 
 
 def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instances:
-    """The objects, with the median depth of their pixels as distance where nothing else says it.
+    """The objects, with the median depth of their pixels as distance where the dataset states none.
 
     An object's pixels are its mask's, else its box's; sky and pixels of unknown depth do not count.
 
@@ -138,14 +136,10 @@ def _file_names(files: Any, index: int, name: str) -> tuple[str, ...]:
 
 def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:
     """A column's name, and its value by image."""
-    try:
-        text = read_bytes(path, error=DatasetError).decode("utf-8-sig")
-        rows = list(csv.reader(io.StringIO(text), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DatasetError(path, f"is not a CSV file in UTF-8: {error}.") from None
+    rows = read_csv(path)
     if not rows or len(rows[0]) < 2:
         raise DatasetError(path, "needs a first line such as 'id,weather' and a row for each image.")
-    names = [name.strip() for name in rows[0]]
+    names = rows[0]
     if column is None and len(names) > 2:
         raise DatasetError(path, f"has {len(names) - 1} attributes; name one, e.g. {path}:{names[1]}.")
     if column is not None and column not in names[1:]:
@@ -157,8 +151,8 @@ def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:
             continue
         if len(row) != len(names):
             raise DatasetError(path, f"has {len(row)} values, the first line {len(names)}.", f"line {line}")
-        if row[at].strip():
-            table[row[0].strip()] = row[at].strip()
+        if row[at]:
+            table[row[0]] = row[at]
     return names[at], table
 
 

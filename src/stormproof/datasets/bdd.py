@@ -33,7 +33,7 @@ from stormproof.datasets.annotations import (
     unique_names,
 )
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
-from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.dataset import FileDataset, Labels
 
 CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",
@@ -119,7 +119,7 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
 
 
 def _attributes(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Weather, scene and time of day, by name and frame; what a frame leaves undefined is not there."""
+    """Weather, scene and time of day, by name and frame; undefined values are left out."""
     found: dict[str, dict[str, str]] = {}
     for frame, name in zip(frames, ids, strict=True):
         held = frame.get("attributes")
@@ -176,13 +176,10 @@ def _corners(label: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class BddBoxes:
+class BddBoxes(Labels):
     """The labels of each frame that have boxes."""
 
     frames: tuple[tuple[Mapping[str, Any], ...], ...]
-
-    def size(self, index: int) -> tuple[int, int] | None:
-        return None
 
     def truth(self, index: int) -> Truth:
         labels = self.frames[index]

@@ -1,12 +1,13 @@
-"""The interface of a dataset, datasets of image files, and datasets made in Python."""
+"""The interface of a dataset, datasets of image files, and datasets for use from Python."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,11 @@ from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_im
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 from stormproof.core.spec import OBJECT, local_object
-from stormproof.core.wrapper import Described
+from stormproof.core.wrapper import Described, Wrapper
+
+_MEMBERS = (
+    "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
+)  # fmt: skip
 
 
 @runtime_checkable
@@ -40,24 +45,26 @@ class Dataset(Described, Protocol):
         ...
 
 
+def missing_members(dataset: object) -> list[str]:
+    """The members of `Dataset` that an object lacks. None is evaluated: a fingerprint takes time."""
+    nothing = object()
+    return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]
+
+
 class Labels(Protocol):
     """What a format knows about each image; everything else is the same for all formats."""
 
     def truth(self, index: int) -> Truth: ...
     def size(self, index: int) -> tuple[int, int] | None:
         """Height and width, or None if only the image file knows."""
-        ...
+        return None
 
 
-@dataclass(frozen=True)
-class NoLabels:
+class NoLabels(Labels):
     """Images without truth."""
 
     def truth(self, index: int) -> Truth:
         return Truth()
-
-    def size(self, index: int) -> tuple[int, int] | None:
-        return None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +74,7 @@ class FileDataset:
     `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
     `variant` names the options that change the truth read from the same files. `category_ids` are the
     numbers of the classes in the format's own files, for writing results in that format. `things` are the
-    semantic classes with countable objects, where `classes` does not say so.
+    semantic classes with countable objects, if these are not `classes`.
     """
 
     name: str
@@ -143,20 +150,20 @@ def in_clip(sample: Sample, frames: Mapping[str, Frame]) -> Sample:
 
 
 def frames_identity(frames: Mapping[str, Frame]) -> list[object]:
-    """What a fingerprint covers of clips: corrupted pixels depend on sequences and times."""
+    """Clips as part of a fingerprint: corrupted pixels depend on sequences and times."""
     return [[frame.id, frame.sequence, frame.time] for frame in frames.values()]
 
 
 def identity_of(dataset: Dataset, index: int) -> str | Frame:
-    """What random numbers of an image are keyed by: its id, or its frame if it belongs to a clip."""
+    """The key of an image's random numbers: its id, or its frame if it belongs to a clip."""
     name = dataset.ids[index]
     frames: Mapping[str, Frame] = getattr(dataset, "frames", {})
     return frames.get(name, name)
 
 
 def thing_classes(dataset: Dataset) -> tuple[str, ...]:
-    """The semantic classes that have countable objects: as the dataset states, else those that are classes of
-    its objects, too. All others are stuff, such as road and sky."""
+    """The semantic classes that have countable objects: those that the dataset states, else those that are
+    also classes of its objects. All others are stuff, such as road and sky."""
     stated = getattr(dataset, "things", ()) or dataset.classes
     return tuple(name for name in dataset.semantic_classes if name in stated)
 
@@ -300,3 +307,78 @@ def open_object(main: str) -> Dataset:
         problem = "was made in Python by another process; pass the dataset again."
         raise DatasetError(f"{OBJECT}:{main}", problem)
     return found
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OpenedDataset(Wrapper):
+    """A dataset, or its first `limit` images. `spec` is None for a dataset made in Python.
+
+    Its fingerprint is the whole dataset's: a run over its first images can be continued over all of them.
+    """
+
+    spec: str | None
+    whole: Dataset
+    limit: int | None = None
+
+    @property
+    def _inner(self) -> Dataset:
+        return self.whole
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return self.whole.ids[: len(self)]
+
+    def __len__(self) -> int:
+        return min(len(self.whole), self.limit or len(self.whole))
+
+    def __getitem__(self, index: int | str) -> Sample:
+        """A sample by position or by id; it carries the class names."""
+        if isinstance(index, str):
+            if index not in self.ids:
+                first = self.ids[0]
+                raise InvalidOption(f"{self.name} has no image {index!r}; its first image is {first!r}.")
+            index = self.ids.index(index)
+        sample = self.whole[range(len(self))[index]]
+        return replace(sample, classes=self.classes, semantic_classes=self.semantic_classes)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[i] for i in range(len(self)))
+
+    def truth(self, index: int) -> Truth:
+        return self.whole.truth(range(len(self))[index])
+
+    def size(self, index: int) -> tuple[int, int]:
+        return self.whole.size(range(len(self))[index])
+
+    def __repr__(self) -> str:
+        of = f" of {len(self.whole)}" if len(self) < len(self.whole) else ""
+        kinds = [f"{len(self.classes)} classes"] if self.classes else []
+        kinds += [f"{len(self.semantic_classes)} semantic classes"] if self.semantic_classes else []
+        return f"<dataset {self.name}: {', '.join([f'{len(self)}{of} images', *kinds])}>"
+
+
+def open_dataset(
+    source: str | Dataset | Iterable[Sample], *, limit: int | None = None, classes: Sequence[str] = ()
+) -> OpenedDataset:
+    """Open a dataset from a spec such as 'coco:val.json,images=val', from samples, or from a dataset object.
+
+    `limit` keeps only the first images. `classes` names the labels of samples made in Python.
+
+    >>> open_dataset("world:val,size=64x40", limit=3)
+    <dataset world-val-64x40: 3 of 200 images, 7 classes, 12 semantic classes>
+    """
+    if limit is not None and limit < 1:
+        raise InvalidOption(f"limit={limit}: it must be at least 1.")
+    if isinstance(source, OpenedDataset):
+        return source if limit is None else replace(source, limit=min(limit, len(source)))
+    if isinstance(source, str):
+        from stormproof import datasets
+
+        return OpenedDataset(source, datasets.open_dataset(source), limit)
+    if not missing_members(source):
+        return OpenedDataset(None, source, limit)  # type: ignore[arg-type]
+    if isinstance(source, Iterable) or hasattr(source, "__getitem__"):
+        return OpenedDataset(None, SampleDataset.of(source, classes=classes), limit)  # type: ignore[arg-type]
+    members = ", ".join(missing_members(source))
+    fix = "give a spec such as 'coco:val.json,images=val', or a list of samples"
+    raise InvalidOption(f"{type(source).__name__} is not a dataset: it has no {members}; {fix}.")

@@ -69,9 +69,8 @@ def read_disparity(path: Path, scale: float | None = None) -> Map:
     """
     stored, known = _read(path)
     disparity = stored / np.float32(_scale(scale, stored, path))
-    return np.where(known & np.isfinite(disparity) & (disparity >= 0), disparity, np.float32(np.nan)).astype(
-        np.float32
-    )
+    known &= np.isfinite(disparity) & (disparity >= 0)
+    return np.where(known, disparity, np.float32(np.nan)).astype(np.float32)
 
 
 def depth_from_disparity(disparity: Map, calibration: Calibration) -> Map:
@@ -103,18 +102,17 @@ def fill_unknown(depth: Map) -> Map:
 
 def _read(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """The numbers in a file, and which of them are known."""
-    stored = read_npy(path) if path.suffix.lower() == ".npy" else _read_image(path)
+    if path.suffix.lower() == ".npy":
+        stored = read_npy(path)
+    else:
+        with opened(path) as image:
+            stored = np.array(image)
     if stored.ndim != 2 or stored.dtype.kind not in "uif":
         raise DatasetError(
             path, f"contains {stored.dtype} {stored.shape}; a depth or disparity map is H×W numbers."
         )
     known = ~np.isnan(stored) if stored.dtype.kind == "f" else stored > 0
     return stored, known
-
-
-def _read_image(path: Path) -> npt.NDArray[Any]:
-    with opened(path) as image:
-        return np.array(image)
 
 
 def _scale(scale: float | None, stored: npt.NDArray[Any], path: Path) -> float:

@@ -29,7 +29,7 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.dataset import FileDataset, Labels
 from stormproof.datasets.writing import Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
@@ -104,13 +104,10 @@ def _ids(root: Path, split: str | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class KittiObjects:
+class KittiObjects(Labels):
     """One text file per image, one object per line."""
 
     files: tuple[Path, ...]
-
-    def size(self, index: int) -> tuple[int, int] | None:
-        return None
 
     def truth(self, index: int) -> Truth:
         file = self.files[index]
@@ -133,14 +130,11 @@ def _truth(rows: Sequence[_Row]) -> Truth:
 
 
 @dataclass(frozen=True)
-class KittiTracks:
+class KittiTracks(Labels):
     """One text file per sequence, one object per line, with the numbers of its frame and its track."""
 
     files: tuple[Path, ...]
     places: tuple[tuple[int, int], ...]  # of each image: its file, and its number in the sequence
-
-    def size(self, index: int) -> tuple[int, int] | None:
-        return None
 
     def truth(self, index: int) -> Truth:
         file, frame = self.places[index]
@@ -208,7 +202,7 @@ def _rows(line: str, file: Path, number: int) -> list[_Row]:
 
 
 def _distance(fields: Sequence[str]) -> float:
-    """How far the object's centre is along the camera's axis, in metres; NaN where a line does not say."""
+    """The distance of the object's centre along the camera's axis in metres; NaN if the line has none."""
     try:
         z = float(fields[13])
     except (IndexError, ValueError):

@@ -1,6 +1,6 @@
 """COCO panoptic: a JSON file of segments and one PNG per image whose colours are segment ids.
 
-Cityscapes' own panoptic files have the same form. A model's predictions have it, too, without areas.
+Cityscapes' own panoptic files have the same form. So have a model's predictions, without areas.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def coloured(ids: npt.NDArray[Any]) -> Image:
 
 
 def map_category_ids(described: Dataset | Destination) -> tuple[int, ...]:
-    """The number of each semantic class in panoptic files: the dataset's own where its numbers are about
-    maps, else 1, 2, 3 …"""
+    """The number of each semantic class in panoptic files: the dataset's own if it numbers semantic classes,
+    else 1, 2, 3 …"""
     own: tuple[int, ...] = tuple(getattr(described, "category_ids", ()))
     count = len(described.semantic_classes)
     return own if not described.classes and len(own) == count else tuple(range(1, count + 1))
@@ -154,8 +154,8 @@ def segments_of(
 ) -> tuple[npt.NDArray[Any], dict[int, int], tuple[int, ...]]:
     """The segment id of each pixel, the class of each segment, and the ids of crowds.
 
-    `things` are the classes with countable objects; any other has one segment. So have the crowds of a class:
-    panopticapi knows only one.
+    `things` are the classes with countable objects; any other class has one segment. The crowds of a class
+    are also joined into one segment: panopticapi allows no more.
     """
     if truth.panoptic is None or truth.semantic is None:
         raise InvalidTruth(f"{name} has no panoptic map, so it cannot be written as panoptic.")
@@ -177,7 +177,7 @@ def segments_of(
 def segment_records(
     ids: npt.NDArray[Any], labels: Mapping[int, int], numbers: Sequence[int], crowds: Sequence[int] = ()
 ) -> list[Record]:
-    """What the JSON file says of each segment: id, category, area, box and whether it is a crowd."""
+    """The segments for the JSON file: id, category, area, box and whether each is a crowd."""
     found = []
     for value, mask in masks_by_id(ids).items():
         if value in labels:

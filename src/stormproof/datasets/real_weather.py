@@ -1,7 +1,7 @@
 """Real weather and other real shifts: ACDC, Foggy Cityscapes and COCO-O.
 
-Each is one dataset whose images have an attribute that says which condition, fog or domain they are of, so
-that `stormproof score --by` scores them one by one. BDD's weather is an attribute of `bdd`.
+Each is one dataset. An attribute of its images names their condition, fog or domain, so that `stormproof
+score --by` scores these separately. BDD's weather is an attribute of `bdd`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
     """Foggy Cityscapes (Sakaridis et al. 2018): `leftImg8bit_foggy` beside `gtFine`.
 
     The attribute `fog` is the attenuation β per metre: 0.005, 0.01 or 0.02, that is visibilities of about
-    600, 300 and 150 m. The clear images of `leftImg8bit` are part of the dataset where they are there.
+    600, 300 and 150 m. The clear images of `leftImg8bit` belong to the dataset if that folder exists.
     """
     root = locate(main)
     truths = annotation_files(

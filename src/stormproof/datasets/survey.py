@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.core.errors import DatasetError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.imagefile import image_header
-from stormproof.core.sample import Context, Instances, SemanticMap, Truth
+from stormproof.core.sample import Instances, Truth
 from stormproof.datasets.annotation_checks import (
     Finding,
     ImageFacts,
@@ -24,9 +24,8 @@ from stormproof.datasets.annotation_checks import (
     stray_masks,
 )
 from stormproof.datasets.context import DatasetWithContext
-from stormproof.datasets.dataset import Dataset, FileDataset
+from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset
 from stormproof.datasets.image_files import file_content, image_path
-from stormproof.datasets.opened import OpenedDataset
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 
@@ -100,7 +99,8 @@ def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Sur
         with _noting(found, name):
             sample = dataset[index]
             _add_truth(found, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
-            _add_context(found, sample.context)
+            for kind in ("depth", "disparity", "camera", "right"):
+                found.context[kind] += getattr(sample.context, kind) is not None
             facts[index] = facts_of(dataset, index, sample.truth)
         if index not in facts:  # the image cannot be read, but perhaps its labels can
             with suppress(StormproofError, OSError):
@@ -230,14 +230,10 @@ def problems_of(error: StormproofError) -> list[Problem]:
 def _new_survey(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.depth_remark = getattr(dataset, "depth_remark", "")
-    found.missing_files = sum(not is_file(image) for image in _image_files(dataset))
-    return found
-
-
-def _image_files(dataset: Dataset) -> Sequence[Path]:
-    """The image files of a dataset, in the order of ids."""
     images = getattr(dataset, "images", ())
-    return images if isinstance(images, tuple) else ()
+    if isinstance(images, tuple):  # not the members of an archive
+        found.missing_files = sum(not is_file(image) for image in images)
+    return found
 
 
 @contextmanager
@@ -256,32 +252,18 @@ def _noting(found: Survey, name: str) -> Iterator[None]:
 
 def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
     found.sizes[size] += 1
-    if truth.instances is not None:
-        _add_instances(found, truth.instances)
-    if truth.semantic is not None:
+    objects, semantic = truth.instances, truth.semantic
+    if objects is not None:
+        found.labels["boxes"] += 1
+        if objects.masks is not None:
+            found.labels["masks"] += 1
+        excused = objects.crowd | objects.ignore
+        found.excused += len(np.unique(objects.boxes[excused], axis=0))  # one region may excuse every class
+        found.objects.update(found.classes[label] for label in objects.labels[~excused])
+    if semantic is not None:
         found.labels["semantic"] += 1
-        _add_pixels(found, truth.semantic)
+        for value, count in enumerate(np.bincount(semantic.labels.ravel()).tolist()):
+            if count and value != semantic.ignore:
+                found.pixels[found.semantic_classes[value]] += count
     if truth.panoptic is not None:
         found.labels["panoptic"] += 1
-
-
-def _add_instances(found: Survey, instances: Instances) -> None:
-    found.labels["boxes"] += 1
-    if instances.masks is not None:
-        found.labels["masks"] += 1
-    excused = instances.crowd | instances.ignore
-    found.excused += len(np.unique(instances.boxes[excused], axis=0))  # one region may excuse every class
-    for label in instances.labels[~excused]:
-        found.objects[found.classes[label]] += 1
-
-
-def _add_pixels(found: Survey, semantic: SemanticMap) -> None:
-    counts = np.bincount(semantic.labels.ravel())
-    for value in np.flatnonzero(counts):
-        if value != semantic.ignore:
-            found.pixels[found.semantic_classes[value]] += int(counts[value])
-
-
-def _add_context(found: Survey, context: Context) -> None:
-    for name in ("depth", "disparity", "camera", "right"):
-        found.context[name] += getattr(context, name) is not None

@@ -30,7 +30,7 @@ class Destination:
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
     category_ids: tuple[int, ...] = ()
-    things: tuple[str, ...] = ()  # semantic classes with countable objects, where `classes` does not say so
+    things: tuple[str, ...] = ()  # semantic classes with countable objects, if not `classes`
 
     def path(self, folder: str, name: str) -> Path:
         """A path below the root; its folder is made if it does not exist."""

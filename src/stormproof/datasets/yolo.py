@@ -23,7 +23,7 @@ from stormproof.core.masks import polygon_mask
 from stormproof.core.sample import RLE, Instances, Sample, Truth
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
-from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.dataset import FileDataset, Labels
 from stormproof.datasets.writing import Destination, Record, Writer, objects_of
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
@@ -153,16 +153,13 @@ def _is_segmentation(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> 
 
 
 @dataclass(frozen=True)
-class YoloObjects:
+class YoloObjects(Labels):
     """The rows of each image's text file; coordinates are scaled by the image's size."""
 
     images: tuple[Path, ...]
     rows: tuple[tuple[Row, ...], ...]
     polygons: bool
     rules: PixelRules = AS_STORED
-
-    def size(self, index: int) -> tuple[int, int] | None:
-        return None
 
     def truth(self, index: int) -> Truth:
         rows = self.rows[index]

@@ -13,8 +13,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.opened import OpenedDataset, open_dataset
+from stormproof.datasets.dataset import Dataset, OpenedDataset, open_dataset
 from stormproof.engine.config import (
     Engine,
     RunConfig,
@@ -26,13 +25,12 @@ from stormproof.engine.config import (
 from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import forget_pair
 from stormproof.engine.plan import Plan, label_findings, make_plan
-from stormproof.engine.precision import run_to_precision
 from stormproof.engine.progress import RunProgress
-from stormproof.engine.run import Summary, Watch, execute
+from stormproof.engine.run import Summary, Watch, execute, run_to_precision
 from stormproof.engine.trackers import open_tracker
 from stormproof.engine.work import group_failures
 from stormproof.models.model import Model
-from stormproof.models.opened import OpenedModel, open_model
+from stormproof.models.python import OpenedModel, open_model
 from stormproof.results.run import Run
 
 AnyModel = str | Model | Callable[[Sequence[Image]], Any]

@@ -22,8 +22,15 @@ from stormproof.core.sample import Image, Ints, Prediction, Sample, Truth, as_rg
 from stormproof.corruptions import apply, truth_under
 from stormproof.datasets.dataset import identity_of
 from stormproof.datasets.image_files import content_of, copy_of, file_content
-from stormproof.engine.crash_notes import write_note
-from stormproof.engine.guard import ModelTimeout, check_prediction, describe, is_worker, predict, trace_of
+from stormproof.engine.guard import (
+    ModelTimeout,
+    check_prediction,
+    describe,
+    is_worker,
+    predict,
+    trace_of,
+    write_note,
+)
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.map_calibration import confidence_sums
@@ -241,7 +248,7 @@ def _row(
     work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
     found: object, truth: Truth, content: str | None = None, change: Change | None = None,
 ) -> Row:  # fmt: skip
-    """A checked row, with how its maps agree with the truth, if the image has true ones."""
+    """A checked row, with the agreement of its maps and the true ones, if the image has any."""
     model, dataset = pair.model, pair.dataset
     classes = len(model.classes or dataset.classes)
     semantic_classes = len(model.semantic_classes or dataset.semantic_classes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from heapq import merge
 from operator import itemgetter
 from pathlib import Path
@@ -14,10 +14,10 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
 from stormproof.core.files import make_folder, sweep
 from stormproof.engine.cells import run_cells
-from stormproof.engine.crash_notes import clear_note, heartbeat, read_note
+from stormproof.engine.guard import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
-from stormproof.models.fingerprint import fingerprint
+from stormproof.models.model import fingerprint
 from stormproof.results.store.parts import (
     failures_of,
     failures_path,
@@ -117,7 +117,7 @@ def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell]
         known = []
     sweep(path)
     earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
-    write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
+    write_failures(path, [*earlier, *map(asdict, failures)])
 
 
 def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
@@ -160,5 +160,5 @@ def _give_up(attempt: Attempt, reason: str) -> ChunkResult:
     )
     path = failures_path(work.out, attempt.chunk)
     make_folder(path.parent)
-    write_failures(path, [failure.as_dict() for failure in failures])
+    write_failures(path, [*map(asdict, failures)])
     return ChunkResult(work.out, attempt.chunk, failures=failures)

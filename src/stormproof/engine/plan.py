@@ -37,8 +37,7 @@ from stormproof.engine.pair import (
 )
 from stormproof.engine.work import Quota, Work
 from stormproof.metrics.metric import measures
-from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.sanity_checks import describe_model
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_cells, part_path

@@ -1,18 +1,20 @@
-"""A run from plan to parts."""
+"""A run from plan to parts: all of the grid, or as much of it as a precision requires."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
 
 from stormproof.core.errors import RunError, counted
 from stormproof.core.files import make_folder, sweep
+from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
-from stormproof.engine.crash_notes import NOTES
 from stormproof.engine.executors import Executor, executor_for
+from stormproof.engine.guard import NOTES
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
@@ -20,11 +22,17 @@ from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_images
 from stormproof.results.store.lock import sole_writer
 from stormproof.results.store.parts import part_paths
-from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, may_claim
+from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, may_claim, read_record
 from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
+
+if TYPE_CHECKING:
+    from stormproof.results.estimate import Estimate
 
 _ENOUGH = 3  # images on which nothing works before a run is stopped
 _UNREADABLE = 10  # the same for images that cannot be read: one broken file says nothing about the rest
+# A condition of an estimate starts with this many images, or this share of them: with fewer, intervals cover
+# too little.
+_FEWEST, _SHARE = 15, 0.02
 
 
 class Watch(Protocol):
@@ -80,6 +88,38 @@ def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Su
             for result in results:
                 task.take(result)
     return task.summary
+
+
+def run_to_precision(
+    config: RunConfig, do: Callable[[Plan], Summary], *, data: Dataset | None = None
+) -> tuple[Summary, Estimate | None]:
+    """Run until the interval of mPC is within ± the precision, or the grid is full.
+
+    `do` executes a plan; `data` is the dataset, if no spec can open it again. There is no estimate if cells
+    failed or the grid became full.
+    """
+    from stormproof.results.estimate import estimate_run, next_share  # loads every metric, and SciPy
+
+    out = Path(config.out)
+    size = (read_record(out).quota if (out / RECORD).exists() else None) or 0
+    while True:
+        plan = make_plan(config, quota=size or None)
+        images = plan.work.images
+        if not size:
+            size = first_share(images)
+            continue
+        summary = do(plan)
+        if summary.failed or size >= images:
+            return summary, None
+        found = estimate_run(Run(plan.work.out, data=data))
+        if 100 * found.mpc.half_width <= config.precision:
+            return summary, found
+        size = next_share(found, config.precision / 100)
+
+
+def first_share(images: int) -> int:
+    """How many images each condition starts with."""
+    return min(images, max(_FEWEST, round(_SHARE * images)))
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -110,9 +110,6 @@ class Failure:
     @property
     def cell(self) -> Cell:
         return self.index, self.condition
-
-    def as_dict(self) -> dict[str, str | int]:
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.image} under {self.condition}: {self.error}"

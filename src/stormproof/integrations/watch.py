@@ -31,7 +31,7 @@ from stormproof.core.loading import framework
 from stormproof.core.progress import duration_text
 from stormproof.core.sample import Image
 from stormproof.core.table import Table, cell_text
-from stormproof.datasets.opened import open_dataset
+from stormproof.datasets.dataset import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
 from stormproof.metrics.metric import measures
 from stormproof.results.estimate import read_estimate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,10 +79,6 @@ ALIASES: tuple[tuple[str, ...], ...] = (
 
 # Names that models give to the output that means "no object".
 BACKGROUND = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void", "no object"})
-# The vocabulary that a network with this many classes most likely uses.
-_BY_COUNT = {
-    80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150",
-}  # fmt: skip
 
 
 def normalised(name: str) -> str:
@@ -124,15 +120,6 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
     if not any(names):
         raise ModelError(f"{path} contains no class names; write one per line.")
     return names
-
-
-def vocabulary_of_size(count: int) -> str | None:
-    """The vocabulary that a number of classes suggests.
-
-    >>> vocabulary_of_size(80), vocabulary_of_size(7)
-    ('coco80', None)
-    """
-    return _BY_COUNT.get(count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +196,11 @@ class ClassMatch:
         return table
 
 
-def match_classes(
-    model: Sequence[str], dataset: Sequence[str], names: Mapping[str, str] | None = None
-) -> ClassMatch:
+def match_classes(model: Sequence[str], dataset: Sequence[str]) -> ClassMatch:
     """Match classes by name: the same name first, then a synonym.
 
     Case, spaces, hyphens and underscores make no difference. An empty `model` means that its labels index
-    the dataset's classes. `names` (model's name → dataset's name) overrides everything else, so that several
-    of the model's classes can be one class of the dataset.
+    the dataset's classes.
 
     >>> match = match_classes(["background", "tvmonitor", "sofa"], ["couch", "tv", "bed"])
     >>> match.labels, match.unmatched_dataset
@@ -224,28 +208,13 @@ def match_classes(
     """
     if not model:
         return ClassMatch(tuple(dataset), tuple(dataset), tuple(range(len(dataset))))
-    overrides = _overrides(names or {}, model, dataset)
     exact = {normalised(name): i for i, name in reversed([*enumerate(dataset)])}
     meaning = {canonical(name): i for i, name in reversed([*enumerate(dataset)])}
-    labels = []
-    for name in model:
-        key = normalised(name)
-        found = overrides.get(key, exact.get(key, meaning.get(canonical(name), NO_CLASS)))
-        labels.append(NO_CLASS if name.strip() == "" else found)
+    labels = (
+        exact.get(normalised(name), meaning.get(canonical(name), NO_CLASS)) if name.strip() else NO_CLASS
+        for name in model
+    )
     return ClassMatch(tuple(model), tuple(dataset), tuple(labels))
-
-
-def _overrides(names: Mapping[str, str], model: Sequence[str], dataset: Sequence[str]) -> dict[str, int]:
-    ours = {normalised(name): i for i, name in enumerate(dataset)}
-    theirs = {normalised(name) for name in model}
-    found = {}
-    for left, right in names.items():
-        if normalised(left) not in theirs:
-            raise UnknownName("class of the model", left, model)
-        if normalised(right) not in ours:
-            raise UnknownName("class of the dataset", right, dataset)
-        found[normalised(left)] = ours[normalised(right)]
-    return found
 
 
 def class_lines(match: ClassMatch) -> list[str]:

@@ -30,7 +30,7 @@ from stormproof.core.errors import InvalidImage, InvalidOption, ModelError
 from stormproof.core.imagefile import opened
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
-from stormproof.models.fingerprint import fingerprint
+from stormproof.models.model import fingerprint
 from stormproof.models.predictions import read_predictions
 
 _RETRIED = frozenset({429, 500, 502, 503, 504})

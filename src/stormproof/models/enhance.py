@@ -2,7 +2,7 @@
 
 An enhanced model is another model: the enhancements are part of its name and fingerprint. An enhancement is
 any function from an image to an image of the same size; other packages register theirs in the entry point
-group `stormproof.enhancements`. One that depends on weights has a `fingerprint` attribute.
+group `stormproof.enhancements`. An enhancement that depends on weights has a `fingerprint` attribute.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.core.spec import Opener, with_plugins
 from stormproof.core.wrapper import Wrapper
-from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Model, Precomputed, fingerprint
 
 _OWN = {name: Opener(f"{__name__}:{name}") for name in ("clahe", "nlm")}
 # Increase it when the defaults of an enhancement change, since its images then change.

@@ -12,7 +12,6 @@ from math import prod
 from typing import Any
 
 from stormproof.core.errors import ModelError
-from stormproof.models.classes import vocabulary_of_size
 from stormproof.models.decoders import IMAGENET
 
 Shape = tuple[int | None, ...]
@@ -38,7 +37,8 @@ class Graph:
 
 
 def describe_shape(shape: Sequence[int | None]) -> str:
-    """
+    """A shape in words.
+
     >>> describe_shape((1, 3, None))
     '1×3×?'
     """
@@ -114,11 +114,14 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
 
 
 Shapes = Sequence[Shape]
+# The vocabulary that a network with this many classes most likely uses.
+_VOCABULARIES = {
+    80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150",
+}  # fmt: skip
 
 
 def _classes(count: int | None) -> dict[str, Any]:
-    vocabulary = vocabulary_of_size(count) if count else None
-    return {"classes": vocabulary} if vocabulary else {}
+    return {"classes": _VOCABULARIES[count]} if count in _VOCABULARIES else {}
 
 
 # TensorFlow's object detection models, in the order that 'postprocessed' expects.

@@ -15,7 +15,7 @@ from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
 from stormproof.models.candidates import nms
-from stormproof.models.decoders.arrays import sigmoid
+from stormproof.models.decoding import sigmoid
 from stormproof.models.model import PerImage, bgr
 
 # The window's width and height in pixels, and the classifier's weights.

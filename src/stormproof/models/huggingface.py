@@ -1,12 +1,14 @@
 """Hugging Face transformers: `hf:path_or_name[,task=detection|instance|semantic|panoptic]`.
 
 Only files on this machine are used, unless `download=true`. No code from a repository is run; weights are
-read as safetensors, or as a state dict with weights_only=True.
+read as safetensors, or as a state dict with weights_only=True. Zero-shot detectors (OWL-ViT, OWLv2, Grounding
+DINO) take the names of their classes as text: the dataset's, unless `classes=` gives others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -16,13 +18,13 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import expand
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
-from stormproof.core.sample import RLE, Image, Prediction, panoptic_map
+from stormproof.core.sample import RLE, Image, Ints, Prediction, panoptic_map
 from stormproof.core.spec import opens
+from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import resolve_classes
-from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import PerImage
-from stormproof.models.predictions import as_array, label_map
-from stormproof.models.zero_shot import PROMPTS, ZeroShot, detector
+from stormproof.models.decoding import centred, in_pixels
+from stormproof.models.model import PerImage, fingerprint
+from stormproof.models.predictions import Array, as_array, label_map
 
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
 
@@ -34,6 +36,15 @@ _ENDINGS: dict[str, tuple[str, str]] = {
     "ForInstanceSegmentation": ("AutoModelForInstanceSegmentation", "instance"),
     "ForSegmentation": ("AutoModelForImageSegmentation", "panoptic"),  # DETR with its mask head
 }
+
+# Zero-shot detectors: the model's type in its configuration → the prompt for a class.
+_PROMPTS = {
+    "owlvit": "a photo of a {}",
+    "owlv2": "a photo of a {}",
+    "grounding-dino": "{}",
+    "mm-grounding-dino": "{}",
+}
+_MOST = 300  # detections of Grounding DINO kept per image, as in its own evaluation
 
 _LEAST_SCORE = 0.01
 _LEAST_SCORES = {"panoptic": 0.5}  # transformers' own
@@ -57,49 +68,45 @@ def open_huggingface(
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
     `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, or
     the objects that a zero-shot detector looks for; by default these are the dataset's classes, each in the
-    words of `prompt` ("a photo of a {}"). Objects less sure than `score` are left out: 0.01, or 0.5 for
+    words of `prompt` ("a photo of a {}"). Objects that score less than `score` are left out: 0.01, or 0.5 for
     panoptic maps, where every pixel has one segment at most.
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
     torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
-    config = _load(transformers.AutoConfig, main, where, download)
+    config = _load(transformers.AutoConfig, main, where)
     folder = expand(main, error=ModelError)
     local = folder.is_dir()
     fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
     called, files = (folder.name, (folder,)) if local else (main.replace("/", "--"), ())
-    if config.model_type in PROMPTS:
-        net = _load(transformers.AutoModelForZeroShotObjectDetection, main, where, download).to(device).eval()
-        words = _load(transformers.AutoProcessor, main, where, download)
-        ask, least = prompt or PROMPTS[config.model_type], _LEAST_SCORE if score is None else score
-        settings = {"score": least, "prompt": ask, **fetched}
+    if config.model_type in _PROMPTS:
+        net = _load(transformers.AutoModelForZeroShotObjectDetection, main, where).to(device).eval()
+        processor = _load(transformers.AutoProcessor, main, where)
+        ask, sure = prompt or _PROMPTS[config.model_type], _LEAST_SCORE if score is None else score
+        settings = {"score": sure, "prompt": ask, **fetched}
 
         def looking_for(names: tuple[str, ...]) -> PerImage:
-            find = detector(
-                torch, net, words, config.model_type, names, prompt=ask, score=least, device=device
-            )
+            find = _zero_shot(torch, net, processor, names, prompt=ask, score=sure, device=device)
             return PerImage(called, find, names, files=files, settings=settings)
 
         given = resolve_classes(classes, None)
-        if given:
-            return looking_for(given)
-        return ZeroShot(called, fingerprint(files, settings), looking_for)
+        return looking_for(given) if given else ZeroShot(called, fingerprint(files, settings), looking_for)
     loader, usual = _architecture(config, main)
     task = task or usual
     if task not in _READERS:
         raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     sure = _LEAST_SCORES.get(task, _LEAST_SCORE) if score is None else score
-    net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
+    net = _load(getattr(transformers, loader), main, where).to(device).eval()
     one_former = config.model_type == "oneformer"  # takes its task as text
-    loading = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
-    processor = _load(loading, main, where, download)
+    kind = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
+    processor = _load(kind, main, where)
     # OneFormer answers as MaskFormer does; its own decoder would lose masks that overlap.
     decoder = transformers.MaskFormerImageProcessor() if one_former else processor
-    told = {"task_inputs": [task]} if one_former else {}
+    words = {"task_inputs": [task]} if one_former else {}
 
     def predict(image: Image) -> Prediction:
         size = (image.shape[0], image.shape[1])
-        inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last", **told)
+        inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last", **words)
         with torch.inference_mode():
             outputs = net(**inputs.to(device))
         return _READERS[task](decoder, outputs, size, sure)
@@ -130,11 +137,12 @@ def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
     return given
 
 
-def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:
+def _load(kind: Any, main: str, where: dict[str, Any]) -> Any:
     try:
         return kind.from_pretrained(main, **where)
     except Exception as error:  # missing, broken and hostile files raise different exceptions
-        fix = "" if download else " Only files on this machine are used; download=true fetches others."
+        local = where["local_files_only"]
+        fix = " Only files on this machine are used; download=true fetches others." if local else ""
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise ModelError(f"hf:{main} cannot be opened: {reason}.{fix}") from error
 
@@ -151,9 +159,18 @@ def _architecture(config: Any, main: str) -> tuple[str, str]:
 
 def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
     (found,) = processor.post_process_object_detection(outputs, threshold=score, target_sizes=[size])
+    return _boxed(found, size)
+
+
+def _boxed(found: Any, size: tuple[int, int]) -> Prediction:
+    """The boxes that transformers returns, cut at the image's border."""
+    boxes, scores, labels = (as_array(found[key]) for key in ("boxes", "scores", "labels"))
+    return Prediction(_inside(boxes, size), scores, labels)
+
+
+def _inside(boxes: Array, size: tuple[int, int]) -> Array:
     height, width = size
-    boxes = np.clip(as_array(found["boxes"]), 0, [width, height, width, height])
-    return Prediction(boxes, as_array(found["scores"]), as_array(found["labels"]))
+    return np.clip(boxes, 0, [width, height, width, height])
 
 
 def _instance(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
@@ -187,3 +204,82 @@ def _panoptic(processor: Any, outputs: Any, size: tuple[int, int], score: float)
 _READERS: dict[str, Reader] = {
     "detection": _detection, "instance": _instance, "semantic": _semantic, "panoptic": _panoptic,
 }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroShot:
+    """A detector without class names yet; `bind` gives it the dataset's classes."""
+
+    name: str
+    fingerprint: str
+    looking_for: Callable[[tuple[str, ...]], PerImage]
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+
+    def bind(self, dataset: Dataset) -> PerImage:
+        if not dataset.classes:
+            raise ModelError(
+                f"{self.name} needs the names of its classes, but {dataset.name} has none; "
+                "add ,classes=FILE (one per line)."
+            )
+        return self.looking_for(dataset.classes)
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        raise ModelError(
+            f"{self.name} needs the names of its classes; add ,classes=FILE (one per line) or a vocabulary."
+        )
+
+
+def _zero_shot(
+    torch: Any, net: Any, processor: Any, classes: tuple[str, ...], *, prompt: str, score: float, device: str
+) -> Callable[[Image], Prediction]:
+    """A function from an image to its objects of `classes`."""
+    phrases = [prompt.format(name.replace("_", " ").lower()) for name in classes]
+    if net.config.model_type.startswith("owl"):
+        text: Any = [phrases]
+        spans: list[Ints] = []
+    else:
+        text = f"{'. '.join(phrases)}."
+        spans = _spans(processor.tokenizer, text, phrases)
+
+    def predict(image: Image) -> Prediction:
+        size = (image.shape[0], image.shape[1])
+        inputs = processor(text=text, images=image, return_tensors="pt").to(device)
+        with torch.inference_mode():
+            outputs = net(**inputs)
+        if spans:
+            return _by_tokens(outputs, spans, size, score)
+        decode = processor.post_process_grounded_object_detection
+        (found,) = decode(outputs, threshold=score, target_sizes=[size])
+        return _boxed(found, size)
+
+    return predict
+
+
+def _spans(tokenizer: Any, text: str, phrases: Sequence[str]) -> list[Ints]:
+    """The places of each phrase's tokens in the tokenized text."""
+    tokens = tokenizer(text, return_offsets_mapping=True)
+    count, most = len(tokens["input_ids"]), tokenizer.model_max_length
+    if count > most:
+        raise ModelError(
+            f"{len(phrases)} classes are {count} tokens, more than the model's {most}; name fewer with "
+            "classes=FILE."
+        )
+    spans, at = [], 0
+    for phrase in phrases:
+        begin, end = at, at + len(phrase)
+        inside = [k for k, (a, b) in enumerate(tokens["offset_mapping"]) if begin <= a < b <= end]
+        spans.append(np.array(inside, np.int64))
+        at = end + 2  # ". "
+    return spans
+
+
+def _by_tokens(outputs: Any, spans: Sequence[Ints], size: tuple[int, int], score: float) -> Prediction:
+    """Score every class by the mean probability of its tokens, as Grounding DINO's own COCO script does."""
+    tokens = 1 / (1 + np.exp(-as_array(outputs.logits[0]).astype(np.float64)))
+    scores = np.stack([tokens[:, span].mean(axis=1) for span in spans], axis=1)
+    order = np.argsort(-scores, axis=None, kind="stable")[:_MOST]
+    order = order[scores.ravel()[order] >= score]
+    query, label = np.unravel_index(order, scores.shape)
+    boxes = in_pixels(centred(as_array(outputs.pred_boxes[0])[query].astype(np.float64)), size)
+    return Prediction(_inside(boxes, size), scores.ravel()[order], label)

@@ -143,8 +143,9 @@ def _normalisation(content: bytes) -> dict[str, list[float]]:
     for subgraph in _children(root, _SUBGRAPHS):
         for tensor in _children(subgraph, _INPUTS):
             for unit in _children(tensor, _PROCESS_UNITS):
-                if _byte(unit, _UNIT_KIND) == _NORMALIZATION:
-                    options = _follow(unit, _UNIT)
+                kind = _slot(unit, _UNIT_KIND)
+                if kind and unit.Bytes[kind] == _NORMALIZATION:
+                    options = type(unit)(unit.Bytes, unit.Indirect(_slot(unit, _UNIT)))
                     return {"mean": _floats(options, _MEAN), "std": _floats(options, _STD)}
             return {}
     return {}
@@ -157,20 +158,11 @@ def _slot(table: Any, field: int) -> int:
 
 
 def _children(table: Any, field: int) -> Iterator[Any]:
-    if _slot(table, field):
-        offset = table.Offset(4 + 2 * field)
+    offset = table.Offset(4 + 2 * field)
+    if offset:
         start = table.Vector(offset)
         for i in range(table.VectorLen(offset)):
             yield type(table)(table.Bytes, table.Indirect(start + 4 * i))
-
-
-def _follow(table: Any, field: int) -> Any:
-    return type(table)(table.Bytes, table.Indirect(_slot(table, field)))
-
-
-def _byte(table: Any, field: int) -> int:
-    where = _slot(table, field)
-    return table.Bytes[where] if where else 0
 
 
 def _floats(table: Any, field: int) -> list[float]:

@@ -19,9 +19,9 @@ from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
 from stormproof.models.classes import BACKGROUND, normalised
 from stormproof.models.decoders import DECODERS, Decoder
-from stormproof.models.decoders.arrays import Unreadable
-from stormproof.models.fingerprint import fingerprint
+from stormproof.models.decoding import Unreadable
 from stormproof.models.geometry import Fit, place, plan_fit
+from stormproof.models.model import fingerprint
 
 Array = npt.NDArray[Any]
 # From a batch as the network expects it to its outputs in the decoder's order, each with a batch axis.

@@ -4,8 +4,8 @@
     panoptic:onnx:masks.onnx\\,score=0.1,semantic=hf:segformer
 
 Commas inside either spec are written `\\,`. The rule is that of Kirillov et al. 2019, section 7, with the
-numbers of panopticapi. What both networks predict is kept, too, so boxes, masks and semantic maps are scored
-next to panoptic quality.
+numbers of panopticapi. The predictions of both networks are kept, so that boxes, masks and semantic maps are
+scored next to panoptic quality.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from stormproof.core.sample import Image, Ints, Prediction, panoptic_map
 from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.models.classes import is_background, match_classes
-from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import Model, Precomputed, Unbound
+from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Merged:
     things: tuple[str, ...]
 
     def bind(self, dataset: Dataset) -> Self:
-        """The same model for a dataset, which says what are things."""
+        """The same model with the dataset's division into things and stuff."""
         return replace(self, things=thing_classes(dataset))
 
     @property

@@ -93,8 +93,8 @@ def _is_detections(item: object) -> bool:
 
 
 def _fields(item: Any, name: str) -> dict[str, Any]:
-    """What such an object holds, under our keys. Oriented boxes become the upright boxes around them, since
-    that is what truth has."""
+    """The fields of a result object under our keys. Oriented boxes become the upright boxes around them,
+    since truth has upright boxes."""
     if _is_detections(item):
         found = {"boxes": item.xyxy, "scores": item.confidence, "labels": item.class_id}
         lacking = [key for key, value in found.items() if value is None]

@@ -1,28 +1,36 @@
 """Python code as a model: `package.module:attribute`, `path/to/script.py:function`, or a function in memory.
 
 A function that takes images is a model; a class, or a function without positional parameters, makes one.
+`stormproof.open_model` opens any model for use from Python.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
+from stormproof import models
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import locate
 from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import OBJECT, Spec, local_object, read_options
-from stormproof.models.fingerprint import code_identity, fingerprint
-from stormproof.models.model import Model, Precomputed
+from stormproof.core.wrapper import Wrapper
+from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.predictions import read_prediction, read_predictions
+
+_DEPTH = 4  # levels of called functions and nested containers that the identity of a function covers
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +69,15 @@ class FunctionModel:
         return read_prediction(self.function(image), size, self.name)  # type: ignore[arg-type]
 
     def _answers_one(self, image: Image) -> bool:
-        """Whether the function takes one image: it then returns a prediction that fits it.
+        """Whether the function takes one image, that is, returns a prediction that fits it.
 
-        One whose parameter is in the plural takes several, whatever it does with one.
+        A function whose first parameter is in the plural takes several.
         """
         if _first_parameter(self.function).endswith(("s", "batch")):
             return False
         try:
             found = self._predict_one(image)
-        except Exception:  # what is wrong with the function is said of its call with a list
+        except Exception:  # the error of the call with a list is reported instead
             return False
         return found.semantic is None or found.semantic.shape == image.shape[:2]
 
@@ -77,7 +85,7 @@ class FunctionModel:
 def _first_parameter(function: Any) -> str:
     try:
         return next(iter(inspect.signature(function).parameters), "")
-    except (TypeError, ValueError):  # of what is not written in Python
+    except (TypeError, ValueError):  # a callable that is not written in Python
         return ""
 
 
@@ -102,6 +110,101 @@ def function_model(
     identity = fingerprint((), {**settings, "classes": [names, maps]})
     called = name or ("function" if own == "<lambda>" else str(own))
     return FunctionModel(function, called, names, maps, identity)
+
+
+def code_identity(value: Any, depth: int = _DEPTH) -> Any:
+    """A function's code and the constants, defaults and globals it refers to, as plain data.
+
+    Nothing is run. State inside other objects is not seen.
+    """
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return [str(value.dtype), value.shape, hashlib.blake2b(value.tobytes(), digest_size=16).hexdigest()]
+    if depth == 0:
+        return type(value).__qualname__
+    if isinstance(value, list | tuple | set | frozenset):
+        entries = [code_identity(entry, depth - 1) for entry in value]
+        return sorted(entries, key=repr) if isinstance(value, set | frozenset) else entries
+    if isinstance(value, Mapping):
+        return [[repr(key), code_identity(entry, depth - 1)] for key, entry in value.items()]
+    if isinstance(value, partial):
+        return [code_identity(part, depth - 1) for part in (value.func, value.args, value.keywords)]
+    if isinstance(value, MethodType):
+        return [code_identity(value.__func__, depth - 1), type(value.__self__).__qualname__]
+    if isinstance(value, FunctionType):
+        return _function_identity(value, depth)
+    if isinstance(value, CodeType):
+        constants = [code_identity(constant, depth) for constant in value.co_consts]
+        return [value.co_code.hex(), constants, value.co_names]
+    call = vars(type(value)).get("__call__")
+    own = code_identity(call, depth - 1) if isinstance(call, FunctionType) else None
+    return [type(value).__qualname__, own]
+
+
+def _function_identity(function: FunctionType, depth: int) -> Any:
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    names = [name for name in function.__code__.co_names if name in function.__globals__]
+    used = {name: function.__globals__[name] for name in names}
+    return [
+        code_identity(function.__code__, depth),
+        [code_identity(part, depth - 1) for part in (function.__defaults__, function.__kwdefaults__, cells)],
+        code_identity(used, depth - 1),
+    ]
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OpenedModel(Wrapper):
+    """A model; call it with images. `spec` is None for a model made in Python."""
+
+    spec: str | None
+    model: Model | Precomputed
+
+    @property
+    def _inner(self) -> Model | Precomputed:
+        return self.model
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        """One prediction per image, in the model's own labels."""
+        if isinstance(self.model, Precomputed):
+            raise InvalidOption(f"{self.name} holds precomputed predictions; it cannot be called.")
+        return self.model(images)
+
+    def __repr__(self) -> str:
+        count = len(self.classes or self.semantic_classes)
+        return f"<model {self.name}: {f'{count} classes' if count else 'classes of the dataset'}>"
+
+
+def open_model(
+    source: str | Model | Callable[[Sequence[Image]], Any],
+    *,
+    classes: Sequence[str] = (),
+    name: str | None = None,
+) -> OpenedModel:
+    """Open a model from a spec such as 'onnx:mine.onnx', or wrap any callable from images to predictions.
+
+    The callable receives a list of H×W×3 RGB images and returns, for each, a `Prediction`, a dict with boxes,
+    scores, labels and optionally masks (N×H×W), or an H×W map of classes. `classes` names its labels; without
+    names, labels index the dataset's classes.
+    """
+    if isinstance(source, OpenedModel):
+        return source
+    if isinstance(source, str):
+        if classes or name:
+            raise InvalidOption(
+                "classes= and name= apply to functions; give a spec its options, or use a card."
+            )
+        return OpenedModel(source, models.open_model(source))
+    if isinstance(source, Model | Precomputed) and not classes and name is None:
+        return OpenedModel(None, source)
+    return OpenedModel(None, function_model(source, name=name, classes=classes))
 
 
 def open_object(main: str) -> Model | Precomputed:

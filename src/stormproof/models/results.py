@@ -12,6 +12,7 @@ No image file and no framework is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,7 @@ from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.panoptic import map_category_ids, read_segments, segment_ids
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
-from stormproof.models.fingerprint import fingerprint
+from stormproof.models.model import fingerprint
 from stormproof.models.predictions import label_map
 
 _MAPS = frozenset({".png"})
@@ -62,7 +63,10 @@ def open_results(
         kind = PanopticResults if beside else Results
         return _with_classes(kind(name, tables), names, annotations)
     folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
-    named = {_condition(entry): entry for entry in folders if _is_condition(entry.name)}
+    named: dict[Condition, Path] = {}
+    for entry in folders:
+        with suppress(ModelError):  # a folder of something else
+            named[_condition(entry)] = entry
     if named:
         return SemanticResults(name, named, semantic_classes=names)
     if list_files(path, _MAPS):
@@ -81,14 +85,6 @@ def _with_classes(
         return results
     numbers = COCO_IDS if names == VOCABULARIES["coco80"] else tuple(range(1, len(names) + 1))
     return results.named(names, numbers)
-
-
-def _is_condition(text: str) -> bool:
-    try:
-        Condition.parse(unquote(text))
-    except InvalidCondition:
-        return False
-    return True
 
 
 def _condition(path: Path) -> Condition:
@@ -119,7 +115,7 @@ class _Files:
         return self.paths[condition]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what was read: each process reads its own."""
+        """Without the tables in memory: each process reads its own."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
 
 

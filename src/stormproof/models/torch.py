@@ -71,15 +71,13 @@ def load_script(torch: Any, path: Path | None, device: str) -> Any:
         ) from None
 
 
-def load_checkpoint(torch: Any, path: Path, device: str = "cpu") -> Mapping[str, Any]:
+def load_checkpoint(torch: Any, path: Path) -> Mapping[str, Any]:
     """The content of a file of tensors and plain containers; a file with anything else is not opened."""
     if path.suffix == ".safetensors":
-        found: Mapping[str, Any] = framework("safetensors.torch", extra="hf").load_file(
-            str(path), device=device
-        )
-        return found
+        tensors: Mapping[str, Any] = framework("safetensors.torch", extra="hf").load_file(str(path))
+        return tensors
     try:
-        found = torch.load(str(path), map_location=device, weights_only=True)
+        found = torch.load(str(path), map_location="cpu", weights_only=True)
     except Exception as error:  # UnpicklingError, RuntimeError or EOFError
         fix = "save it again with torch.save(model.state_dict(), path)"
         raise ModelError(f"{path} contains more than weights, or is broken; {fix}.") from error

@@ -24,7 +24,8 @@ from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, unlinked, whole_file
 from stormproof.core.text import json_safe, plain
 from stormproof.metrics.metric import INPUTS, measures, metrics_of
-from stormproof.models.fingerprint import code_identity, fingerprint
+from stormproof.models.model import fingerprint
+from stormproof.models.python import code_identity
 from stormproof.results.interval import LEADING, Interval
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores

@@ -1,6 +1,6 @@
-"""Decoders: pure functions from a network's outputs for one image to candidates in input pixels.
+"""The families of networks that a card can name: the decoder of each, its outputs, usual input and limits.
 
-To add one, write a function (outputs, input size, *, options) and one entry here.
+To add one, write a function (outputs, input size, *, options) in `decoding` and one entry here.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from stormproof.models import decoding
 from stormproof.models.candidates import Limits
-from stormproof.models.decoders import anchors, points, semantic, tables
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """A decoder, the outputs it expects in order, and the defaults for its networks, which a card can change:
     thresholds and the `usual` input. Most families have one training code; `varied` marks those whose
-    networks
-    expect different inputs, so that `usual` is a guess."""
+    networks expect different inputs, so that `usual` is a guess."""
 
     function: Callable[..., Any]
     outputs: tuple[str, ...]
@@ -52,47 +51,51 @@ _TOP_LEFT = {**LETTERBOX, "align": "top-left", "rounding": "down"}
 _YOLOV5, _YOLOV8, _YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
 
 DECODERS: dict[str, Decoder] = {
-    "yolox": Decoder(tables.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
-    "yolov5": Decoder(tables.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
-    "yolov8": Decoder(tables.yolov8, ("columns", "prototypes?"), _YOLOV8, usual={**UNIT, **LETTERBOX}),
-    "yolov10": Decoder(tables.rows, _MASKED, _YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "yolox": Decoder(decoding.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
+    "yolov5": Decoder(decoding.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
+    "yolov8": Decoder(decoding.yolov8, ("columns", "prototypes?"), _YOLOV8, usual={**UNIT, **LETTERBOX}),
+    "yolov10": Decoder(decoding.yolov10, _MASKED, _YOLOV10, usual={**UNIT, **LETTERBOX}),
     "postprocessed": Decoder(
-        anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
+        decoding.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
     ),
-    "ssd": Decoder(anchors.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC, varied=True),
-    "ssd-raw": Decoder(anchors.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC, varied=True),
-    "boxes": Decoder(anchors.boxes, _HEADS, Limits(iou=0.45), usual=UNIT, varied=True),
+    "ssd": Decoder(decoding.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC, varied=True),
+    "ssd-raw": Decoder(
+        decoding.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC, varied=True
+    ),
+    "boxes": Decoder(decoding.plain_boxes, _HEADS, Limits(iou=0.45), usual=UNIT, varied=True),
     "efficientdet": Decoder(
-        anchors.efficientdet,
+        decoding.efficientdet,
         _HEADS,
         Limits(iou=0.5),
         usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
     ),
-    "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",), varied=True),
+    "efficientdet-rows": Decoder(decoding.efficientdet_rows, ("rows",), varied=True),
     "blazeface": Decoder(
-        anchors.blazeface,
+        decoding.blazeface,
         ("rows", "logits"),
         Limits(iou=0.3),
         usual={**SYMMETRIC, "resize": "letterbox", "pad": 0},
     ),
-    "scrfd": Decoder(points.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD),
-    "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), Limits(iou=0.6), usual=NANODET),
-    "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
+    "scrfd": Decoder(decoding.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD),
+    "nanodet": Decoder(
+        decoding.nanodet, ("classes and distances per stride",), Limits(iou=0.6), usual=NANODET
+    ),
+    "nanodet-plus": Decoder(decoding.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
     "picodet": Decoder(
-        points.picodet, ("classes and distances per stride",), Limits(0.025, iou=0.6), usual=PICODET
+        decoding.picodet, ("classes and distances per stride",), Limits(0.025, iou=0.6), usual=PICODET
     ),
     "fastestdet": Decoder(
-        points.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
+        decoding.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
     ),
-    "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET, varied=True),
-    "detr": Decoder(tables.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
-    "rtdetr": Decoder(tables.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
-    "labelled": Decoder(tables.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
+    "centernet": Decoder(decoding.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET, varied=True),
+    "detr": Decoder(decoding.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
+    "rtdetr": Decoder(decoding.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
+    "labelled": Decoder(decoding.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
     "torchvision": Decoder(
-        tables.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
+        decoding.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
     ),
-    "logits": Decoder(semantic.logits, ("scores",), task="semantic", usual=IMAGENET, varied=True),
-    "argmax": Decoder(semantic.argmax, ("map",), task="semantic", usual=IMAGENET, varied=True),
+    "logits": Decoder(decoding.score_planes, ("scores",), task="semantic", usual=IMAGENET, varied=True),
+    "argmax": Decoder(decoding.class_map, ("map",), task="semantic", usual=IMAGENET, varied=True),
 }
 
 # What each option means, in every decoder that has it; the defaults are in the signatures.

@@ -1,0 +1,286 @@
+"""Where chunks are run: this process, a process pool, Ray, Slurm. Each takes chunks and yields their results.
+
+An executor owns its processes and nothing else: chunks, and how they are run, are the same for all. Ray and
+submitit are imported when a run asks for them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Protocol
+
+from stormproof.core.errors import RunError, StormproofError
+from stormproof.core.files import make_folder
+from stormproof.core.loading import framework
+from stormproof.core.processes import worker_count, worker_pool
+from stormproof.engine.chunk import after_death, do_chunk_safely
+from stormproof.engine.config import Engine, RunConfig
+from stormproof.engine.guard import INTERVAL, Listener, end_worker, mark_as_worker
+from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.results.store.parts import part_path
+
+RETRIES = 3  # of a task, by Ray itself, on another node if necessary
+SLURM_FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
+_PATIENCE = 5.0  # seconds to wait for a Ray cluster to accept a connection
+_POLL = 1.0  # seconds between two looks at the jobs of Slurm
+
+
+class Executor(Protocol):
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        """Run chunks, of one run or of several, taking each when a worker is free for it; closing the
+        iterator stops the work and loses at most the chunks in progress."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """In this process, one chunk after the other."""
+
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        for attempt in attempts:
+            yield do_chunk_safely(attempt)
+
+
+def executor_for(config: RunConfig, chunks: int) -> Executor:
+    """The executor that a run asks for, with at most `chunks` workers."""
+    # Each worker has its own copy of the model on the device, so there is one unless the user asks for more.
+    workers = worker_count(config.workers or (1 if config.device is not None else 0))
+    if config.engine is Engine.ray:
+        return RayCluster(config.address, config.gpus)
+    if config.engine is Engine.slurm:
+        options = dict(config.slurm)
+        return Slurm(workers, options, str(options.pop("cluster", "slurm")))
+    return Local() if config.engine is Engine.local else Pool(max(1, min(workers, chunks)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Worker processes on this machine; one that dies loses only its own chunk.
+
+    Each is a pool of one process, because the standard pool breaks as a whole when one of its processes dies.
+    """
+
+    workers: int
+
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        fresh, listener = iter(attempts), Listener()
+        again: deque[Attempt] = deque()
+        idle = [_one_worker() for _ in range(self.workers)]
+        busy: dict[Future[ChunkResult], tuple[ProcessPoolExecutor, Attempt]] = {}
+        try:
+            while True:
+                while idle and (attempt := again.popleft() if again else next(fresh, None)):
+                    pool = idle.pop()
+                    with _ignoring_interrupts():
+                        busy[pool.submit(do_chunk_safely, attempt)] = pool, attempt
+                if not busy:
+                    return
+                ended = wait(busy, timeout=INTERVAL, return_when=FIRST_COMPLETED).done
+                for attempt in listener.silent(attempt for _, attempt in busy.values()):
+                    end_worker(attempt)  # its pool breaks, as if the worker had died by itself
+                for future in ended:
+                    pool, attempt = busy.pop(future)
+                    try:
+                        result = future.result()
+                    except BrokenProcessPool:
+                        pool.shutdown(wait=False)
+                        idle.append(_one_worker())
+                        outcome = after_death(attempt, "the worker died")
+                        if isinstance(outcome, Attempt):
+                            again.append(outcome)
+                            continue
+                        result = outcome
+                    else:
+                        idle.append(pool)
+                    yield result
+        finally:
+            _shut_down([*idle, *(pool for pool, _ in busy.values())])
+
+
+def _one_worker() -> ProcessPoolExecutor:
+    return worker_pool(1, mark_as_worker)
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Start a process that never receives Ctrl-C, which the planning process handles."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
+    for pool in pools:
+        for process in list((pool._processes or {}).values()):
+            process.kill()  # the chunk in progress is lost by design; waiting for it helps nobody
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """Chunks as tasks on a cluster; Ray restarts a task when its worker or node is lost.
+
+    `address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine.
+
+    `gpus` is per task.
+    """
+
+    address: str | None = None
+    gpus: float = 0.0
+
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        ray = framework("ray", extra="ray")
+        started_here = not ray.is_initialized()
+        if started_here:
+            _connect_ray(ray, self.address)
+        task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=RETRIES)(_ray_task)
+        # Twice as many tasks as can run at once are queued; more would only fill Ray's memory.
+        ahead = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        fresh, listener = iter(attempts), Listener()
+        busy: dict[Any, Attempt] = {task.remote(attempt): attempt for attempt in islice(fresh, ahead)}
+        try:
+            while busy:
+                done, _ = ray.wait(list(busy), num_returns=1, timeout=INTERVAL)
+                for attempt in listener.silent(busy.values()):
+                    end_worker(attempt)
+                for reference in done:
+                    outcome = _collect_task(ray, reference, busy.pop(reference))
+                    if isinstance(outcome, Attempt):
+                        busy[task.remote(outcome)] = outcome
+                        continue
+                    busy |= {task.remote(attempt): attempt for attempt in islice(fresh, 1)}
+                    yield outcome
+        finally:
+            for reference in busy:
+                ray.cancel(reference, force=True)
+            if started_here:
+                ray.shutdown()
+
+
+def _ray_task(attempt: Attempt) -> ChunkResult:
+    mark_as_worker()
+    return do_chunk_safely(attempt)
+
+
+def _collect_task(ray: Any, reference: Any, attempt: Attempt) -> ChunkResult | Attempt:
+    try:
+        result: ChunkResult = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        raise cause if isinstance(cause, StormproofError) else RunError(str(error)) from None
+    except ray.exceptions.RayError as error:
+        # Ray has already tried other workers, so this is not the first death.
+        again = replace(attempt, deaths=max(1, attempt.deaths))
+        return after_death(again, f"the Ray worker died ({type(error).__name__})")
+    if result.done and not part_path(result.out, result.chunk).exists():
+        raise RunError(
+            f"A Ray worker wrote part {result.chunk}, but it is not in {result.out} here; "
+            "--out must be a folder that all nodes share."
+        )
+    return result
+
+
+def _connect_ray(ray: Any, address: str | None) -> None:
+    # Without an address Ray would look for this machine's last cluster, and wait long for a dead one.
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    try:
+        if address != "local":
+            _require_listener(address)
+        options = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address=address, log_to_driver=False, **options)
+    except Exception as error:  # Ray raises plain ones when a node starts too slowly
+        if address == "local":
+            raise RunError(f"Ray did not start: {error}; try again, or use --engine pool.") from error
+        raise RunError(
+            f"No Ray cluster at {address!r}: {error}; "
+            "start one with 'ray start --head', or leave --address out."
+        ) from error
+
+
+def _require_listener(address: str) -> None:
+    """Fail at once where nothing listens: Ray itself would retry for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+
+
+@dataclass(frozen=True, slots=True)
+class Slurm:
+    """A job array through submitit, in which each job takes a share of the chunks.
+
+    At most `jobs` run at a time; `options` are submitit's, such as `slurm_partition`.
+
+    `cluster` is where submitit sends jobs: slurm, or local for processes on this machine.
+    """
+
+    jobs: int
+    options: Mapping[str, str | int] = field(default_factory=dict)
+    cluster: str = "slurm"
+
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        todo = list(attempts)
+        if not todo:
+            return
+        shares = [todo[start :: self.jobs] for start in range(min(self.jobs, len(todo)))]
+        executor = self._executor(todo[0].work)
+        try:
+            with executor.batch():
+                jobs = [executor.submit(_do_share, share) for share in shares]
+        except Exception as error:  # submitit's own, or sbatch's about the options
+            raise RunError(f"Slurm rejected the jobs: {' '.join(str(error).split())}.") from error
+        try:
+            yield from _collect_jobs(jobs)
+        finally:
+            for job in jobs:
+                if not job.done():
+                    job.cancel(check=False)
+
+    def _executor(self, work: Work) -> Any:
+        submitit = framework("submitit", extra="slurm")
+        folder = make_folder(work.out / SLURM_FOLDER)
+        try:
+            executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster)
+            executor.update_parameters(name="stormproof", slurm_array_parallelism=self.jobs, **self.options)
+        except (RuntimeError, ValueError, TypeError, AssertionError, NameError) as error:
+            raise RunError(f"Slurm rejected the jobs: {error}.") from error
+        return executor
+
+
+def _do_share(attempts: list[Attempt]) -> list[ChunkResult]:
+    """A job's work, in a separate process: a model that dies or hangs costs its cell, not the job."""
+    return list(Pool(1).run(attempts))
+
+
+def _collect_jobs(jobs: list[Any]) -> Iterator[ChunkResult]:
+    """Results as jobs end. The chunks of a lost job stay undone; the next run does them."""
+    waiting, lost = list(jobs), []
+    while waiting:
+        ended = [job for job in waiting if job.done()]
+        for job in ended:
+            waiting.remove(job)
+            error = job.exception()
+            if error is None:
+                yield from job.result()
+            else:
+                reason = str(error).strip().splitlines()[-1]
+                lost.append(f"job {job.job_id}: {reason} (log {job.paths.stderr})")
+        if waiting and not ended:
+            time.sleep(_POLL)
+    if lost:
+        raise RunError(f"{len(lost)} of {len(jobs)} jobs were lost: {'; '.join(lost)}.")
