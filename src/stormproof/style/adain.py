@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.arrays import read_npz
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image
-from stormproof.style.names import EPSILON
-
-Field = npt.NDArray[np.float32]
-Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
+from stormproof.style.layers import EPSILON, Field, Run
 
 SMALLEST = 16  # pixels per side; an eighth of less is too small to be padded by reflection
 
@@ -105,9 +100,8 @@ class AdaIN:
             )
         return style
 
-    def paint(self, content: Encoded, style: object, alpha: float) -> Image:
+    def paint(self, content: Encoded, style: Statistics, alpha: float) -> Image:
         """The content in the style; α = 0 is plain encoding and decoding."""
-        assert isinstance(style, Statistics)
         features = content.features
         if alpha:
             features = adain(features, content.own, style, alpha)

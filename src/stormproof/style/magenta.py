@@ -14,8 +14,8 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.sample import Image
-from stormproof.style.adain import Field
-from stormproof.style.runtime import fingerprint, session
+from stormproof.style.layers import Field
+from stormproof.style.onnx import fingerprint, session
 
 
 @dataclass(frozen=True, slots=True, eq=False)

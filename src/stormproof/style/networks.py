@@ -15,22 +15,23 @@ from stormproof.core.loading import framework
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, call
 from stormproof.models import builtin
-from stormproof.style.adain import AdaIN, Field, Run
-from stormproof.style.graph import onnx_graph
+from stormproof.style.adain import AdaIN
 from stormproof.style.layers import (
     BUILTIN_ENCODER,
     DISTILLED_DECODER,
     DISTILLED_ENCODER,
     VGG_DECODER,
     VGG_ENCODER,
+    Field,
     Layer,
+    Run,
     Weights,
     convolutions,
     weight_shapes,
 )
 from stormproof.style.magenta import open_magenta
-from stormproof.style.names import BUILT_IN
-from stormproof.style.runtime import fingerprint, runner
+from stormproof.style.onnx import fingerprint, onnx_graph, runner
+from stormproof.style.recipe import BUILT_IN
 
 _PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
 
@@ -53,17 +54,17 @@ class StyleNetwork(Protocol):
     def paint(self, content: Any, style: Any, alpha: float) -> Image: ...
 
 
-def torch_runner(layers: Sequence[Layer], weights: Weights, device: str = "cpu") -> Run:
+def torch_runner(layers: Sequence[Layer], weights: Weights) -> Run:
     """A function that runs the layers in torch."""
     import torch
 
     from stormproof.style.torchnet import Network
 
-    network = Network(layers, weights).eval().to(device)
+    network = Network(layers, weights).eval()
 
     def run(batch: Field) -> Field:
         with torch.no_grad():
-            return np.asarray(network(torch.from_numpy(batch).to(device)).float().cpu().numpy())
+            return np.asarray(network(torch.from_numpy(batch)).numpy())
 
     return run
 
