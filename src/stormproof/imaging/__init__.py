@@ -24,8 +24,7 @@ from stormproof.imaging.plans import (
 )
 
 if TYPE_CHECKING:
-    from stormproof.imaging.cpu.blocks import pixelate
-    from stormproof.imaging.cpu.coding import jpeg
+    from stormproof.imaging.cpu.blocks import jpeg, pixelate
     from stormproof.imaging.cpu.colour import (
         add_layer,
         add_pattern,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     )
     from stormproof.imaging.cpu.convolution import convolve, gaussian_blur, gaussian_field, line_blur
     from stormproof.imaging.cpu.depth import airlight, facing, fade, fill_holes, survey
-    from stormproof.imaging.cpu.fields import both_ways, drift, plasma, snowfall
+    from stormproof.imaging.cpu.fields import both_ways, drift, plasma, relief, snowfall
     from stormproof.imaging.cpu.lens import radial, refract
     from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
     from stormproof.imaging.cpu.mosaic import demosaic, mosaic
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
         swirl,
         turbulence,
     )
-    from stormproof.imaging.cpu.relief import relief
     from stormproof.imaging.cpu.warps import (
         displace,
         enlarged_part,
@@ -82,15 +80,14 @@ if TYPE_CHECKING:
 
 # The primitives by module; both sets have the same modules.
 MODULES = {
-    "blocks": ("pixelate",),
-    "coding": ("jpeg",),
+    "blocks": ("jpeg", "pixelate"),
     "colour": (
         "add_layer", "add_pattern", "by_brightest", "channel_means", "cover", "from_yuv", "grey_of",
         "look_up", "mix", "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
     "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur"),
     "depth": ("airlight", "facing", "fade", "fill_holes", "survey"),
-    "fields": ("both_ways", "drift", "plasma", "snowfall"),
+    "fields": ("both_ways", "drift", "plasma", "relief", "snowfall"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
     "mosaic": ("demosaic", "mosaic"),
@@ -102,7 +99,6 @@ MODULES = {
         "board", "caustic_lens", "coloured_noise", "falling", "plane_wave", "rings", "spectrum_shape",
         "stars", "swirl", "turbulence",
     ),
-    "relief": ("relief",),
     "warps": (
         "displace", "enlarged_part", "move", "radial_field", "scatter", "sources",
         "streak", "zoom_mean",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.processes import worker_count
 from stormproof.core.sample import Camera
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.colour import grey_of
-from stormproof.imaging.gpu.hosted import hosted
+from stormproof.imaging.gpu.patterns import on_host
 from stormproof.imaging.gpu.tensors import divided, resident, root, taken, to_device
 from stormproof.imaging.plans import Field
 
@@ -26,7 +28,12 @@ def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
 
 def fill_holes(field: Any) -> Any:
     """A copy with each NaN replaced by the nearest known value (Euclidean, to a few per cent)."""
-    return hosted("depth", "fill_holes", field)
+    fill = on_host("depth", "fill_holes")
+    if isinstance(field, np.ndarray):
+        return fill(field)
+    with ThreadPoolExecutor(worker_count(None)) as pool:  # OpenCV releases the GIL
+        filled = list(pool.map(fill, field.data.cpu().numpy()))
+    return Batch(torch.from_numpy(np.stack(filled)).to(field.data.device))
 
 
 def airlight(image: Batch, *, window: int, share: float) -> Batch:

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.batch import Batch, in_pixels
 from stormproof.imaging.gpu.convolution import symmetric_sum
-from stormproof.imaging.gpu.layout import in_pixels
 from stormproof.imaging.gpu.tensors import edges, resident, taken, to_device
 from stormproof.imaging.plans import (
     FINE,

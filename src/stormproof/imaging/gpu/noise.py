@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch, as_batch
+from stormproof.imaging.gpu.batch import Batch, as_batch, in_pixels
 from stormproof.imaging.gpu.draws import Bits
-from stormproof.imaging.gpu.layout import in_pixels
 from stormproof.imaging.gpu.tensors import divided, planar, resident, root, taken
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
