@@ -74,7 +74,7 @@ class Table:
     def fitted(self, width: int) -> list[Table]:
         """The table in parts that are at most `width` characters wide on a terminal without folding a number.
 
-        Each part starts with the first column; the title stands above the first part only.
+        Each part starts with the first column; only the first part has the title.
 
         >>> wide = Table("t", "Scores", ("slice", "P", "mPC"), [["rain", 30.2, 20.1]])
         >>> [part.columns for part in wide.fitted(80)], [part.columns for part in wide.fitted(20)]

@@ -90,7 +90,7 @@ def refine(
 
 
 def nearness(measured: Bools) -> Map:
-    """Confidence: 1 at measured pixels, one half `_FADE` pixels away, and soon next to nothing."""
+    """Confidence: 1 at measured pixels, one half `_FADE` pixels away, and quickly falling beyond."""
     if not measured.any():
         return np.zeros(measured.shape, np.float32)
     distance = cv2.distanceTransform((~measured).astype(np.uint8), cv2.DIST_L2, 5)

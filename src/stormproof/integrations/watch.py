@@ -37,7 +37,7 @@ from stormproof.metrics.metric import measures
 from stormproof.results.estimate import read_estimate
 from stormproof.results.run import Run
 
-Predict = Callable[[Any, Sequence[Image]], Any]  # of a network and images
+Predict = Callable[[Any, Sequence[Image]], Any]  # takes a network and images
 Log = Callable[[Mapping[str, float], int], None]
 
 
@@ -105,7 +105,7 @@ class Watch:
         self._data = open_dataset(data, limit=limit)
         self._settings = {
             "conditions": conditions, "precision": precision, "batch": batch, "device": device,
-            "engine": "local",  # where the network is
+            "engine": "local",  # the network exists in this process only
         }  # fmt: skip
         self._every, self._out, self._log = every, out, log
         self._began = monotonic()
@@ -151,7 +151,7 @@ class Watch:
             self(step, f"ultralytics:{_escaped(trainer.last)},trust=true,device={device}")
 
     def lightning(self, predict: Predict) -> Any:
-        """A Lightning callback; `predict(module, images)` gives predictions in any form that models may."""
+        """A Lightning callback; `predict(module, images)` returns predictions in any form a model may."""
         watch, base = self, framework("lightning.pytorch", install="pip install lightning").Callback
 
         class StormproofWatch(base):  # type: ignore[misc, valid-type]
@@ -164,7 +164,7 @@ class Watch:
         return StormproofWatch()
 
     def mmengine(self, predict: Predict) -> Any:
-        """An mmengine hook; `predict(model, images)` gives predictions in any form that models may."""
+        """An mmengine hook; `predict(model, images)` returns predictions in any form a model may."""
         watch, base = self, framework("mmengine.hooks", install="pip install mmengine").Hook
 
         class StormproofWatch(base):  # type: ignore[misc, valid-type]

@@ -9,8 +9,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from stormproof.core.arrays import read_npz
 from stormproof.core.errors import InvalidOption
+from stormproof.core.files import read_npz
 from stormproof.core.sample import Image
 from stormproof.style.layers import EPSILON, Field, Run
 

@@ -16,6 +16,7 @@ from stormproof.core.randomness import Frame
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import COCO_IDS, OBJECTS, SEMANTIC
+from stormproof.world.plan import find_scenario, scenes_of
 from stormproof.world.samples import (
     BASELINE,
     SPLITS,
@@ -26,7 +27,6 @@ from stormproof.world.samples import (
     render_truth,
     scene_id,
 )
-from stormproof.world.scenarios import find_scenario, scenes_of
 
 
 class _Ids(Sequence[str]):
@@ -63,7 +63,7 @@ class World:
     seed: int
     stereo: bool
     baseline: float
-    per_clip: int = 0  # frames; 0 for scenes that stand still
+    per_clip: int = 0  # frames; 0 for single images
     scenario: str = ""  # empty for all scenes
 
     @property

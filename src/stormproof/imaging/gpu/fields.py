@@ -140,7 +140,7 @@ def both_ways(layer: Batch) -> Batch:
 
 
 _TAN = 13573  # tan 22.5° in 15 fractional bits
-_ROUNDS = 4  # of growth between two looks at whether an edge still grows: a look waits for the device
+_ROUNDS = 4  # of growth between two checks whether an edge still grows; a check waits for the device
 
 
 def relief(layer: Batch) -> Batch:
@@ -174,8 +174,8 @@ def _shifted(padded: Tensor, height: int, width: int) -> dict[tuple[int, int], T
 def _peaks(layer: Tensor, low: int, high: int) -> Tensor:
     """Canny's candidates: 2 where the gradient peaks above `high`, 1 where it does above `low`, else 0.
 
-    The gradient is Sobel's, |dx| + |dy|, and nothing outside the frame; it peaks if it exceeds its neighbours
-    along its direction, of which there are four.
+    The gradient is Sobel's, |dx| + |dy|, and zero outside the frame; it peaks if it exceeds its neighbours
+    along the nearest of four directions.
     """
     p = _around(layer.to(torch.int32), "nearest")
     dx = (p[-1, 1] - p[-1, -1]) + 2 * (p[0, 1] - p[0, -1]) + (p[1, 1] - p[1, -1])
@@ -241,7 +241,7 @@ def _near(edge: Tensor, chamfer: npt.NDArray[np.int32]) -> Tensor:
     for dy in range(1 - FAR, FAR):
         row = rows[:, FAR + dy : FAR + dy + height]
         distance = torch.minimum(distance, resident(chamfer)[abs(dy)][row])
-    # Of 16 fractional bits, no rounding of OpenCV's floats reaches the next whole number.
+    # With 16 fractional bits, rounding in OpenCV's floats never reaches the next whole number.
     return torch.div(_sum_of_nine(distance), 9 << 16, rounding_mode="floor").to(torch.uint8)
 
 
@@ -263,7 +263,7 @@ def _counts(near: Tensor, levels: int) -> Tensor:
 def _equalising(counts: Tensor) -> Tensor:
     """The grey level that each level becomes, so that all are about equally frequent; N × levels, int32.
 
-    The lowest level that there is becomes 0. An image of one level stays as it is.
+    The lowest level present becomes 0. An image of one level stays unchanged.
     """
     total = counts.sum(1, keepdim=True)
     lowest = (counts > 0).to(torch.int32).argmax(1, keepdim=True)
