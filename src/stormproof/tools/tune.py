@@ -1,7 +1,7 @@
 """Finds a network's input format by trying the usual ones on labelled images, if its file does not state it.
 
-A network with the wrong input still finds objects, only fewer: without labels, a weak network looks the
-same as one that gets BGR instead of RGB. Each trial is an ordinary run on clean images, so its score is the one
+A network with the wrong input still finds objects, only fewer: without labels, a weak network looks the same
+as one that gets BGR instead of RGB. Each trial is an ordinary run on clean images, so its score is the one
 that every later run will have.
 """
 
