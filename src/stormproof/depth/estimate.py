@@ -16,9 +16,9 @@ from stormproof.core.randomness import digest
 from stormproof.core.sample import Sample
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
 from stormproof.depth.complete import complete
+from stormproof.depth.holes import nearness
 from stormproof.depth.monocular import DepthModel
 from stormproof.depth.priors import Priors
-from stormproof.depth.refine import nearness
 from stormproof.depth.sky import sky_of
 from stormproof.depth.stereo import Matching, stereo_depth
 

@@ -17,8 +17,15 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Bools, Camera, Image
 from stormproof.datasets.depthmaps import Calibration, Estimate, Map, depth_from_disparity
-from stormproof.depth.holes import above_ground, fill_around, fill_planes, find_ground, hidden_from
-from stormproof.depth.refine import nearness, refine
+from stormproof.depth.holes import (
+    above_ground,
+    fill_around,
+    fill_planes,
+    find_ground,
+    hidden_from,
+    nearness,
+    refine,
+)
 from stormproof.depth.sky import find_sky
 
 _BLOCK = 5  # px
@@ -56,12 +63,7 @@ _MATCHING = Matching()
 
 
 def stereo_depth(
-    left: Image,
-    right: Image,
-    camera: Camera,
-    matching: Matching = _MATCHING,
-    *,
-    sky: bool = True,
+    left: Image, right: Image, camera: Camera, matching: Matching = _MATCHING, *, sky: bool = True
 ) -> Estimate:
     """Dense depth of the left image in metres; infinite in the sky and where there is no parallax."""
     if camera.baseline is None:
@@ -71,12 +73,7 @@ def stereo_depth(
 
 
 def stereo_disparity(
-    left: Image,
-    right: Image,
-    matching: Matching = _MATCHING,
-    *,
-    offset: float = 0.0,
-    sky: bool = False,
+    left: Image, right: Image, matching: Matching = _MATCHING, *, offset: float = 0.0, sky: bool = False
 ) -> tuple[Map, Map]:
     """Dense disparity of the left image of a rectified pair in pixels, and its confidence from 0 to 1.
 
