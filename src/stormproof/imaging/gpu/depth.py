@@ -37,11 +37,7 @@ def fill_holes(field: Any) -> Any:
 
 
 def airlight(image: Batch, *, window: int, share: float) -> Batch:
-    """The colour of the haze in an image, found in its dark channel (He et al. 2009); one value per channel.
-
-    The dark channel is the least value of all channels within a square of `window` pixels. Among the pixels
-    where it is brightest, a `share` of all and those equal to them, the one of median grey is taken.
-    """
+    """The colour of the haze in an image, found in its dark channel (He et al. 2009)."""
     bright = 255 - image.data.amin(3).to(torch.float32)
     dark = 255 - torch.nn.functional.max_pool2d(bright[:, None], window, 1, window // 2).flatten(1)
     count = max(int(share * dark.shape[1]), 1)
@@ -66,10 +62,7 @@ def _slope(before: Tensor, here: Tensor, after: Tensor, back: Tensor, ahead: Ten
 
 
 def facing(depth: Batch, camera: Camera, step: int) -> Batch:
-    """The cosine between each surface's normal and the ray of sight; the sky's is 0.
-
-    Normals follow from depths `step` pixels apart, on the side where depth changes less.
-    """
+    """The cosine between each surface's normal and the ray of sight; the sky's is 0."""
     z = depth.data
     fx, fy, cx, cy = (float(np.float32(n)) for n in (camera.fx, camera.fy, camera.cx, camera.cy))
     height, width = depth.shape

@@ -31,12 +31,7 @@ class Level(NamedTuple):
 
 
 def plasma(levels: Iterable[tuple[float, Iterable[Uniforms]]], size: tuple[int, int]) -> Batch:
-    """The upper left part, of `size`, of a fractal cloud by diamond–square on a torus, from 0 to 1.
-
-    It begins as one point, and doubles its sides with every level. New points are the mean of their four
-    neighbours plus amplitude·wobble. A level is its amplitude and three n×n fields of wobbles: for square
-    centres, for midpoints of rows, of columns.
-    """
+    """The upper left part, of `size`, of a fractal cloud by diamond–square on a torus, from 0 to 1."""
     plan: list[Level] = []
     for amplitude, wobbles in levels:
         centre, row, column = wobbles

@@ -27,10 +27,7 @@ def positions(count: int, source: int, span: int) -> tuple[npt.NDArray[np.int32]
 
 
 def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
-    """Mean of the image and its central enlargements by each factor, truncated.
-
-    An enlargement by z is the centre crop of ⌈side/z⌉ stretched to round(crop·z), cut top left.
-    """
+    """Mean of the image and its central enlargements by each factor, truncated."""
     return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
 
 
@@ -195,10 +192,7 @@ _FINE = 16  # fractional bits of a position along a streak
 
 
 def streak(image: Batch, dy: Any, dx: Any) -> Batch:
-    """The mean along the line from each pixel to (y + dy, x + dx), rounded; the edges are repeated.
-
-    There is one sample per pixel of the line's longer side, the nearest pixel's, up to 40.
-    """
+    """The mean along the line from each pixel to (y + dy, x + dx), rounded; the edges are repeated."""
     data = image.data
     height, width, channels = image.shape
     down, across = as_batch(dy).data, as_batch(dx).data
