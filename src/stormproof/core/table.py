@@ -13,21 +13,11 @@ from stormproof.core.text import as_csv
 
 Cell = str | float | int | None
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
+    "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}",
+})  # fmt: skip
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
 
 
@@ -53,7 +43,7 @@ class Table:
         """
         kinds = "".join("r" if _is_number(self.rows, i) else "l" for i in range(len(self.columns)))
         cells = [self.columns, *([cell_text(value, self.digits) for value in row] for row in self.rows)]
-        head, *body = (" & ".join(map(_latex, row)) + r" \\" for row in cells)
+        head, *body = (" & ".join(text.translate(_LATEX) for text in row) + r" \\" for row in cells)
         lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
         return "\n".join([*lines, r"\end{tabular}", ""])
 
@@ -156,10 +146,6 @@ def file_name(*words: str) -> str:
     'grid-my-model-x-relative-to-clean'
     """
     return "-".join(filter(None, (re.sub(r"[^\w.]+", "-", word).strip("-.") for word in words)))[:120]
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _markdown(value: Cell, digits: int = 1) -> str:

@@ -30,6 +30,7 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.loading import framework
 from stormproof.core.progress import duration_text
 from stormproof.core.sample import Image
+from stormproof.core.spec import Spec
 from stormproof.core.table import Table, cell_text
 from stormproof.datasets.opened import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
@@ -147,8 +148,8 @@ class Watch:
         They are the trainer's own file, so they are trusted.
         """
         if (step := trainer.epoch + 1) % self._every == 0:
-            device = getattr(trainer, "device", "cpu")
-            self(step, f"ultralytics:{_escaped(trainer.last)},trust=true,device={device}")
+            options = {"trust": "true", "device": str(getattr(trainer, "device", "cpu"))}
+            self(step, str(Spec("ultralytics", str(trainer.last), options)))
 
     def lightning(self, predict: Predict) -> Any:
         """A Lightning callback; `predict(module, images)` returns predictions in any form a model may."""
@@ -197,11 +198,6 @@ class Watch:
 
 
 watch = Watch  # public as stormproof.watch(data)
-
-
-def _escaped(path: object) -> str:
-    """A path as the main part of a spec."""
-    return str(path).replace(",", r"\,")
 
 
 def _reading(run: Run, step: int, begun: float) -> Reading:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
@@ -47,9 +47,6 @@ class _Ids(Sequence[str]):
         if isinstance(chosen, int):
             return scene_id(self._split, chosen)
         return [scene_id(self._split, k) for k in chosen]
-
-    def __iter__(self) -> Iterator[str]:
-        return (scene_id(self._split, k) for k in self._scenes)
 
 
 @dataclass(frozen=True, slots=True)
