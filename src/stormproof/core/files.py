@@ -268,13 +268,13 @@ def read_xml(path: Path) -> Element:
     return root
 
 
-def read_npy(path: Path, *, error: Error = DatasetError) -> npt.NDArray[Any]:
+def read_npy(path: Path) -> npt.NDArray[Any]:
     """Read the array in a .npy file; arrays of Python objects are refused."""
-    with opened_file(path, at_most=LARGEST, error=error) as file:
+    with opened_file(path, at_most=LARGEST) as file:
         try:
             return _array(file, path.stat().st_size)
         except Exception as cause:  # the readers of headers and archives fail in many ways
-            raise file_problem(error, path, f"cannot be read as NPY: {cause}.") from None
+            raise DatasetError(path, f"cannot be read as NPY: {cause}.") from None
 
 
 def read_npz(path: Path, *names: str, error: Error = DatasetError) -> tuple[npt.NDArray[Any], ...]:

@@ -39,6 +39,7 @@ _SPREAD = 4.0  # px; standard deviation of the reliable pixels in their narrow d
 _BEYOND = 1.25  # factor by which a plane may exceed the nearest and the farthest reliable pixel
 _ROUNDS = 8
 _PASSES = 3
+_CONTRAST = np.float32(3)  # grey levels from one pixel to the next at which spreading drops to a third
 _FADE = 5.0  # px from a measured pixel at which confidence is one half
 
 
@@ -212,12 +213,12 @@ def _smooth_lines(values: Any, links: Any, strength: Any) -> None:
                 values[y, x, k] += slope[x] * values[y, x + 1, k]
 
 
-def _links(image: Image, contrast: float) -> tuple[Map, Map]:
+def _links(image: Image) -> tuple[Map, Map]:
     """How freely values pass to the next pixel, right and down: 1 if the image is even, 0 at an edge."""
     levels = image.astype(np.int16).reshape(*image.shape[:2], -1)
     down = np.abs(np.diff(levels, axis=0, append=levels[-1:])).max(axis=2)
     across = np.abs(np.diff(levels, axis=1, append=levels[:, -1:])).max(axis=2)
-    right, below = (np.exp(-step.astype(np.float32) / np.float32(contrast)) for step in (across, down))
+    right, below = (np.exp(-step.astype(np.float32) / _CONTRAST) for step in (across, down))
     return right.astype(np.float32), below.astype(np.float32)
 
 
@@ -228,21 +229,14 @@ def _jumps(field: Map, jump: float, axis: int) -> Map:
 
 
 def refine(
-    field: Map,
-    confidence: Map,
-    image: Image,
-    *,
-    strength: float = 200.0,
-    contrast: float = 3.0,
-    jump: float = math.inf,
+    field: Map, confidence: Map, image: Image, *, strength: float = 200.0, jump: float = math.inf
 ) -> Map:
     """Smooth the field along the image; each pixel is weighted by its confidence (0 is a hole).
 
-    `strength` is how far values spread (its square root, in pixels); `contrast` the step in grey levels
-    at which spreading drops to a third; `jump` the step of the field itself at which it drops to half.
-    Pixels that nothing reaches keep their value.
+    `strength` is how far values spread (its square root, in pixels), `jump` the step of the field itself at
+    which spreading drops to half. Pixels that nothing reaches keep their value.
     """
-    links_right, links_below = _links(image, contrast)
+    links_right, links_below = _links(image)
     if math.isfinite(jump):
         links_right *= _jumps(field, jump, axis=1)
         links_below *= _jumps(field, jump, axis=0)

@@ -109,13 +109,11 @@ def _format(card: InputCard) -> tuple[object, ...]:
     return card.channels, card.mean, card.std, card.resize
 
 
-def tune_input(
-    network: Network, data: OpenedDataset, *, images: int = IMAGES, step: Callable[[], object] = lambda: None
-) -> Tuning:
+def tune_input(network: Network, data: OpenedDataset, *, step: Callable[[], object] = lambda: None) -> Tuning:
     """Try the usual inputs on the first labelled images, and choose."""
     if not data.classes and not data.semantic_classes:
         raise InvalidOption(f"{data.name} has no labels to judge by; give --data a labelled dataset.")
-    count = min(images, len(data))
+    count = min(IMAGES, len(data))
     inputs = {AS_GUESSED: network.card.input, **input_candidates(network.card.input)}
     with TemporaryDirectory(prefix="stormproof-tune-") as folder:
         found = {}
