@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.sample import Instances
+from stormproof.world.plan import scenes_of
 from stormproof.world.samples import render
-from stormproof.world.scenarios import scenes_of
 from training.pool import CLEAN, COLUMNS, OBJECTS, Pool, array, create, ready
 
 

@@ -62,7 +62,7 @@ class TestSet:
 
 def rendered(count: int, scenario: str = "") -> TestSet:
     """The first scenes of `world:test`, or of a scenario of it."""
-    from stormproof.world.scenarios import scenes_of
+    from stormproof.world.plan import scenes_of
 
     numbers = scenes_of(scenario, 0, "test", count) if scenario else range(count)
     with multiprocessing.get_context("fork").Pool() as processes:

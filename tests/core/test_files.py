@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.core.arrays import read_npy, read_npz
 from stormproof.core.errors import DatasetError, InvalidImage, InvalidOption, StoreError, StormproofError
 from stormproof.core.files import (
     locate,
@@ -19,6 +18,8 @@ from stormproof.core.files import (
     read_bytes,
     read_json,
     read_lines,
+    read_npy,
+    read_npz,
     read_text,
     read_xml,
     read_yaml,

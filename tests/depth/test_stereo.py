@@ -19,7 +19,7 @@ from stormproof.datasets.depthmaps import depth_from_disparity, read_calibration
 from stormproof.depth.estimate import FromStereo
 from stormproof.depth.holes import above_ground, fill_around, find_ground, hidden_from
 from stormproof.depth.sky import find_sky
-from stormproof.depth.stereo import Matching, cross_check, stereo_depth, stereo_disparity
+from stormproof.depth.stereo import cross_check, stereo_depth, stereo_disparity
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def pair(shared: Path, name: str) -> Pair:
 
 
 def search(given: Pair) -> np.ndarray:
-    return stereo_disparity(given.left, given.right, Matching(given.reach))[0]
+    return stereo_disparity(given.left, given.right, given.reach)[0]
 
 
 @cache
@@ -126,7 +126,7 @@ def test_offset_principal_points_count(shared: Path) -> None:
     assert calibration.camera.offset == pytest.approx(32.778)
     given = pair(shared, "motorcycle")
     context = Context(camera=calibration.camera, right=given.right)
-    depth = FromStereo(Matching(128))(Sample("m", given.left, context=context)).depth
+    depth = FromStereo(128)(Sample("m", given.left, context=context)).depth
     truth = depth_from_disparity(read_disparity(folder / "disp0GT.pfm"), calibration)
     known = np.isfinite(truth)
     assert np.median(np.abs(depth[known] / truth[known] - 1)) < 0.05
@@ -141,19 +141,19 @@ def _shifted(shift: int) -> tuple[np.ndarray, np.ndarray]:
 def test_a_shifted_image_is_a_plane() -> None:
     left, right = _shifted(20)
     camera = Camera(fx=500, fy=500, cx=0, cy=0, baseline=0.2)
-    depth = stereo_depth(left, right, camera, Matching(48)).depth
+    depth = stereo_depth(left, right, camera, 48).depth
     assert np.median(depth[:, 40:]) == pytest.approx(500 * 0.2 / 20, rel=0.01)
 
 
 def test_no_parallax_is_infinitely_far() -> None:
     left, right = _shifted(0)
-    depth = stereo_depth(left, right, Camera(500, 500, 0, 0, 0.2), Matching(32)).depth
+    depth = stereo_depth(left, right, Camera(500, 500, 0, 0, 0.2), 32).depth
     assert np.isinf(depth).mean() > 0.95
 
 
 def test_grey_pairs_work() -> None:
     left, right = _shifted(8)
-    found = stereo_disparity(left[..., :1], right[..., :1], Matching(32))[0]
+    found = stereo_disparity(left[..., :1], right[..., :1], 32)[0]
     assert np.median(found[:, 30:]) == pytest.approx(8, abs=0.2)
 
 
@@ -231,7 +231,7 @@ def test_what_is_missing_is_named() -> None:
     with pytest.raises(InvalidTruth, match="same size"):
         stereo_disparity(image, image[:5])
     with pytest.raises(InvalidOption, match="at least 1"):
-        Matching(0)
+        FromStereo(max_disparity=0)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stormproof.imaging.cpu import relief as cpu
-from stormproof.imaging.gpu import relief as gpu
+from stormproof.imaging.cpu import fields as cpu
+from stormproof.imaging.gpu import fields as gpu
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.plans import EDGES, EMBOSS, FAR
 

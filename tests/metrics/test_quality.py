@@ -21,7 +21,7 @@ from stormproof.metrics.crops import object_quality
 from stormproof.metrics.fidelity import ifc, vif, vifp
 from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import colour_wasserstein, gradient_ssim, grey, rmse, snr, ssim
-from stormproof.tools.quality_by_size import average, by_size
+from stormproof.tools.quality_table import average_by_size, by_size
 
 
 def make_image(seed=0, side=(112, 128)):
@@ -213,11 +213,11 @@ def test_quality_by_object_size():
     boxes = [[0, 0, 20, 20], [20, 20, 70, 70], [90, 90, 250, 250], [300, 300, 310, 310], [0, 0, 9, 9]]
     objects = Instances(boxes, [0] * 5, crowd=[False] * 4 + [True])
     found = by_size(["rmse"], objects=True)(Sample("a", clean, Truth(objects)), [worse])
-    rows = {row.size: (row.count, *row.means) for row in average([Condition()], [found])}
+    rows = {row.size: (row.count, *row.means) for row in average_by_size([Condition()], [found])}
     assert rows == {"image": (1, 1), "small": (1, 10), "medium": (1, 0), "large": (1, 0)}
     assert np.isnan(object_quality(clean, worse, objects, rmse)[3])
     nothing = by_size(["rmse"], objects=True)(Sample("a", clean), [worse])
-    assert [row.size for row in average([Condition()], [nothing])] == ["image"]
+    assert [row.size for row in average_by_size([Condition()], [nothing])] == ["image"]
 
 
 @pytest.mark.parametrize(

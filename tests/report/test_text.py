@@ -8,7 +8,7 @@ import io
 import pytest
 
 from report.hostile import CONTROL, MARKDOWN, SCRIPT
-from stormproof.core.table import as_latex, as_markdown, cell_text
+from stormproof.core.table import Table, cell_text
 from stormproof.core.text import as_csv, plain
 
 
@@ -25,10 +25,10 @@ def test_no_name_is_a_formula(name: str) -> None:
 
 
 def test_latex_and_markdown_keep_every_character() -> None:
-    latex = as_latex(["name"], [[MARKDOWN]], 1)
+    latex = Table("", "", ("name",), [[MARKDOWN]]).as_latex()
     assert r"\textbar{}" in latex
     assert r"\$x\_1\$" in latex
-    line = as_markdown(["name"], [[SCRIPT]], 1).splitlines()[2]
+    line = Table("", "", ("name",), [[SCRIPT]]).as_markdown().splitlines()[2]
     assert line == r"| \<script\>alert(1)\</script\> |"
 
 

@@ -11,8 +11,15 @@ import pytest
 from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.randomness import Draw
 from stormproof.style.painting import stylize
-from stormproof.style.sources import FOLDER, check_style, list_styles, read_style
-from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
+from stormproof.style.sources import (
+    FOLDER,
+    StyleMap,
+    check_style,
+    draw_styles,
+    list_styles,
+    read_style,
+    style_draw,
+)
 from styles import STYLES, drawn
 
 

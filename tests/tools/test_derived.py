@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.corruptions import apply
 from stormproof.datasets import find_writer, open_dataset
 from stormproof.style.copies import STYLES, Painted, as_jpeg, blend
-from stormproof.style.stylemap import StyleMap
+from stormproof.style.sources import StyleMap
 from stormproof.tools.corrupted_copies import check, read_manifest
 from stormproof.tools.derived import (
     JOURNAL,

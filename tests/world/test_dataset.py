@@ -9,9 +9,8 @@ from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC
-from stormproof.world.plan import DISTRICTS
+from stormproof.world.plan import DISTRICTS, SCENARIOS
 from stormproof.world.samples import render, scene_id
-from stormproof.world.scenarios import SCENARIOS
 from stormproof.world.scene import compose
 
 

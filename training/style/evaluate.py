@@ -28,11 +28,10 @@ from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.records import DetectionTruth
 from stormproof.models import open_model
 from stormproof.models.classes import match_classes
-from stormproof.style.adain import AdaIN, Run, shorter_side, to_planes
-from stormproof.style.graph import onnx_graph
-from stormproof.style.layers import DISTILLED_ENCODER, TAPS, Conv
+from stormproof.style.adain import AdaIN, shorter_side, to_planes
+from stormproof.style.layers import DISTILLED_ENCODER, TAPS, Conv, Run
 from stormproof.style.networks import StyleNetwork, open_network, read_weights
-from stormproof.style.runtime import fingerprint, runner
+from stormproof.style.onnx import fingerprint, onnx_graph, runner
 from stormproof.style.sources import read_style
 
 STANDARD = ("yolox_nano_416_coco", "ssdlite_mobilenetv2_300_coco_w16", "efficientdet_lite0_coco_qdq")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER
+from stormproof.style.onnx import onnx_graph
 
 FOLDER = Path(__file__).parents[2] / "networks/src/stormproof_networks/style"
 

@@ -60,11 +60,11 @@ def quality(
         raise InvalidOption(
             "--by-size requires --measure, such as --measure gradient_ssim,colour_wasserstein."
         )
-    from stormproof.tools import quality_by_size, quality_table
+    from stormproof.tools import quality_table
 
     chosen = chosen_conditions(conditions)
     names = None if measure is None else [name.strip() for name in measure.split(",") if name.strip()]
-    how = quality_table.whole_images if names is None else quality_by_size.by_size(names, objects=by_size)
+    how = quality_table.whole_images if names is None else quality_table.by_size(names, objects=by_size)
     measured = _measured(dataset, chosen, limit, seed, worker_count(workers), how)
     if names is None:
         rows = quality_table.average(chosen, measured)
@@ -78,7 +78,7 @@ def quality(
                 **dict(zip(names, row.means, strict=True)),
                 "count": row.count,
             }
-            for row in quality_by_size.average(chosen, measured)
+            for row in quality_table.average_by_size(chosen, measured)
         ]
         table = _size_table(records)
     if as_json:

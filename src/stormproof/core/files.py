@@ -9,19 +9,24 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import math
 import os
 import re
 import stat
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 from xml.etree.ElementTree import Element
 
 from stormproof.core.errors import DatasetError, OutputError, StormproofError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Error = type[StormproofError]
 
@@ -263,6 +268,55 @@ def read_xml(path: Path) -> Element:
     return root
 
 
+def read_npy(path: Path) -> npt.NDArray[Any]:
+    """Read the array in a .npy file; arrays of Python objects are refused."""
+    with opened_file(path, at_most=LARGEST) as file:
+        try:
+            return _array(file, path.stat().st_size)
+        except Exception as cause:  # the readers of headers and archives fail in many ways
+            raise DatasetError(path, f"cannot be read as NPY: {cause}.") from None
+
+
+def read_npz(path: Path, *names: str, error: Error = DatasetError) -> tuple[npt.NDArray[Any], ...]:
+    """Read the named arrays in an .npz file."""
+    with opened_file(path, at_most=LARGEST, error=error) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return tuple(_member(archive, f"{name}.npy") for name in names)
+        except Exception as cause:  # the readers of headers and archives fail in many ways
+            raise file_problem(error, path, f"cannot be read as NPZ: {cause}.") from None
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    size = archive.getinfo(name).file_size
+    if size > LARGEST:
+        raise ValueError(f"{name} has {size:,} bytes; at most {LARGEST:,} are read")
+    with archive.open(name) as packed:
+        return _array(BytesIO(packed.read(size)), size)
+
+
+def _array(file: IO[bytes], size: int) -> npt.NDArray[Any]:
+    """Read an array from a file of `size` bytes, which must match the shape and type in its header.
+
+    A header may state any shape, and pickled objects would run code.
+    """
+    from numpy.lib import format as npy  # here: the command line's help does not need NumPy
+
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    version = npy.read_magic(file)
+    if version not in readers:
+        raise ValueError(f"unknown format version {version[0]}.{version[1]}")
+    shape, _, dtype = readers[version](file)
+    if dtype.hasobject or dtype.names is not None:
+        raise ValueError(f"it holds {dtype}, not numbers")
+    stated, found = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if min(shape, default=0) < 0 or stated != found:
+        raise ValueError(f"its header states {shape} of {dtype}, but {found:,} bytes follow")
+    file.seek(0)
+    array: npt.NDArray[Any] = npy.read_array(file, allow_pickle=False)
+    return array
+
+
 @contextmanager
 def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing under a temporary name, and rename it when the block ends without an error.
@@ -337,10 +391,8 @@ def unlinked(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with suppress(OSError):  # a folder that became read-only must not hide the first error
         path.unlink(missing_ok=True)
-    except OSError:  # a folder that became read-only must not hide the first error
-        return
 
 
 def _sync_folder(path: Path) -> None:

@@ -153,9 +153,9 @@ def image_size(
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
-def image_header(source: ImageSource, name: str | None = None) -> tuple[tuple[int, int], int]:
+def image_header(source: ImageSource) -> tuple[tuple[int, int], int]:
     """Height and width as stored, and the EXIF orientation (1: upright), without decoding pixels."""
-    with opened(source, name) as image:
+    with opened(source) as image:
         tag = image.getexif().get(_ORIENTATION)
         return (image.height, image.width), tag if isinstance(tag, int) else 1
 

@@ -136,13 +136,7 @@ class Draw:
         """The first `count` 32-bit words of a stream."""
         out = np.empty((count + 3) // 4 * 4, np.uint32)
         k0, k1 = self.key_of(stream)
-        _loops().fill(
-            out,
-            np.uint64(k0),
-            np.uint64(k1),
-            np.uint64(stream_number(stream)),
-            np.uint64(0),
-        )
+        _loops().fill(out, np.uint64(k0), np.uint64(k1), np.uint64(stream_number(stream)), np.uint64(0))
         return out[:count]
 
     def bits(self, stream: str, shape: tuple[int, ...]) -> npt.NDArray[np.uint16]:

@@ -313,7 +313,7 @@ class Prediction:
 
     `sides` are widths and heights as a results file states them: corners can lose the last bit.
     `confidence` is the probability that a model gives to the class of a pixel. It is kept for every fourth
-    row and column, which is plenty to judge it by; a map of all pixels is thinned out.
+    row and column, which is enough to judge it; a map of all pixels is thinned out.
     """
 
     boxes: Floats = field(default_factory=lambda: np.zeros((0, 4)))

@@ -13,21 +13,11 @@ from stormproof.core.text import as_csv
 
 Cell = str | float | int | None
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
+    "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}",
+})  # fmt: skip
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
 
 
@@ -46,10 +36,27 @@ class Table:
         return as_csv(self.columns, self.rows)
 
     def as_latex(self) -> str:
-        return as_latex(self.columns, self.rows, self.digits)
+        """A `tabular` with booktabs rules; names keep every character.
+
+        >>> Table("t", "", ("model",), [["a_b"]]).as_latex().splitlines()[4]
+        'a\\\\_b \\\\\\\\'
+        """
+        kinds = "".join("r" if _is_number(self.rows, i) else "l" for i in range(len(self.columns)))
+        cells = [self.columns, *([cell_text(value, self.digits) for value in row] for row in self.rows)]
+        head, *body = (" & ".join(text.translate(_LATEX) for text in row) + r" \\" for row in cells)
+        lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
+        return "\n".join([*lines, r"\end{tabular}", ""])
 
     def as_markdown(self) -> str:
-        return as_markdown(self.columns, self.rows, self.digits)
+        """A pipe table; names keep every character.
+
+        >>> Table("t", "", ("model",), [["a|b"]]).as_markdown().splitlines()[2]
+        '| a\\\\|b |'
+        """
+        rule = ["---:" if _is_number(self.rows, i) else "---" for i in range(len(self.columns))]
+        rows = [[_markdown(value, self.digits) for value in row] for row in self.rows]
+        cells = [[_markdown(name) for name in self.columns], rule, *rows]
+        return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
     def as_html(self) -> str:
         """For a notebook; names are escaped."""
@@ -74,7 +81,7 @@ class Table:
     def fitted(self, width: int) -> list[Table]:
         """The table in parts that are at most `width` characters wide on a terminal without folding a number.
 
-        Each part starts with the first column; the title stands above the first part only.
+        Each part starts with the first column; only the first part has the title.
 
         >>> wide = Table("t", "Scores", ("slice", "P", "mPC"), [["rain", 30.2, 20.1]])
         >>> [part.columns for part in wide.fitted(80)], [part.columns for part in wide.fitted(20)]
@@ -132,37 +139,6 @@ def cell_text(value: Cell, digits: int = 1) -> str:
     return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)  # z: no negative zero
 
 
-def as_latex(columns: Sequence[str], rows: Sequence[Sequence[Cell]], digits: int) -> str:
-    """A `tabular` with booktabs rules; names keep every character.
-
-    >>> as_latex(["model"], [["a_b"]], 1).splitlines()[4]
-    'a\\\\_b \\\\\\\\'
-    """
-    kinds = "".join("r" if _is_number(rows, i) else "l" for i in range(len(columns)))
-    lines = [" & ".join(map(_latex, columns)) + r" \\"]
-    body = [" & ".join(_latex(cell_text(value, digits)) for value in row) + r" \\" for row in rows]
-    head = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", *lines, r"\midrule"]
-    return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def as_markdown(columns: Sequence[str], rows: Sequence[Sequence[Cell]], digits: int) -> str:
-    """A pipe table; names keep every character.
-
-    >>> as_markdown(["model"], [["a|b"]], 1).splitlines()[2]
-    '| a\\\\|b |'
-    """
-    rule = ["---:" if _is_number(rows, i) else "---" for i in range(len(columns))]
-    cells = [[_markdown(value) for value in columns], rule]
-    cells += [
-        [
-            _markdown(cell_text(value, digits)) if isinstance(value, str) else cell_text(value, digits)
-            for value in row
-        ]
-        for row in rows
-    ]
-    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
-
-
 def file_name(*words: str) -> str:
     """Words as part of a file's name.
 
@@ -172,12 +148,9 @@ def file_name(*words: str) -> str:
     return "-".join(filter(None, (re.sub(r"[^\w.]+", "-", word).strip("-.") for word in words)))[:120]
 
 
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-def _markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", text)
+def _markdown(value: Cell, digits: int = 1) -> str:
+    text = cell_text(value, digits)
+    return _MARKDOWN.sub(r"\\\1", text) if isinstance(value, str) else text
 
 
 def _is_number(rows: Sequence[Sequence[Cell]], column: int) -> bool:

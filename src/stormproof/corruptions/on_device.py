@@ -55,7 +55,7 @@ def corrupt_batch(
     torch.Size([2, 3, 8, 8])
     """
     torch = _torch()
-    from stormproof.imaging.gpu.layout import pixels_of, planes_of
+    from stormproof.imaging.gpu.batch import pixels_of, planes_of
 
     _check(images, ids, sizes, depth, cameras)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition

@@ -17,9 +17,8 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.arrays import read_npy, read_npz
 from stormproof.core.errors import DatasetError, OutputError
-from stormproof.core.files import make_folder, read_text, whole_file
+from stormproof.core.files import make_folder, read_npy, read_npz, read_text, whole_file
 from stormproof.core.imagefile import opened
 from stormproof.core.sample import Camera
 

@@ -111,7 +111,6 @@ def _estimator(
 ) -> Estimator:
     from stormproof.depth.estimate import FromGiven, FromModel, FromStereo
     from stormproof.depth.monocular import DepthModel
-    from stormproof.depth.stereo import Matching
 
     if (model is not None) != (origin is Origin.model):
         raise InvalidOption("Give --model FILE.onnx together with --from model.")
@@ -119,4 +118,4 @@ def _estimator(
         raise InvalidOption(f"--max-disparity {max_disparity} needs --from stereo.")
     if model is not None:
         return FromModel(DepthModel(model, output, nearest, farthest), sky)
-    return FromStereo(Matching(max_disparity), sky) if origin is Origin.stereo else FromGiven(sky)
+    return FromStereo(max_disparity, sky) if origin is Origin.stereo else FromGiven(sky)

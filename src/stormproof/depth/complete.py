@@ -17,7 +17,7 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidTruth
 from stormproof.core.sample import Bools, Image
 from stormproof.datasets.depthmaps import Map, fill_unknown
-from stormproof.depth.refine import refine
+from stormproof.depth.holes import refine
 
 _SPREAD = 400.0  # bridges the gaps of up to ten pixels between the lines of a laser
 _FILLED = np.float32(0.01)  # weight of a filled pixel, relative to a measured one

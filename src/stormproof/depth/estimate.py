@@ -11,16 +11,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import MissingContext
+from stormproof.core.errors import InvalidOption, MissingContext
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Sample
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
 from stormproof.depth.complete import complete
+from stormproof.depth.holes import nearness
 from stormproof.depth.monocular import DepthModel
 from stormproof.depth.priors import Priors
-from stormproof.depth.refine import nearness
 from stormproof.depth.sky import sky_of
-from stormproof.depth.stereo import Matching, stereo_depth
+from stormproof.depth.stereo import stereo_depth
 
 _LOOKS = 0.8  # confidence in sky recognised by its appearance alone
 
@@ -35,14 +35,18 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FromStereo:
-    """Depth from the sample's right-hand image and its camera."""
+    """Depth from the sample's right-hand image and its camera, searching `max_disparity` pixels."""
 
-    matching: Matching = Matching()  # noqa: RUF009  # frozen, so sharing one is safe
+    max_disparity: int | None = None
     sky: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_disparity is not None and self.max_disparity < 1:
+            raise InvalidOption(f"max_disparity={self.max_disparity}: give a number of pixels, at least 1.")
 
     @property
     def identity(self) -> str:
-        return f"stereo 6 {self.matching.max_disparity} {self.sky}"
+        return f"stereo 6 {self.max_disparity} {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         context = sample.context
@@ -53,7 +57,7 @@ class FromStereo:
         if context.camera is None or context.camera.baseline is None:
             fix = "open the dataset with calib=FOLDER, whose files state it"
             raise MissingContext(f"Sample {sample.id!r} has no camera with a baseline; {fix}.")
-        return stereo_depth(sample.image, context.right, context.camera, self.matching, sky=self.sky)
+        return stereo_depth(sample.image, context.right, context.camera, self.max_disparity, sky=self.sky)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,22 @@ the image moves edges to those of the image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidOption, InvalidTruth
+from stormproof.core.errors import InvalidTruth
 from stormproof.core.sample import Bools, Camera, Image
 from stormproof.datasets.depthmaps import Calibration, Estimate, Map, depth_from_disparity
-from stormproof.depth.holes import above_ground, fill_around, fill_planes, find_ground, hidden_from
-from stormproof.depth.refine import nearness, refine
+from stormproof.depth.holes import (
+    above_ground,
+    fill_around,
+    fill_planes,
+    find_ground,
+    hidden_from,
+    nearness,
+    refine,
+)
 from stormproof.depth.sky import find_sky
 
 _BLOCK = 5  # px
@@ -36,51 +41,23 @@ _PATCH = 15  # px; the size of a patch of errors
 _STEP = 2.0  # px of disparity that count as a step
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """The search range in pixels; None means a fifth of the image's width."""
-
-    max_disparity: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_disparity is not None and self.max_disparity < 1:
-            raise InvalidOption(f"max_disparity={self.max_disparity}: give a number of pixels, at least 1.")
-
-    def reach(self, width: int) -> int:
-        """The search range, a multiple of 16 as the matcher requires."""
-        wanted = self.max_disparity or width / 5
-        return max(int(np.ceil(wanted / 16)) * 16, 16)
-
-
-_MATCHING = Matching()
-
-
 def stereo_depth(
-    left: Image,
-    right: Image,
-    camera: Camera,
-    matching: Matching = _MATCHING,
-    *,
-    sky: bool = True,
+    left: Image, right: Image, camera: Camera, max_disparity: int | None = None, *, sky: bool = True
 ) -> Estimate:
     """Dense depth of the left image in metres; infinite in the sky and where there is no parallax."""
     if camera.baseline is None:
         raise InvalidTruth("Depth from stereo needs the camera's baseline; add it to the calibration.")
-    disparity, confidence = stereo_disparity(left, right, matching, offset=camera.offset, sky=sky)
+    disparity, confidence = stereo_disparity(left, right, max_disparity, offset=camera.offset, sky=sky)
     return Estimate(depth_from_disparity(disparity, Calibration(camera, camera.offset)), confidence)
 
 
 def stereo_disparity(
-    left: Image,
-    right: Image,
-    matching: Matching = _MATCHING,
-    *,
-    offset: float = 0.0,
-    sky: bool = False,
+    left: Image, right: Image, max_disparity: int | None = None, *, offset: float = 0.0, sky: bool = False
 ) -> tuple[Map, Map]:
     """Dense disparity of the left image of a rectified pair in pixels, and its confidence from 0 to 1.
 
-    Calibrations add `offset` to disparities: −offset is infinitely far.
+    The search reaches `max_disparity` pixels, by default a fifth of the width. Calibrations add `offset` to
+    disparities: −offset is infinitely far.
     """
     if left.shape != right.shape:
         raise InvalidTruth(
@@ -90,7 +67,8 @@ def stereo_disparity(
         raise InvalidTruth(
             f"A pair of {left.shape[:2]} is too small to match; it needs {_SMALLEST} pixels a side."
         )
-    reach = matching.reach(left.shape[1])
+    # The matcher searches a multiple of 16 pixels.
+    reach = max(int(np.ceil((max_disparity or left.shape[1] / 5) / 16)) * 16, 16)
     ours, theirs = match(left, right, reach), _match_right(left, right, reach)
     agreed = cross_check(ours, theirs)
     agreed = np.where(photometric_change(left, right, agreed) > _UNLIKE, np.float32(np.nan), agreed)

@@ -24,73 +24,28 @@ from stormproof.imaging.plans import (
 )
 
 if TYPE_CHECKING:
-    from stormproof.imaging.cpu.blocks import pixelate
-    from stormproof.imaging.cpu.coding import jpeg
-    from stormproof.imaging.cpu.colour import (
-        add_layer,
-        add_pattern,
-        by_brightest,
-        channel_means,
-        cover,
-        from_yuv,
-        grey_of,
-        look_up,
-        mix,
-        resaturate,
-        to_yuv,
-        transform_colours,
-        whiten,
-    )
-    from stormproof.imaging.cpu.convolution import convolve, gaussian_blur, gaussian_field, line_blur
-    from stormproof.imaging.cpu.depth import airlight, facing, fade, fill_holes, survey
-    from stormproof.imaging.cpu.fields import both_ways, drift, plasma, snowfall
-    from stormproof.imaging.cpu.lens import radial, refract
-    from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
-    from stormproof.imaging.cpu.mosaic import demosaic, mosaic
-    from stormproof.imaging.cpu.noise import (
-        add_noise,
-        black_and_white_pixels,
-        dissolve,
-        expose,
-        noise_by_table,
-        noise_within,
-        salt_and_pepper,
-    )
-    from stormproof.imaging.cpu.patterns import (
-        board,
-        caustic_lens,
-        coloured_noise,
-        falling,
-        plane_wave,
-        rings,
-        spectrum_shape,
-        stars,
-        swirl,
-        turbulence,
-    )
-    from stormproof.imaging.cpu.relief import relief
-    from stormproof.imaging.cpu.warps import (
-        displace,
-        enlarged_part,
-        move,
-        radial_field,
-        scatter,
-        sources,
-        streak,
-        zoom_mean,
-    )
+    from stormproof.imaging.cpu.blocks import *
+    from stormproof.imaging.cpu.colour import *
+    from stormproof.imaging.cpu.convolution import *
+    from stormproof.imaging.cpu.depth import *
+    from stormproof.imaging.cpu.fields import *
+    from stormproof.imaging.cpu.lens import *
+    from stormproof.imaging.cpu.local_blur import *
+    from stormproof.imaging.cpu.mosaic import *
+    from stormproof.imaging.cpu.noise import *
+    from stormproof.imaging.cpu.patterns import *
+    from stormproof.imaging.cpu.warps import *
 
 # The primitives by module; both sets have the same modules.
 MODULES = {
-    "blocks": ("pixelate",),
-    "coding": ("jpeg",),
+    "blocks": ("jpeg", "pixelate"),
     "colour": (
         "add_layer", "add_pattern", "by_brightest", "channel_means", "cover", "from_yuv", "grey_of",
         "look_up", "mix", "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
     "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur"),
     "depth": ("airlight", "facing", "fade", "fill_holes", "survey"),
-    "fields": ("both_ways", "drift", "plasma", "snowfall"),
+    "fields": ("both_ways", "drift", "plasma", "relief", "snowfall"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
     "mosaic": ("demosaic", "mosaic"),
@@ -102,7 +57,6 @@ MODULES = {
         "board", "caustic_lens", "coloured_noise", "falling", "plane_wave", "rings", "spectrum_shape",
         "stars", "swirl", "turbulence",
     ),
-    "relief": ("relief",),
     "warps": (
         "displace", "enlarged_part", "move", "radial_field", "scatter", "sources",
         "streak", "zoom_mean",

@@ -30,6 +30,7 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.loading import framework
 from stormproof.core.progress import duration_text
 from stormproof.core.sample import Image
+from stormproof.core.spec import Spec
 from stormproof.core.table import Table, cell_text
 from stormproof.datasets.dataset import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
@@ -37,7 +38,7 @@ from stormproof.metrics.metric import measures
 from stormproof.results.estimate import read_estimate
 from stormproof.results.run import Run
 
-Predict = Callable[[Any, Sequence[Image]], Any]  # of a network and images
+Predict = Callable[[Any, Sequence[Image]], Any]  # takes a network and images
 Log = Callable[[Mapping[str, float], int], None]
 
 
@@ -105,7 +106,7 @@ class Watch:
         self._data = open_dataset(data, limit=limit)
         self._settings = {
             "conditions": conditions, "precision": precision, "batch": batch, "device": device,
-            "engine": "local",  # where the network is
+            "engine": "local",  # the network exists in this process only
         }  # fmt: skip
         self._every, self._out, self._log = every, out, log
         self._began = monotonic()
@@ -147,11 +148,11 @@ class Watch:
         They are the trainer's own file, so they are trusted.
         """
         if (step := trainer.epoch + 1) % self._every == 0:
-            device = getattr(trainer, "device", "cpu")
-            self(step, f"ultralytics:{_escaped(trainer.last)},trust=true,device={device}")
+            options = {"trust": "true", "device": str(getattr(trainer, "device", "cpu"))}
+            self(step, str(Spec("ultralytics", str(trainer.last), options)))
 
     def lightning(self, predict: Predict) -> Any:
-        """A Lightning callback; `predict(module, images)` gives predictions in any form that models may."""
+        """A Lightning callback; `predict(module, images)` returns predictions in any form a model may."""
         watch, base = self, framework("lightning.pytorch", install="pip install lightning").Callback
 
         class StormproofWatch(base):  # type: ignore[misc, valid-type]
@@ -164,7 +165,7 @@ class Watch:
         return StormproofWatch()
 
     def mmengine(self, predict: Predict) -> Any:
-        """An mmengine hook; `predict(model, images)` gives predictions in any form that models may."""
+        """An mmengine hook; `predict(model, images)` returns predictions in any form a model may."""
         watch, base = self, framework("mmengine.hooks", install="pip install mmengine").Hook
 
         class StormproofWatch(base):  # type: ignore[misc, valid-type]
@@ -197,11 +198,6 @@ class Watch:
 
 
 watch = Watch  # public as stormproof.watch(data)
-
-
-def _escaped(path: object) -> str:
-    """A path as the main part of a spec."""
-    return str(path).replace(",", r"\,")
 
 
 def _reading(run: Run, step: int, begun: float) -> Reading:

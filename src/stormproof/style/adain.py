@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from stormproof.core.arrays import read_npz
 from stormproof.core.errors import InvalidOption
+from stormproof.core.files import read_npz
 from stormproof.core.sample import Image
-from stormproof.style.names import EPSILON
+from stormproof.style.layers import EPSILON, Field, Run
 
-Field = npt.NDArray[np.float32]
-Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
-
+STYLE_SIDE = 512  # pixels of a style's shorter side, as the authors resize it
 SMALLEST = 16  # pixels per side; an eighth of less is too small to be padded by reflection
 
 
@@ -78,14 +74,13 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaIN:
-    """An encoder and a decoder; styles are resized to a shorter side of `style_size`, as the authors do."""
+    """An encoder and a decoder."""
 
     name: str
     encoder: Run
     decoder: Run
     fingerprint: str
     channels: int
-    style_size: int = 512
 
     def encode_content(self, image: Image) -> Encoded:
         """Features of an H×W×3 image of any size."""
@@ -93,7 +88,7 @@ class AdaIN:
         return Encoded(features, Statistics.of(features), (image.shape[0], image.shape[1]))
 
     def encode_style(self, image: Image) -> Statistics:
-        return Statistics.of(self.encoder(to_planes(shorter_side(image, self.style_size)))[0])
+        return Statistics.of(self.encoder(to_planes(shorter_side(image, STYLE_SIDE)))[0])
 
     def load_style(self, path: Path) -> Statistics:
         """A style from its saved statistics."""
@@ -105,9 +100,8 @@ class AdaIN:
             )
         return style
 
-    def paint(self, content: Encoded, style: object, alpha: float) -> Image:
+    def paint(self, content: Encoded, style: Statistics, alpha: float) -> Image:
         """The content in the style; α = 0 is plain encoding and decoding."""
-        assert isinstance(style, Statistics)
         features = content.features
         if alpha:
             features = adain(features, content.own, style, alpha)

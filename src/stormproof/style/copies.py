@@ -21,8 +21,7 @@ from stormproof.corruptions.registry import find
 from stormproof.corruptions.suites import FEATURE
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.painting import stylize
-from stormproof.style.sources import check_style, styles_for
-from stormproof.style.stylemap import StyleMap, style_draw
+from stormproof.style.sources import StyleMap, check_style, style_draw, styles_for
 from stormproof.tools.derived import Version
 
 PAPER_QUALITY = 75  # Pillow's default, with which the authors' scripts save

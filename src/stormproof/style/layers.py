@@ -1,19 +1,23 @@
 """Encoders and decoders of AdaIN as data: a tuple of layers and the weights by name.
 
-One description serves the ONNX graph (`graph.py`) and the torch network (`torchnet.py`). All convolutions
+One description serves the ONNX graph (`onnx.py`) and the torch network (`torchnet.py`). All convolutions
 pad by reflection, pooling halves and rounds up, up-sampling doubles by nearest neighbour (huang2017).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
+Field = npt.NDArray[np.float32]
+Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
 Weights = Mapping[str, npt.NDArray[np.floating]]  # "conv11.weight", "conv11.bias", …
+
+EPSILON = 1e-5  # added to variances, as in the original
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import cv2
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
@@ -15,22 +17,22 @@ from stormproof.core.loading import framework
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, call
 from stormproof.models import builtin
-from stormproof.style.adain import AdaIN, Field, Run
-from stormproof.style.graph import onnx_graph
+from stormproof.style.adain import AdaIN
 from stormproof.style.layers import (
     BUILTIN_ENCODER,
     DISTILLED_DECODER,
     DISTILLED_ENCODER,
     VGG_DECODER,
     VGG_ENCODER,
+    Field,
     Layer,
+    Run,
     Weights,
     convolutions,
     weight_shapes,
 )
-from stormproof.style.magenta import open_magenta
-from stormproof.style.names import BUILT_IN
-from stormproof.style.runtime import fingerprint, runner
+from stormproof.style.onnx import fingerprint, onnx_graph, runner, session
+from stormproof.style.recipe import BUILT_IN
 
 _PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
 
@@ -53,17 +55,17 @@ class StyleNetwork(Protocol):
     def paint(self, content: Any, style: Any, alpha: float) -> Image: ...
 
 
-def torch_runner(layers: Sequence[Layer], weights: Weights, device: str = "cpu") -> Run:
+def torch_runner(layers: Sequence[Layer], weights: Weights) -> Run:
     """A function that runs the layers in torch."""
     import torch
 
     from stormproof.style.torchnet import Network
 
-    network = Network(layers, weights).eval().to(device)
+    network = Network(layers, weights).eval()
 
     def run(batch: Field) -> Field:
         with torch.no_grad():
-            return np.asarray(network(torch.from_numpy(batch).to(device)).float().cpu().numpy())
+            return np.asarray(network(torch.from_numpy(batch)).numpy())
 
     return run
 
@@ -123,6 +125,75 @@ def open_built_in() -> AdaIN:
     files = [folder() / "encoder.onnx", folder() / "decoder.onnx"]
     channels = convolutions(BUILTIN_ENCODER)[-1].outputs
     return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), fingerprint(files), channels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    planes: Field
+    own: Field
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Magenta:
+    """Magenta's style transfer (ghiasi2017): one graph encodes a style as a vector, one paints with it.
+
+    α blends vectors, from the content's own (which nearly reconstructs the content) to the style's. Images
+    are resized to the sides their graphs were exported for, and back.
+    """
+
+    name: str
+    predict: Any
+    transform: Any
+    fingerprint: str
+
+    def encode_content(self, image: Image) -> Content:
+        planes = _resized(image, _sides(self.transform))
+        return Content(planes, self.encode_style(image), (image.shape[0], image.shape[1]))
+
+    def encode_style(self, image: Image) -> Field:
+        return _run(self.predict, _resized(image, _sides(self.predict)))
+
+    def load_style(self, path: Path) -> Field:
+        raise InvalidOption(f"{path}: {self.name} has no saved statistics; give style images.")
+
+    def paint(self, content: Content, style: Field, alpha: float) -> Image:
+        vector = (np.float32(1 - alpha) * content.own + np.float32(alpha) * style).astype(np.float32)
+        painted = _run(self.transform, content.planes, vector)[0]
+        height, width = content.size
+        back = cv2.resize(painted, (width, height), interpolation=cv2.INTER_LINEAR)
+        return np.asarray(np.clip(np.rint(back * 255), 0, 255), np.uint8)
+
+
+def _sides(opened: Any) -> tuple[int, int]:
+    """The image height and width that a graph takes; 384 per side if it takes any."""
+    _, height, width, _ = opened.get_inputs()[0].shape
+    return (height, width) if isinstance(height, int) else (384, 384)
+
+
+def _resized(image: Image, size: tuple[int, int]) -> Field:
+    method = cv2.INTER_AREA if min(image.shape[:2]) > min(size) else cv2.INTER_LINEAR
+    small = cv2.resize(image, size[::-1], interpolation=method)
+    return np.asarray(small, np.float32)[None] / np.float32(255)
+
+
+def _run(opened: Any, *given: Field) -> Field:
+    names = [node.name for node in opened.get_inputs()]
+    return np.asarray(opened.run(None, dict(zip(names, given, strict=True)))[0], np.float32)
+
+
+def open_magenta(main: str, *, transform: str) -> Magenta:
+    """Open both graphs: `main` predicts the style's vector, `transform` paints."""
+    files = [Path(main), Path(transform)]
+    for file in files:
+        if not file.is_file():
+            raise InvalidOption(f"{file}: no such model file; check the path.")
+    predict, paint = map(session, files)
+    if len(predict.get_inputs()) != 1 or len(paint.get_inputs()) != 2:
+        raise ModelError(
+            f"{main}, {transform}: give the predicting graph first, then transform=PAINTING GRAPH."
+        )
+    return Magenta("magenta", predict, paint, fingerprint(files))
 
 
 _OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "magenta": open_magenta}

@@ -1,4 +1,8 @@
-"""An image in a style at some α, in feature or in pixel space; encoded once for all α."""
+"""Images painted in a style: at some α, in feature or in pixel space, encoded once for all α.
+
+The enhancement `style`, which repaints every image before a model sees it, is registered in the entry point
+group `stormproof.enhancements`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,12 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stormproof.core.randomness import digest
+from stormproof.core.randomness import Draw, digest
 from stormproof.core.sample import Image, as_rgb
 from stormproof.corruptions.suites import FEATURE, PIXEL
-from stormproof.style.names import BUILT_IN
 from stormproof.style.networks import open_network
-from stormproof.style.sources import encoded_style
+from stormproof.style.recipe import BUILT_IN
+from stormproof.style.sources import draw_styles, encoded_style, list_styles
 
 KEPT = 12  # paintings of one image: a sequence of eleven, and one more
 
@@ -69,3 +73,20 @@ def blend(original: Image, painted: Image, alpha: float) -> Image:
     mixed = original.astype(np.float32)
     mixed += np.float32(alpha) * (painted.astype(np.float32) - mixed)
     return np.rint(mixed).astype(np.uint8)
+
+
+class StyleEnhancement:
+    """Repaints an image in a built-in style, chosen by its content: equal images are repainted alike."""
+
+    @property
+    def fingerprint(self) -> str:
+        return open_network().fingerprint
+
+    def __call__(self, image: Image) -> Image:
+        image = as_rgb(image)
+        names = list_styles()
+        chosen = draw_styles(Draw.keyed(0, digest(image), "enhance"), tuple(names))[0]
+        return stylize(image, names[chosen], alpha=1.0)
+
+
+style = StyleEnhancement()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, free
-from stormproof.corruptions.suites import FEATURE
-from stormproof.style.names import BUILT_IN, DRAWN, SPACES
+from stormproof.corruptions.suites import FEATURE, PIXEL
+
+# Values of its parameters.
+BUILT_IN = "built-in"
+DRAWN = "drawn"  # the style map: each image's style is drawn at random
 
 
 @corruption(
@@ -16,7 +19,7 @@ from stormproof.style.names import BUILT_IN, DRAWN, SPACES
     version=2,
     one_image_only="it needs a network of its own",
     alpha=free(low=0, high=1, unit="weight"),
-    space=constant(FEATURE, choices=SPACES),
+    space=constant(FEATURE, choices=(FEATURE, PIXEL)),
     styles=constant(BUILT_IN),
     network=constant(BUILT_IN),
     stylemap=constant(DRAWN),

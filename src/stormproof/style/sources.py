@@ -1,25 +1,39 @@
-"""Where styles come from: shipped images, looks by number, a folder, one image, or saved statistics."""
+"""Styles: where they come from, and which one an image gets.
+
+A style is a shipped image, an image of a folder, saved statistics, or a numbered look: a rotated, recoloured
+crop of a shipped image, the same on every machine. Half of the looks take the broad patches of a second one.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import cv2
 import numpy as np
 import PIL.Image
 
+from stormproof import __version__
 from stormproof.core.errors import InvalidCondition, InvalidImage, InvalidOption
-from stormproof.core.files import list_files
+from stormproof.core.files import list_files, read_json, write_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, opened
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
-from stormproof.style.looks import FOLDER, SUFFIX, draw_look, list_looks
-from stormproof.style.names import BUILT_IN, DRAWN
+from stormproof.style.layers import Field
 from stormproof.style.networks import open_network
-from stormproof.style.stylemap import StyleMap, draw_styles
+from stormproof.style.recipe import BUILT_IN, DRAWN
 
+FOLDER = Path(__file__).with_name("images")
 STATISTICS = ".npz"
+LOOK = ".look"  # the suffix of a style that is not a file
+LOOKS = 300
+_LOOKS_NAMED = re.compile(r"looks(?:-([1-9][0-9]{0,5}))?")
+_SIDE = 384  # of a look, in pixels
+_BROAD = 20.0  # pixels: larger features are patches, smaller ones strokes
 
 
 @lru_cache(maxsize=4)
@@ -29,7 +43,7 @@ def list_styles(source: str = BUILT_IN) -> dict[str, Path]:
     if place.is_file():
         return {place.name: place}
     if not place.is_dir():
-        if looks := list_looks(source):
+        if looks := _list_looks(source):
             return looks
         fix = "give a folder of images, an image, saved statistics (.npz), looks, or built-in"
         raise InvalidOption(f"Styles: {source!r} does not exist; {fix}.")
@@ -41,6 +55,19 @@ def list_styles(source: str = BUILT_IN) -> dict[str, Path]:
             f"Styles: {source!r} contains no images; put some there ({', '.join(sorted(IMAGE_SUFFIXES))})."
         )
     return found
+
+
+def _list_looks(source: str) -> dict[str, Path] | None:
+    """The looks that `looks` or `looks-50` names; None if `source` is something else.
+
+    >>> list(_list_looks("looks-2"))
+    ['look-000000', 'look-000001']
+    """
+    match = _LOOKS_NAMED.fullmatch(source)
+    if match is None:
+        return None
+    names = [f"look-{k:06d}" for k in range(int(match[1] or LOOKS))]
+    return {name: FOLDER / f"{name}{LOOK}" for name in names}
 
 
 def styles_for(draw: Draw, styles: str, stylemap: str, count: int = 1) -> list[tuple[str, Path]]:
@@ -62,14 +89,89 @@ def _map(path: str, modified: int) -> StyleMap:
     return StyleMap.read(path)
 
 
+def draw_styles(draw: Draw, names: Sequence[str], count: int = 1) -> tuple[str, ...]:
+    """`count` different styles, each equally likely, as in stylize-datasets."""
+    if not 1 <= count <= len(names):
+        raise InvalidOption(
+            f"{count} styles per image: there are {len(names)} styles; ask for 1 to {len(names)}."
+        )
+    moved: dict[int, int] = {}  # a shuffle that stores only the entries it moved
+    chosen = []
+    for k, share in enumerate(draw.uniforms("style", count)):
+        at = min(k + int(share * (len(names) - k)), len(names) - 1)
+        chosen.append(names[moved.get(at, at)])
+        moved[at] = moved.get(k, k)
+    return tuple(chosen)
+
+
+def style_draw(seed: int, image_id: str) -> Draw:
+    """The draw of the condition `style[…]`, so that stored copies and conditions on the fly agree."""
+    return Draw.keyed(seed, image_id, "style", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StyleMap:
+    """The styles of each image, by sample id or by file name."""
+
+    styles: Mapping[str, tuple[str, ...]]
+    seed: int | None = None
+
+    @classmethod
+    def read(cls, path: str | Path) -> StyleMap:
+        """Read the format of `write`, or the plain image → style JSON of the object-centric study."""
+        content = read_json(Path(path), error=InvalidOption)
+        rows = content.get("styles", content) if isinstance(content, dict) else None
+        if not isinstance(rows, dict) or not rows:
+            raise InvalidOption(f"{path}: a style map is an object of image: style pairs.")
+        styles = {}
+        for name, given in rows.items():
+            chosen = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
+            if not chosen or not all(isinstance(style, str) for style in chosen):
+                raise InvalidOption(f"{path}: the style of {name!r} is {given!r}; give a file name.")
+            styles[str(name)] = chosen
+        seed = content.get("seed") if "styles" in content else None
+        return cls(styles, seed if isinstance(seed, int) else None)
+
+    def write(self, path: Path) -> None:
+        record = {
+            "stormproof": __version__,
+            "seed": self.seed,
+            "styles": {name: list(styles) for name, styles in sorted(self.styles.items())},
+        }
+        write_json(path, record)
+
+    def of(self, image_id: str, names: Mapping[str, object]) -> tuple[str, ...]:
+        """The styles of an image, as names in `names`."""
+        found = self.styles.get(image_id)
+        if not found:
+            by_file_name = {_plain(name): styles for name, styles in self.styles.items()}
+            found = by_file_name.get(_plain(image_id))
+        if not found:
+            fix = "draw a new map, or add the image to it"
+            raise InvalidOption(f"The style map does not say which style {image_id!r} gets; {fix}.")
+        known = {PurePosixPath(name).name: name for name in names}
+        missing = [style for style in found if style not in names and PurePosixPath(style).name not in known]
+        if missing:
+            raise InvalidOption(
+                f"The style map names {missing[0]!r}, which is not among the {len(names)} styles."
+            )
+        return tuple(style if style in names else known[PurePosixPath(style).name] for style in found)
+
+
+def _plain(name: str) -> str:
+    """A key that an image's id and its file name share: 139 and 000000000139.jpg are the same."""
+    stem = PurePosixPath(name).stem
+    return stem.lstrip("0") or "0" if stem.isdigit() else stem
+
+
 def read_style(path: Path) -> Image:
     """A style image as RGB, whatever its mode.
 
     Transparent pixels are put on white, and deeper pixels are scaled to 8 bits. Test images like these are
     refused, because a conversion would change the test; a style may be converted.
     """
-    if path.suffix == SUFFIX:
-        return draw_look(path.stem)
+    if path.suffix == LOOK:
+        return _draw_look(path.stem)
     with opened(path) as shown:
         mode = shown.mode
         if mode in ("I", "F") or mode.startswith("I;16"):
@@ -89,7 +191,7 @@ def read_style(path: Path) -> Image:
 @lru_cache(maxsize=100_000)
 def check_style(path: Path) -> str | None:
     """Why a style cannot be used, judged by its header alone; None if it looks usable."""
-    if path.suffix.lower() in (STATISTICS, SUFFIX):
+    if path.suffix.lower() in (STATISTICS, LOOK):
         return None
     try:
         with opened(path):
@@ -100,7 +202,7 @@ def check_style(path: Path) -> str | None:
 
 def encoded_style(network: str, path: Path) -> Any:
     """A style encoded by a network, once per process until its file changes."""
-    if path.suffix == SUFFIX:
+    if path.suffix == LOOK:
         return _encoded(network, str(path), 0, 0)
     try:
         status = path.stat()
@@ -115,3 +217,48 @@ def _encoded(network: str, path: str, modified: int, size: int) -> Any:
     if Path(path).suffix.lower() == STATISTICS:
         return found.load_style(Path(path))
     return found.encode_style(read_style(Path(path)))
+
+
+def _draw_look(name: str) -> Image:
+    """The look of that name, a square RGB image."""
+    draw = Draw.keyed(0, "look", name)
+    look = _cut(draw, "first")
+    if draw.uniform("mixed") < 0.5:
+        look = _combined(look, _cut(draw, "second"))
+    return np.clip(np.rint(_recoloured(draw, look)), 0, 255).astype(np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[Image, ...]:
+    opened = (PIL.Image.open(path) for path in sorted(FOLDER.glob("*.jpg")))
+    return tuple(np.asarray(image.convert("RGB"), np.uint8) for image in opened)
+
+
+def _cut(draw: Draw, which: str) -> Field:
+    """A square crop of one image, rotated and mirrored; the smaller it is, the broader its strokes become."""
+    images = _shipped()
+    image = images[draw.integer(f"{which} image", len(images))]
+    side = round(min(image.shape[:2]) * draw.uniform(f"{which} size", 0.4, 1.0))
+    top, left = (
+        draw.integer(f"{which} {axis}", n - side + 1) for axis, n in zip("yx", image.shape, strict=False)
+    )
+    turned = np.rot90(image[top : top + side, left : left + side], draw.integer(f"{which} turn", 4))
+    if draw.uniform(f"{which} mirror") < 0.5:
+        turned = turned[:, ::-1]
+    whole = np.ascontiguousarray(turned)
+    return np.asarray(cv2.resize(whole, (_SIDE, _SIDE), interpolation=cv2.INTER_CUBIC), np.float32)
+
+
+def _combined(strokes: Field, patches: Field) -> Field:
+    """The strokes of one image over the patches of another."""
+    fine = strokes - cv2.GaussianBlur(strokes, (0, 0), _BROAD)
+    return np.asarray(cv2.GaussianBlur(patches, (0, 0), _BROAD / 2) + fine, np.float32)
+
+
+def _recoloured(draw: Draw, look: Field) -> Field:
+    """Permute the channels, sometimes invert them, and make each brighter or darker."""
+    order = np.argsort(draw.uniforms("order", 3))
+    share = np.clip(look[..., order] / 255, 0, 1)
+    if draw.uniform("negative") < 0.15:
+        share = 1 - share
+    return np.asarray(255 * share ** np.exp(draw.uniforms("gamma", 3) - 0.5), np.float32)

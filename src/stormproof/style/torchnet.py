@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stormproof.style.layers import Conv, Layer, Pool, Weights, convolutions
-from stormproof.style.names import EPSILON
+from stormproof.style.layers import EPSILON, Conv, Layer, Pool, Weights, convolutions
 
 
 class Network(nn.Module):

@@ -48,17 +48,14 @@ def tiles(
     would look stronger on a thumbnail than on a test image. `depth`, in metres, is for haze and defocus.
     """
     working = _to_width(image, min(2 * width, image.shape[1]))
-    near = None if depth is None else _depth_like(depth, working)
-    sample = Sample("gallery", working, context=Context(depth=near))
+    if depth is not None:
+        size = working.shape[1], working.shape[0]
+        depth = np.asarray(cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST), np.float32)
+    sample = Sample("gallery", working, context=Context(depth=depth))
     for row, conditions in enumerate(rows.values()):
         for place, condition in enumerate((CLEAN, *conditions)):
             made = apply(sample, condition, seed=seed).image
             yield row, condition.whole_severity or place, condition, _to_width(made, width)
-
-
-def _depth_like(depth: Depth, image: Image) -> Depth:
-    size = (image.shape[1], image.shape[0])
-    return np.asarray(cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST), np.float32)
 
 
 def _to_width(image: Image, width: int) -> Image:

@@ -1,25 +1,30 @@
 """How much each condition changes images: image quality, measured over a dataset.
 
 Papers compare performance with this perturbation size: *michaelis* (Fig. 6, RMSE), *kamann* (Fig. 20, SNR)
-and *liu* (Table 2, SSIM, VIF and IFC).
+and *liu* (Table 2, SSIM, VIF and IFC). *theodoridis* (Fig. 4) measures objects apart, by their size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.errors import InvalidImage, InvalidOption, UnknownName
 from stormproof.core.processes import explain_killed_workers, worker_pool
-from stormproof.core.sample import Image, Sample
+from stormproof.core.sample import Image, Instances, Sample
 from stormproof.corruptions import apply
+from stormproof.corruptions.geometry import select
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics import fidelity, quality
+from stormproof.metrics.crops import SIZES, object_quality, size_of
 
 
 class Quality(NamedTuple):
@@ -152,3 +157,65 @@ def _measure_one(index: int) -> list[Any]:
     dataset, conditions, seed, how = _worker
     sample, names = dataset[index], {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
     return how(sample, (apply(sample, condition, seed=seed, **names).image for condition in conditions))
+
+
+MEASURES: Mapping[str, Callable[[Image, Image], float]] = {
+    "rmse": quality.rmse,
+    "snr": quality.snr,
+    "ssim": quality.ssim,
+    "gradient_ssim": quality.gradient_ssim,
+    "colour_wasserstein": quality.colour_wasserstein,
+}
+WHOLE = "image"
+
+Found = dict[str, list[tuple[float, ...]]]  # size → a row of measures for each image or object of that size
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """A condition's means over the images, or over the objects of one size."""
+
+    condition: str
+    size: str
+    count: int
+    means: tuple[float | None, ...]
+
+
+def by_size(names: Sequence[str], *, objects: bool) -> Callable[[Sample, Iterable[Image]], list[Found]]:
+    """A function that measures one image under every condition, and its objects if asked for."""
+    if not names:
+        raise InvalidOption(f"Name some measures: {', '.join(MEASURES)}.")
+    for name in names:
+        if name not in MEASURES:
+            raise UnknownName("measure", name, MEASURES, f"Measures: {', '.join(MEASURES)}.")
+    return partial(_measured_by_size, tuple(names), objects)
+
+
+def _measured_by_size(
+    names: tuple[str, ...], objects: bool, sample: Sample, corrupted: Iterable[Image]
+) -> list[Found]:
+    truth = sample.truth.instances if objects else None
+    counted = None if truth is None else select(truth, np.flatnonzero(~(truth.crowd | truth.ignore)))
+    return [_found(names, sample.image, image, counted) for image in corrupted]
+
+
+def _found(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
+    found: Found = {WHOLE: [tuple(MEASURES[name](clean, corrupted) for name in names)]}
+    if objects is not None:
+        columns = (object_quality(clean, corrupted, objects, MEASURES[name]).tolist() for name in names)
+        for area, values in zip(objects.area.tolist(), zip(*columns, strict=True), strict=True):
+            if not all(map(math.isnan, values)):  # boxes outside the image give NaN
+                found.setdefault(size_of(area), []).append(values)
+    return found
+
+
+def average_by_size(conditions: Sequence[Condition], measured: Sequence[Sequence[Found]]) -> list[SizeRow]:
+    """Rows by condition, then by size; sizes that no object has are left out."""
+    rows = []
+    for k, condition in enumerate(conditions):
+        for size in (WHOLE, *SIZES):
+            values = [entry for image in measured for entry in image[k].get(size, ())]
+            if values:
+                means = tuple(map(finite_mean, zip(*values, strict=True)))
+                rows.append(SizeRow(str(condition), size, len(values), means))
+    return rows

@@ -1,7 +1,7 @@
 """Finds a network's input format by trying the usual ones on labelled images, if its file does not state it.
 
-A network with the wrong input still finds objects, only fewer: without labels, a weak network cannot be told
-from one that gets BGR instead of RGB. Each trial is an ordinary run on clean images, so its score is the one
+A network with the wrong input still finds objects, only fewer: without labels, a weak network looks the same
+as one that gets BGR instead of RGB. Each trial is an ordinary run on clean images, so its score is the one
 that every later run will have.
 """
 
@@ -109,13 +109,11 @@ def _format(card: InputCard) -> tuple[object, ...]:
     return card.channels, card.mean, card.std, card.resize
 
 
-def tune_input(
-    network: Network, data: OpenedDataset, *, images: int = IMAGES, step: Callable[[], object] = lambda: None
-) -> Tuning:
+def tune_input(network: Network, data: OpenedDataset, *, step: Callable[[], object] = lambda: None) -> Tuning:
     """Try the usual inputs on the first labelled images, and choose."""
     if not data.classes and not data.semantic_classes:
         raise InvalidOption(f"{data.name} has no labels to judge by; give --data a labelled dataset.")
-    count = min(images, len(data))
+    count = min(IMAGES, len(data))
     inputs = {AS_GUESSED: network.card.input, **input_candidates(network.card.input)}
     with TemporaryDirectory(prefix="stormproof-tune-") as folder:
         found = {}

@@ -124,7 +124,8 @@ def _design(
     dice: Dice, d: District, street: Street, s: float, wide: float, side: int, front: float, lit: float
 ) -> House:
     style = dice.pick(d.walls)
-    wall = varied(dice, dice.pick(_colours_of(style)), 0.85, 1.15)
+    colours = {GLASS_FRONT: GLASSY, BOARDED: BOARDS}.get(style, WALLS)
+    wall = varied(dice, dice.pick(colours), 0.85, 1.15)
     storey = dice.between(2.8, 3.5) if d.storeys[1] < 8 else dice.between(3.2, 3.9)
     shop = dice.chance(d.shops)
     ground = dice.between(3.4, 4.4) if shop else storey + dice.between(0, 0.5)
@@ -140,10 +141,6 @@ def _design(
         (x, y, z), ahead, wide, deep, ground, storey, floors, columns, windows, shop, style, lit,
         wall, trim, tiles, sign, dice.integer(1 << 20),
     )  # fmt: skip
-
-
-def _colours_of(style: int) -> tuple[Colour, ...]:
-    return GLASSY if style == GLASS_FRONT else BOARDS if style == BOARDED else WALLS
 
 
 def _top(dice: Dice, kind: int, h: House) -> Iterator[Placement]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
@@ -16,6 +16,7 @@ from stormproof.core.randomness import Frame
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import COCO_IDS, OBJECTS, SEMANTIC
+from stormproof.world.plan import find_scenario, scenes_of
 from stormproof.world.samples import (
     BASELINE,
     SPLITS,
@@ -26,7 +27,6 @@ from stormproof.world.samples import (
     render_truth,
     scene_id,
 )
-from stormproof.world.scenarios import find_scenario, scenes_of
 
 
 class _Ids(Sequence[str]):
@@ -48,9 +48,6 @@ class _Ids(Sequence[str]):
             return scene_id(self._split, chosen)
         return [scene_id(self._split, k) for k in chosen]
 
-    def __iter__(self) -> Iterator[str]:
-        return (scene_id(self._split, k) for k in self._scenes)
-
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -63,7 +60,7 @@ class World:
     seed: int
     stereo: bool
     baseline: float
-    per_clip: int = 0  # frames; 0 for scenes that stand still
+    per_clip: int = 0  # frames; 0 for single images
     scenario: str = ""  # empty for all scenes
 
     @property

@@ -260,7 +260,7 @@ def appearance(
         cr, cg, cb = poster(u + v + 50.0, w, seed, one, two, sharp)
         return cr, cg, cb, 0.02, 0.0
     if material == TILES:
-        row = w * 3.2 + 0.0
+        row = w * 3.2
         k = 1.0 - 0.35 * band(row - math.floor(row), 0.0, 0.3, sharp * 0.3125) * visible(0.2, sharp)
         k *= (
             0.85

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -91,19 +91,10 @@ def join(*parts: Mesh) -> Mesh:
     return Mesh(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def moved(mesh: Mesh, by: Point, yaw: float = 0.0) -> Mesh:
-    """The mesh turned by `yaw` turns about its own z axis, then shifted; texture stays with it."""
-    c, s = turn(yaw)
-
-    def rotate(v: Floats) -> Corners:
-        w = v.astype(np.float64)
-        return np.stack([w[..., 0] * c - w[..., 1] * s, w[..., 0] * s + w[..., 1] * c, w[..., 2]], axis=-1)
-
-    corners = np.round((rotate(mesh.corners) + np.array(by)) * GRID) / GRID
-    return Mesh(
-        corners.astype(np.float32), rotate(mesh.normals).astype(np.float32), mesh.texture, mesh.material,
-        mesh.slot,
-    )  # fmt: skip
+def moved(mesh: Mesh, by: Point) -> Mesh:
+    """The mesh shifted; its texture moves along."""
+    corners = np.round((mesh.corners + np.array(by, np.float64)) * GRID) / GRID
+    return replace(mesh, corners=corners.astype(np.float32))
 
 
 def quads(points: Sequence[Sequence[Point]] | Corners) -> Corners:

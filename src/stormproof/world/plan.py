@@ -1,9 +1,17 @@
-"""The plan of a scene: district, course of the street, camera and time of day."""
+"""The plan of a scene: district, course of the street, camera and time of day.
+
+A scenario is a kind of district at a time of day: networks are trained for one and tested on another.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count as counting
 
+from stormproof.core.errors import UnknownName
+from stormproof.core.randomness import Draw
 from stormproof.world.dice import Dice
 from stormproof.world.light import Light, make_light
 from stormproof.world.looks import Marks
@@ -149,3 +157,43 @@ def make_plan(dice: Dice) -> Plan:
     slope = dice.between(-0.06, 0.06) if dice.chance(0.5) else 0.0
     street = Street(bend, sway, slope, _side(dice, left), _side(dice, right), marks)
     return Plan(left, right, street, _lens(dice, marks, street), make_light(dice))
+
+
+LOW_SUN = 0.5  # metres that the sun rises per metre of ground: the golden hour and dusk lie below
+_TOWN = [DISTRICTS[name] for name in ("centre", "terrace", "avenue", "towers")]
+
+
+def _by_day(plan: Plan) -> bool:
+    x, y, up = plan.light.sun
+    return up * up >= LOW_SUN * LOW_SUN * (x * x + y * y)
+
+
+SCENARIOS: dict[str, Callable[[Plan], bool]] = {
+    "town-by-day": lambda plan: plan.left in _TOWN and plan.right in _TOWN and _by_day(plan),
+    "outskirts-at-dusk": lambda plan: (
+        plan.left not in _TOWN and plan.right not in _TOWN and not _by_day(plan)
+    ),
+}
+
+
+def find_scenario(name: str) -> Callable[[Plan], bool]:
+    """A function that tells whether a plan belongs to a scenario."""
+    if name not in SCENARIOS:
+        raise UnknownName("scenario of the world", name, SCENARIOS, f"Scenarios: {', '.join(SCENARIOS)}.")
+    return SCENARIOS[name]
+
+
+@lru_cache(maxsize=8)
+def scenes_of(scenario: str, seed: int, split: str, count: int) -> tuple[int, ...]:
+    """The numbers of the first `count` scenes of a split that belong to a scenario.
+
+    The numbers may exceed those of the split without a scenario; no other split shares these scenes.
+    """
+    belongs = find_scenario(scenario)
+    found: list[int] = []
+    for index in counting():
+        if len(found) == count:
+            return tuple(found)
+        if belongs(make_plan(Dice(Draw.keyed(seed, "world", split, index), "plan"))):
+            found.append(index)
+    raise AssertionError  # the street has no end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import atan2
+from math import atan2, pi
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class Solid:
     def alpha(self) -> float:
         """The viewing angle: its turn minus the direction in which it is seen."""
         angle = self.turn - atan2(self.at[0], self.at[2])
-        return (angle + 3.141592653589793) % 6.283185307179586 - 3.141592653589793
+        return (angle + pi) % (2 * pi) - pi
 
 
 def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:

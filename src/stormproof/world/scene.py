@@ -16,7 +16,7 @@ import numpy.typing as npt
 from stormproof.core.kernels import kernel
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Camera, Image
-from stormproof.world import crowd, roadside, signs, traffic
+from stormproof.world import roadside, traffic
 from stormproof.world.classes import SKY
 from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows
@@ -51,17 +51,17 @@ def furnish(draw: Draw, plan: Plan) -> list[Placement]:
         things += roadside.plots(Dice(draw, f"plots-{name}"), plan, side)
         things += roadside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
     things += roadside.skyline(Dice(draw, "skyline"), plan)
-    things += signs.junction(Dice(draw, "junction"), plan)
-    things += signs.along(Dice(draw, "signs"), plan)
+    things += roadside.junction(Dice(draw, "junction"), plan)
+    things += roadside.signs(Dice(draw, "signs"), plan)
     vehicles = Dice(draw, "traffic")
     things += traffic.moving(vehicles, plan, taken)
     things += traffic.parked(vehicles, plan, taken)
     things += traffic.crossing(vehicles, plan, taken)
     people = Dice(draw, "people")
-    things += crowd.cyclists(people, plan, taken)
-    things += crowd.walkers(people, plan)
-    things += crowd.crossers(people, plan)
-    things += crowd.racks(people, plan)
+    things += traffic.cyclists(people, plan, taken)
+    things += traffic.walkers(people, plan)
+    things += traffic.crossers(people, plan)
+    things += traffic.racks(people, plan)
     return things
 
 

@@ -189,9 +189,9 @@ _TILE = 128  # values; as many rows of a tile as a wide Gaussian spans stay in t
 
 
 class _Space(NamedTuple):
-    """Room for one layer. Each is there twice: as values, and with all values of a pixel as one number.
+    """Buffers for one layer, each in two views: single values, and all values of a pixel as one number.
 
-    A pixel is moved as one number, which is four times as fast.
+    Moving a pixel as one number is four times as fast.
     """
 
     row: Any  # of the image
@@ -219,7 +219,7 @@ def _space(height: int, width: int, channels: int, reach: int) -> _Space:
 
 @kernel
 def _running(lit: Any) -> Any:
-    """How many are lit before each."""
+    """The number of lit entries before each."""
     out = np.zeros(lit.shape[0] + 1, np.int64)
     for i in range(lit.shape[0]):
         out[i + 1] = out[i] + lit[i, 0]
@@ -231,7 +231,7 @@ def _four_rows(tile: Any, row: Any, lit: Any, half: Any, n: Any, out: Any) -> No
     """The weighted sums around a tile's `row` and around the three below it, n values of each, in `out`.
 
     A pass adds four pairs to all four, which takes 14 rows instead of 32. The order of additions is that of
-    `symmetric_sum`; rows without light are skipped, since 0 changes no sum. `lit` is of `_running`.
+    `symmetric_sum`; rows without light are skipped, since 0 changes no sum. `lit` is a result of `_running`.
     """
     centre = tile[row * _TILE : (row + 4) * _TILE]
     for x in range(4 * _TILE):

@@ -4,6 +4,9 @@ A `Batch` holds a tensor whose first axis counts images, and shows NumPy only th
 that of one image, and NumPy operations apply to every image. Types follow NumPy's rules, not torch's.
 Operations that need the value of one image, such as an `if` or a loop count, raise `OneByOne` unless the
 batch holds a single image; the caller then processes images one by one.
+
+In memory a batch of images is pixels, N × H × W × C, or planes, N × C × H × W. Recipes see pixels either way.
+Kernels take both where that costs nothing, so most batches are never rearranged.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
-from stormproof.imaging.gpu.tensors import NUMPY, divided, root, to_device, torch_type
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.tensors import NUMPY, divided, planar, root, to_device, torch_type
 
 
 class OneByOne(Exception):
@@ -30,17 +34,10 @@ class PerImage(list[Any]):
 class Batch(NDArrayOperatorsMixin):
     """Images or fields of one size; `data` is N × shape."""
 
+    data: Tensor
+
     def __init__(self, data: Tensor) -> None:
-        self._data: Tensor | None = data
-
-    @property
-    def data(self) -> Tensor:
-        assert self._data is not None
-        return self._data
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        self._data = value
+        self.data = data
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -147,6 +144,32 @@ class Batch(NDArrayOperatorsMixin):
         return function(*host, **kwargs)  # np.asarray raises OneByOne for several images
 
 
+class Lazy(Batch):
+    """A batch of known shape, made when it is first read: a kernel may compute its values itself instead."""
+
+    _data: Tensor | None = None
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+
+    def make(self) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def data(self) -> Tensor:
+        if self._data is None:
+            self._data = self.make()
+        return self._data
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._data = value
+
+
 def as_batch(values: Any) -> Batch:
     """A batch unchanged; an array of the host as a batch of one, which broadcasts over images.
 
@@ -245,3 +268,53 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "repeat": lambda values, times, axis: Batch(values.data.repeat_interleave(times, axis + 1)),
     "zeros_like": lambda values: Batch(torch.zeros_like(values.data)),
 }
+
+
+def pixels_of(images: Tensor) -> Tensor:
+    """N × C × H × W seen as N × H × W × C; nothing is moved."""
+    return images.permute(0, 2, 3, 1)
+
+
+def planes_of(pixels: Tensor, like: Tensor) -> Tensor:
+    """N × H × W × C as N × C × H × W, which models take, in the memory layout of `like`."""
+    lying = in_planes(pixels) if like.is_contiguous() else in_pixels(pixels)
+    return lying.permute(0, 3, 1, 2)
+
+
+def in_pixels(image: Tensor) -> Tensor:
+    """N × H × W × C, contiguous."""
+    if image.shape[3] == 3 and planar(image) and _in_fours(image):
+        return triton_kernels.run(triton_kernels.pixels, _pixels, image.permute(0, 3, 1, 2))
+    return image.contiguous()
+
+
+def _pixels(planes: Tensor) -> Tensor:
+    return planes.permute(0, 2, 3, 1).contiguous()
+
+
+def in_planes(image: Tensor) -> Tensor:
+    """N × H × W × C that lies in memory as N × C × H × W."""
+    if image.shape[3] == 1:
+        return image.contiguous()
+    if planar(image):
+        return image
+    if image.shape[3] == 3 and image.is_contiguous() and _in_fours(image):
+        return triton_kernels.run(triton_kernels.planes, _planes, image).permute(0, 2, 3, 1)
+    return _planes(image).permute(0, 2, 3, 1)
+
+
+def _planes(pixels: Tensor) -> Tensor:
+    return pixels.permute(0, 3, 1, 2).contiguous()
+
+
+def _in_fours(image: Tensor) -> bool:
+    """Whether values can be moved by words of four."""
+    return image.shape[1] * image.shape[2] % 4 == 0 and image.data_ptr() % 4 == 0
+
+
+def by_planes(filtered: Callable[[Tensor], Tensor], image: Tensor) -> Tensor:
+    """Apply a filter that treats channels alike to each plane as to a grey image; the result is planes."""
+    images, height, width, channels = image.shape
+    planes = in_planes(image).permute(0, 3, 1, 2)
+    made = filtered(planes.reshape(-1, height, width, 1))
+    return made.reshape(images, channels, height, width).permute(0, 2, 3, 1)

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch
-from stormproof.imaging.gpu.layout import by_planes
+from stormproof.imaging.gpu.batch import Batch, by_planes
 from stormproof.imaging.gpu.tensors import edges, resident, to_device
 from stormproof.imaging.gpu.triton_kernels import COLUMNS, STEP
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.processes import worker_count
 from stormproof.core.sample import Camera
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.colour import grey_of
-from stormproof.imaging.gpu.hosted import hosted
+from stormproof.imaging.gpu.patterns import on_host
 from stormproof.imaging.gpu.tensors import divided, resident, root, taken, to_device
 from stormproof.imaging.plans import Field
 
@@ -26,15 +28,16 @@ def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
 
 def fill_holes(field: Any) -> Any:
     """A copy with each NaN replaced by the nearest known value (Euclidean, to a few per cent)."""
-    return hosted("depth", "fill_holes", field)
+    fill = on_host("depth", "fill_holes")
+    if isinstance(field, np.ndarray):
+        return fill(field)
+    with ThreadPoolExecutor(worker_count(None)) as pool:  # OpenCV releases the GIL
+        filled = list(pool.map(fill, field.data.cpu().numpy()))
+    return Batch(torch.from_numpy(np.stack(filled)).to(field.data.device))
 
 
 def airlight(image: Batch, *, window: int, share: float) -> Batch:
-    """The colour of the haze in an image, found in its dark channel (He et al. 2009); one value per channel.
-
-    The dark channel is the least value of all channels within a square of `window` pixels. Among the pixels
-    where it is brightest, a `share` of all and those equal to them, the one of median grey is taken.
-    """
+    """The colour of the haze in an image, found in its dark channel (He et al. 2009)."""
     bright = 255 - image.data.amin(3).to(torch.float32)
     dark = 255 - torch.nn.functional.max_pool2d(bright[:, None], window, 1, window // 2).flatten(1)
     count = max(int(share * dark.shape[1]), 1)
@@ -59,10 +62,7 @@ def _slope(before: Tensor, here: Tensor, after: Tensor, back: Tensor, ahead: Ten
 
 
 def facing(depth: Batch, camera: Camera, step: int) -> Batch:
-    """The cosine between each surface's normal and the ray of sight; the sky's is 0.
-
-    Normals follow from depths `step` pixels apart, on the side where depth changes less.
-    """
+    """The cosine between each surface's normal and the ray of sight; the sky's is 0."""
     z = depth.data
     fx, fy, cx, cy = (float(np.float32(n)) for n in (camera.fx, camera.fy, camera.cx, camera.cy))
     height, width = depth.shape

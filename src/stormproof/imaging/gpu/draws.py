@@ -18,7 +18,7 @@ from torch import Tensor
 
 from stormproof.core.randomness import U16, Draw, Key, KeyedDraws, normal_quantiles, stream_number
 from stormproof.imaging.gpu import triton_kernels, triton_layers
-from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
+from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, PerImage
 from stormproof.imaging.gpu.tensors import resident, taken, to_device
 
 _LOW = 0xFFFFFFFF
@@ -58,55 +58,31 @@ def _integers(keys: Tensor, stream: int, count: int, low: int, high: int) -> Ten
     return ((philox_bits(keys, stream, count) * (high - low) >> 16) + low).to(torch.int8)
 
 
-class Bits(Batch):
-    """16 random bits for every element, drawn when they are first read."""
+class Bits(Lazy):
+    """16 random bits for every element."""
 
     def __init__(self, keys: Tensor, stream: int, shape: tuple[int, ...]) -> None:
+        super().__init__(shape)
         self.keys, self.stream = keys, stream
-        self._shape = shape
-        self._data = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
-
-    @property
-    def data(self) -> Tensor:
-        if self._data is None:
-            kernel = triton_kernels.philox_bits
-            bits = triton_kernels.run(kernel, philox_bits, self.keys, self.stream, prod(self._shape))
-            self._data = bits.reshape(len(self.keys), *self._shape)
-        return self._data
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        self._data = value
+    def make(self) -> Tensor:
+        kernel = triton_kernels.philox_bits
+        bits = triton_kernels.run(kernel, philox_bits, self.keys, self.stream, prod(self.shape))
+        return bits.reshape(len(self.keys), *self.shape)
 
 
-class Uniforms(Batch):
-    """Numbers in (low, high), one per element, drawn when they are first read."""
+class Uniforms(Lazy):
+    """Numbers in (low, high), one per element."""
 
     def __init__(self, keys: Tensor, stream: int, shape: tuple[int, ...], low: float, high: float) -> None:
+        super().__init__(shape)
         self.keys, self.stream = keys, stream
         self.scale, self.low = float(np.float32((high - low) / U16)), float(np.float32(low))
-        self._shape = shape
-        self._data = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
-
-    @property
-    def data(self) -> Tensor:
-        if self._data is None:
-            rest = self.stream, prod(self._shape), self.scale, self.low
-            field = triton_kernels.run(triton_layers.uniforms, uniforms, self.keys, *rest)
-            self._data = field.reshape(len(self.keys), *self._shape)
-        return self._data
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        self._data = value
+    def make(self) -> Tensor:
+        rest = self.stream, prod(self.shape), self.scale, self.low
+        field = triton_kernels.run(triton_layers.uniforms, uniforms, self.keys, *rest)
+        return field.reshape(len(self.keys), *self.shape)
 
 
 class _ImageDraw(Draw):

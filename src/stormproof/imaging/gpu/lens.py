@@ -83,10 +83,7 @@ def _sampled(small: Tensor, y: Tensor, x: Tensor) -> Tensor:
 
 
 def radial(image: Batch, profile: Field, *, centre: tuple[float, float], reach: float, grey: float) -> Batch:
-    """g·image + (1 − g)·grey, rounded, where g depends on the distance from `centre` = (row, column).
-
-    `profile` holds g at equal steps from distance 0 to `reach` pixels, interpolated linearly.
-    """
+    """g·image + (1 − g)·grey, rounded, where g depends on the distance from `centre` = (row, column)."""
     data = image.data
     row, column, per_pixel, colour = (
         float(number) for number in np.array([*centre, (len(profile) - 1) / reach, grey], np.float32)

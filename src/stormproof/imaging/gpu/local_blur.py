@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.batch import Batch, in_pixels
 from stormproof.imaging.gpu.convolution import symmetric_sum
-from stormproof.imaging.gpu.layout import in_pixels
 from stormproof.imaging.gpu.tensors import edges, resident, taken, to_device
 from stormproof.imaging.plans import (
     FINE,
@@ -63,10 +62,7 @@ def spread_kernels(
 
 
 def blur_patches(image: Batch, kernels: Kernels, radii: npt.NDArray[np.int64]) -> Batch:
-    """Correlate each 16×16 patch with its own odd square kernel; edges repeated, rounded.
-
-    `kernels` is rows × columns of patches × k × k, zero outside its `radii`.
-    """
+    """Correlate each 16×16 patch with its own odd square kernel; edges repeated, rounded."""
     pixels = in_pixels(image.data)
     return Batch(triton_kernels.run(triton_kernels.patches, _blur_patches, pixels, kernels, PATCH))
 

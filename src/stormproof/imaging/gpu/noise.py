@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch, as_batch
+from stormproof.imaging.gpu.batch import Batch, as_batch, in_pixels
 from stormproof.imaging.gpu.draws import Bits
-from stormproof.imaging.gpu.layout import in_pixels
 from stormproof.imaging.gpu.tensors import divided, planar, resident, root, taken
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
@@ -75,10 +74,7 @@ def noise_within(
     own: Batch,
     back: npt.NDArray[np.uint8],
 ) -> Batch:
-    """Noise added in another domain: back[forward[v] + steps[common] + steps[own]], all integers.
-
-    `common` is one draw per pixel, the same for all channels; `own` is one per channel.
-    """
+    """Noise added in another domain: back[forward[v] + steps[common] + steps[own]], all integers."""
     noise = taken(resident(steps), common.data)[..., None] + taken(resident(steps), own.data)
     place = taken(resident(forward), image.data.to(torch.int32)) + noise
     return Batch(taken(resident(back), place.clamp(0, len(back) - 1)))
@@ -96,13 +92,7 @@ def expose(
     bits: Batch,
     back: npt.NDArray[np.uint8],
 ) -> Batch:
-    """Take the picture again under other light, with the noise of a sensor.
-
-    A value v has the linear light[v]·gain + veil, both of the image's shape or 1×1×1. A pixel that is
-    just white collects `electrons`, whose shot noise adds to `read` electrons of read noise.
-    `normal` holds 65,536 quantiles of the normal distribution, `back` the grey levels of linear light from
-    0 to 1.
-    """
+    """Take the picture again under other light, with the noise of a sensor."""
     full, spread = float(np.float32(electrons)), float(np.float32(read * read))
     lit = taken(resident(light), image.data.to(torch.int32)) * as_batch(gain).data
     caught = (lit + as_batch(veil).data) * full

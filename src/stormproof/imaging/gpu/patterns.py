@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from stormproof.imaging.gpu.hosted import on_host
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from stormproof.core.errors import MissingExtra
+
+
+def on_host(module: str, name: str) -> Callable[..., Any]:
+    """A function of the CPU set, imported when it is first called; it takes and gives arrays of the host.
+
+    It needs Numba and OpenCV, and waits for the device; docs/gpu.md lists where it is used.
+    """
+
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            function = getattr(import_module(f"stormproof.imaging.cpu.{module}"), name)
+        except ImportError as error:
+            needed = f"{error.name or 'OpenCV'}, which {name} on the CPU needs,"
+            raise MissingExtra(needed, "pip install numba opencv-python-headless") from error
+        return function(*args, **options)
+
+    return call
+
 
 board = on_host("patterns", "board")
 caustic_lens = on_host("patterns", "caustic_lens")

@@ -72,7 +72,7 @@ def resident(
 ) -> Tensor:
     """The device's copy of a constant array, kept for as long as the array lives.
 
-    `make` derives something else from the array; `name` tells such tensors apart.
+    `make` derives something else from the array; `name` distinguishes such tensors.
     """
     key = id(array), _DEVICE.get(), name
     if key not in _RESIDENT or _RESIDENT[key][0]() is not array:

@@ -1,6 +1,6 @@
 """Triton kernels, where one pass over the image beats many. Each has a torch twin with the same result.
 
-Triton is optional: without it, or on other devices than a CUDA GPU, the twins run. A process trusts a kernel
+Triton is optional: without it, or on a device other than a CUDA GPU, the twins run. A process trusts a kernel
 once its values equal its twin's on the first batch, for each number of channels, layout, type and variant; a
 kernel that fails or differs is refused with a warning, and the twin runs instead.
 """
@@ -26,7 +26,7 @@ from stormproof.imaging.plans import Field
 BLOCK = 1024
 EXACT = {"enable_fp_fusion": False}  # round products before adding, as the CPU does
 
-# What else a kernel is compiled for: its arguments after the first to something that can be compared.
+# Further variants of a kernel: makes a comparable value of its arguments after the first.
 VARIANTS: dict[str, Callable[..., Hashable]] = {
     "noise": lambda *rest: rest[-1],
     "symmetric": lambda half, rule, axis, *_: (axis, padded(half)),
@@ -212,7 +212,7 @@ def symmetric(
 
 
 def gathered(source: Tensor, rows: Tensor, columns: Tensor, spare: int = 0) -> Tensor:
-    """source[:, rows][:, :, columns] of planes, N × H × W × 1; memory goes on for `spare` values."""
+    """source[:, rows][:, :, columns] of planes, N × H × W × 1, with `spare` unused values behind it."""
     source = source.contiguous()
     images, height, width, _ = source.shape
     shape = images, len(rows), len(columns), 1
@@ -224,7 +224,7 @@ def gathered(source: Tensor, rows: Tensor, columns: Tensor, spare: int = 0) -> T
 
 
 def line(source: Tensor, paths: Tensor, planes: int, rows: Tensor, columns: Tensor, guard: float) -> Tensor:
-    """Copies of planes N × H × W × 1 along paths, one for `planes` planes, as `convolution.Paths` are.
+    """Copies of planes N × H × W × 1 along paths of `convolution.path_of`, one for each `planes` planes.
 
     `rows` and `columns` are the border's tables, as wide as the farthest shift.
     """

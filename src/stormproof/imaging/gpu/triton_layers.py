@@ -125,7 +125,7 @@ def snowfall(
     seeds = seeds.contiguous()
     images, height, width = seeds.shape
     tall, wide = len(tables[0]), len(tables[2])
-    flakes = seeds.new_empty(images * tall * wide + BLOCK)  # streaks read past the end, and use nothing of it
+    flakes = seeds.new_empty(images * tall * wide + BLOCK)  # streaks read past the end, but use none of it
     _mixing().flakes_kernel[grid(wide, 256, images, tall)](
         seeds, flakes, *tables, height, width, tall, wide, threshold, BLOCK=256, **EXACT
     )

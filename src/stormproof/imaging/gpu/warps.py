@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch, as_batch
+from stormproof.imaging.gpu.batch import Batch, Lazy, as_batch
 from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
 from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, zoom_crops
 
@@ -27,10 +27,7 @@ def positions(count: int, source: int, span: int) -> tuple[npt.NDArray[np.int32]
 
 
 def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
-    """Mean of the image and its central enlargements by each factor, truncated.
-
-    An enlargement by z is the centre crop of ⌈side/z⌉ stretched to round(crop·z), cut top left.
-    """
+    """Mean of the image and its central enlargements by each factor, truncated."""
     return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
 
 
@@ -195,10 +192,7 @@ _FINE = 16  # fractional bits of a position along a streak
 
 
 def streak(image: Batch, dy: Any, dx: Any) -> Batch:
-    """The mean along the line from each pixel to (y + dy, x + dx), rounded; the edges are repeated.
-
-    There is one sample per pixel of the line's longer side, the nearest pixel's, up to 40.
-    """
+    """The mean along the line from each pixel to (y + dy, x + dx), rounded; the edges are repeated."""
     data = image.data
     height, width, channels = image.shape
     down, across = as_batch(dy).data, as_batch(dx).data
@@ -248,19 +242,15 @@ def sources(dy: Any, dx: Any) -> Any:
     return Batch(torch.where(inside, i * width + j, height * width))
 
 
-class Parts(Batch):
-    """For every image a part of one of several larger RGB images; copied out when it is first read."""
+class Parts(Lazy):
+    """For every image a part of one of several larger RGB images."""
 
     def __init__(
         self, sources: list[Tensor], which: npt.NDArray[np.int64], corners: npt.NDArray[np.int64],
         size: tuple[int, int],
     ) -> None:  # fmt: skip
-        self._sources, self._which, self._corners, self._size = sources, which, corners, size
-        self._data = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (*self._size, 3)
+        super().__init__((*size, 3))
+        self._sources, self._which, self._corners = sources, which, corners
 
     @property
     def images(self) -> int:
@@ -273,22 +263,16 @@ class Parts(Batch):
         places[:, 0] += self._corners[:, 0] * places[:, 1] + self._corners[:, 1] * 3
         return places
 
-    @property
-    def data(self) -> Tensor:
-        if self._data is None:
-            corners, place = to_device(self._corners), self._sources[0].device
-            rows, columns = (
-                corners[:, axis, None] + torch.arange(self._size[axis], device=place) for axis in (0, 1)
-            )
-            self._data = self._sources[0].new_empty((self.images, *self.shape))
-            for i, source in enumerate(self._sources):
-                own = to_device(np.flatnonzero(self._which == i))
-                self._data[own] = source[rows[own][:, :, None], columns[own][:, None]]
-        return self._data
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        self._data = value
+    def make(self) -> Tensor:
+        corners, place = to_device(self._corners), self._sources[0].device
+        rows, columns = (
+            corners[:, axis, None] + torch.arange(self.shape[axis], device=place) for axis in (0, 1)
+        )
+        made = self._sources[0].new_empty((self.images, *self.shape))
+        for i, source in enumerate(self._sources):
+            own = to_device(np.flatnonzero(self._which == i))
+            made[own] = source[rows[own][:, :, None], columns[own][:, None]]
+        return made
 
 
 def enlarged_part(

@@ -171,8 +171,8 @@ def fence(kind: int) -> Mesh:
             painted_box((-0.17, -1, 0.8), (0.17, 1, 0.9), MATTE, 1),
         )
     if kind == 1:
-        bars = [painted_box((-0.03, -1, z), (0.03, 1, z + 0.28), PAINT, 0) for z in (0.45,)]
-        return join(*bars, *(painted_box((0.03, y, 0), (0.12, y + 0.1, 0.75), MATTE, 1) for y in (-1.0, 0.0)))
+        posts = (painted_box((0.03, y, 0), (0.12, y + 0.1, 0.75), MATTE, 1) for y in (-1.0, 0.0))
+        return join(painted_box((-0.03, -1, 0.45), (0.03, 1, 0.73), PAINT, 0), *posts)
     stakes = [
         painted_box((-0.02, -1 + k / 5, 0.05), (0.02, -0.88 + k / 5, 1.0 + 0.05 * (k % 2)), MATTE, 0)
         for k in range(10)

@@ -325,15 +325,13 @@ def truck(kind: int) -> Mesh:
     return join(*parts)
 
 
-def _band(
-    x0: float, x1: float, z0: float, z1: float, back: float, front: float, panes: int, side: float
-) -> Iterator[Mesh]:
-    """A row of window panes along one side."""
+def _band(x: float, low: float, high: float, back: float, front: float, panes: int) -> Iterator[Mesh]:
+    """A row of window panes along the side at x."""
     step = (front - back) / panes
     for k in range(panes):
         a, b = back + k * step + 0.05, back + (k + 1) * step - 0.05
-        face: list[Point] = [(x0, a, z0), (x0, b, z0), (x1, b, z1), (x1, a, z1)]
-        yield paint(quads([face if side > 0 else face[::-1]]), GLASS, PANE)
+        face: list[Point] = [(x, a, low), (x, b, low), (x, b, high), (x, a, high)]
+        yield paint(quads([face if x > 0 else face[::-1]]), GLASS, PANE)
 
 
 def _pane(a: Point, b: Point, top: float) -> Mesh:
@@ -345,10 +343,8 @@ def _windows(half: float, front: float, back: float, decks: list[tuple[float, fl
     """Rows of panes along each deck, rear windows and windscreens."""
     for low, high in decks:
         for side in (-1.0, 1.0):
-            x = side * (half + 0.012)
-            yield from _band(
-                x, x, low, high, back + 0.5, front - 0.4, max(4, round((front - back) / 1.5)), side
-            )
+            panes = max(4, round((front - back) / 1.5))
+            yield from _band(side * (half + 0.012), low, high, back + 0.5, front - 0.4, panes)
         y = back - 0.012
         yield _pane((-half * 0.85, y, low + 0.1), (half * 0.85, y, low + 0.1), high)
     for low, high in [(0.95, 2.4), *decks[1:]]:

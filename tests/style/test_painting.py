@@ -6,7 +6,7 @@ import numpy as np
 
 from stormproof.core.sample import Prediction
 from stormproof.models.enhance import enhanced
-from stormproof.style.enhancement import style
+from stormproof.style.painting import style
 
 
 def test_style_as_an_enhancement() -> None:

@@ -1,12 +1,18 @@
-"""Layers as ONNX graphs, so that stylizing needs no torch."""
+"""ONNX, so that stylizing needs no torch: layers as graphs, and the sessions that run graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from stormproof.style.layers import Conv, Layer, Pool, Weights
+from stormproof.core.errors import ModelError
+from stormproof.core.files import read_bytes
+from stormproof.core.loading import framework
+from stormproof.style.layers import Conv, Field, Layer, Pool, Run, Weights
 
 OPSET = 17
 
@@ -69,3 +75,36 @@ def onnx_graph(layers: Sequence[Layer], weights: Weights, *, half: bool = False)
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
     return bytes(model.SerializeToString())
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """A hash of the files that make up a network."""
+    return hashlib.blake2b(
+        b"".join(read_bytes(file, error=ModelError) for file in files), digest_size=16
+    ).hexdigest()
+
+
+def session(model: bytes | Path) -> Any:
+    """An ONNX Runtime session on the CPU, with one thread, since several processes share the machine."""
+    onnxruntime = framework("onnxruntime", install="pip install onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    source = model if isinstance(model, bytes) else str(model)
+    try:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's exceptions have no common base class
+        raise ModelError(
+            f"{model if isinstance(model, Path) else 'graph'}: cannot be loaded ({error})."
+        ) from error
+
+
+def runner(model: bytes | Path) -> Run:
+    """A function that runs a graph with one input and one output."""
+    opened = session(model)
+    name = opened.get_inputs()[0].name
+
+    def run(batch: Field) -> Field:
+        return np.asarray(opened.run(None, {name: batch})[0], np.float32)
+
+    return run
