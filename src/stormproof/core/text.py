@@ -55,16 +55,15 @@ def indented_json(value: Any, depth: int = 0) -> str:
     if not value or not isinstance(value, dict | list | tuple):
         return _encoder(0).encode(value)
     line, end = "\n" + " " * (depth + 1), "\n" + " " * depth
-    is_dict = isinstance(value, dict)
-    entries = value.values() if is_dict else value
+    entries = list(value.values()) if isinstance(value, dict) else value
     if not any(isinstance(entry, dict | list | tuple) for entry in entries):
         inside = _encoder(depth + 1).encode(value)[1:-1]
     else:
         texts = [indented_json(entry, depth + 1) for entry in entries]
-        if is_dict:
+        if isinstance(value, dict):
             texts = [f"{_key(key)}: {text}" for key, text in zip(value, texts, strict=True)]
         inside = f",{line}".join(texts)
-    return f"{{{line}{inside}{end}}}" if is_dict else f"[{line}{inside}{end}]"
+    return f"{{{line}{inside}{end}}}" if isinstance(value, dict) else f"[{line}{inside}{end}]"
 
 
 @lru_cache
