@@ -285,6 +285,10 @@ def _alone(
     """Write the image and the AP of each pair with an object to find; the number of such pairs."""
     found, counted = np.empty((MOST, 1)), np.empty((MOST, 1))
     reached, best, positives, pairs = np.zeros((MOST + 1, 1)), np.empty((2, 1)), np.zeros(1), 0
+    # Most pairs have a single object: every point has the precision at its hit, with the same operations as
+    # in `interpolate`.
+    steps = np.float64(points - 1)
+    whole = points - (steps * (1.0 / steps) > 1.0)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         positives[0] = 0
@@ -299,6 +303,9 @@ def _alone(
         for t in range(out.shape[1]):
             out[pairs, t] = 0.0
             if not any_hit >> t & 1:
+                continue
+            if positives[0] == 1:
+                out[pairs, t] = whole * (1.0 / _judged_until_hit(hit, excused, inside, d0, t)) / points
                 continue
             events, hits, judged = 0, 0.0, 0.0
             for d in range(d0, last):
@@ -317,6 +324,16 @@ def _alone(
             )
         pairs += 1
     return pairs
+
+
+@kernel(inline=True)
+def _judged_until_hit(hit: Any, excused: Any, inside: Any, first: Any, t: Any) -> Any:
+    """How many detections count up to the first that is a hit at a threshold."""
+    judged, d = 0.0, first
+    while not hit[d] >> t & 1:
+        judged += inside[d] and not excused[d] >> t & 1
+        d += 1
+    return judged + 1.0
 
 
 @kernel
