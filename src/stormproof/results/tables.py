@@ -65,7 +65,10 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             {
                 "name": each.name, "conditions": list(each.conditions), "of": each.of,
                 "covered": list(each.covered),
-                "aggregates": {measure: scores.totals(measure, each) for measure in scores.cells},
+                "aggregates": {
+                    name: scores.aggregates[name] if each is scores.over else scores.totals(name, each)
+                    for name in scores.cells
+                },
             }
             for each in scores.sets
         ],
