@@ -24,6 +24,7 @@ from uuid import uuid4
 from xml.etree.ElementTree import Element
 
 from stormproof.core.errors import DatasetError, OutputError, StormproofError
+from stormproof.core.text import indented_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -364,7 +365,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON, atomically."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, indented_json(content) + "\n")
 
 
 def make_folder(path: Path) -> Path:

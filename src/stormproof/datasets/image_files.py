@@ -35,11 +35,11 @@ def stored_content(dataset: Dataset, index: int) -> str | None:
     """Size and digest of an image's file as it is now; None if it has no file or the file is gone."""
     source = _source(dataset, index)
     try:
-        if source is None:
+        if source is None or (isinstance(source, Path) and not source.exists()):
             return None
         own = file_content(source) if isinstance(source, Path) else _size_and_digest(source.read())
         return own + context_content(dataset, index)
-    except DatasetError:
+    except (DatasetError, OSError):
         return None
 
 

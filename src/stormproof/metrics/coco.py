@@ -12,11 +12,10 @@ import numpy as np
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Floats
-from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
+from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism
-from stormproof.metrics.ordering import by_number
-from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision, curves_of
+from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of, precision_alone
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -107,30 +106,11 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
 
 
 def image_precision(matches: Matches) -> Floats:
-    """AP of each image alone, the mean over the classes that it shows; NaN for one without an object to find.
-
-    What was matched in the whole set is judged again with every pair of image and class as a class.
-    """
-    found, classes = matches.judged, matches.classes
-    theirs, ours = found.image * classes + found.label, found.truth_image * classes + found.truth_label
-    is_shown = np.zeros(matches.images * classes, bool)
-    is_shown[ours[found.counts[0]]] = True
-    shown, place = np.flatnonzero(is_shown), np.cumsum(is_shown) - 1
-    if not len(shown):
-        return np.full(matches.images, np.nan)
-    detections, truths = (np.flatnonzero(is_shown[pairs]) for pairs in (theirs, ours))
-    detections = by_number(place[theirs], len(shown), detections)  # by pair, then by falling score
-    alone = Judged(
-        found.image[detections], place[theirs[detections]], found.hit[detections, :1],
-        found.excused[detections, :1], found.inside[detections, :1], found.place[detections],
-        found.truth_image[truths], place[ours[truths]], found.counts[:1, truths], len(shown),
-        found.thresholds,
-    )  # fmt: skip
-    ones = np.ones((1, matches.images), np.uint8)
-    precision, _ = average_precision(curves_of(alone), ones, len(shown), COCO_POINTS)
-    of_image, images = shown // classes, matches.images
-    sums = np.bincount(of_image, precision[0, 0, 0].mean(axis=1), minlength=images)
-    means: Floats = ratio(sums, np.bincount(of_image, minlength=images))
+    """AP of each image alone, the mean over the classes that it shows; NaN for one without an object to
+    find."""
+    image, precision = precision_alone(matches.alone, len(IOUS), COCO_POINTS)
+    sums = np.bincount(image, precision.mean(axis=1), minlength=matches.images)
+    means: Floats = ratio(sums, np.bincount(image, minlength=matches.images))
     return means
 
 

@@ -17,14 +17,13 @@ from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
 from stormproof.metrics.ordering import by_falling_score, by_number
-from stormproof.metrics.precision import Bits, Judged
+from stormproof.metrics.precision import MOST, Alone, Bits, Judged
 from stormproof.metrics.records import Detections, DetectionTruth
 
 IOUS = np.linspace(0.5, 0.95, 10)
 SIZES = np.array(
     [[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]], np.float64
 )  # all, small, medium, large
-_CAP = 100  # detections per image and class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +33,8 @@ class Matches:
     `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold,
     `excused[d, s]` where it found one that neither counts nor penalises. `inside[d, s]` says whether it has
     that size itself: only then is one that found nothing a false positive. `place[d]` counts the detections
-    of its class in its image that score higher. `counts[s, o]` marks the objects to find.
+    of its class in its image that score higher. `counts[s, o]` marks the objects to find. `alone` holds the
+    matches of objects of any size, image by image.
     """
 
     images: int
@@ -49,6 +49,7 @@ class Matches:
     truth_image: Ints
     truth_label: Ints
     counts: Bools
+    alone: Alone
 
     @property
     def judged(self) -> Judged:
@@ -138,11 +139,16 @@ def _matches(
     order = _by_class(truth, found, groups, place)
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
+    counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)
+    inside = _inside(area, SIZES)
+    alone = Alone(
+        starts, truth.image[groups.truths], counts[0, groups.truths],
+        hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),
+    )  # fmt: skip
     return Matches(
         len(truth.ids), len(truth.classes), found.image[source], found.labels[source], found.scores[source],
-        np.take(hit, order, axis=0), np.take(excused, order, axis=0), _inside(area[order], SIZES),
-        place[order],
-        truth.image, truth.labels, ~truth.excused & (truth.area >= low) & (truth.area <= high),
+        np.take(hit, order, axis=0), np.take(excused, order, axis=0), np.take(inside, order, axis=0),
+        place[order], truth.image, truth.labels, counts, alone,
     )  # fmt: skip
 
 
@@ -158,7 +164,7 @@ def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, pla
         given = np.argsort(ranks, kind="stable")
         order = by_number(found.labels, len(truth.classes), given[by_falling_score(found.scores[given])])
     order = where[order]
-    return order if (place < _CAP).all() else order[place[order] < _CAP]
+    return order if (place < MOST).all() else order[place[order] < MOST]
 
 
 @kernel
@@ -200,7 +206,7 @@ def _match(
         t0, t1, d0, d1 = starts[g]
         if t0 == t1 or d0 == d1:
             continue
-        last = min(d1, d0 + _CAP)
+        last = min(d1, d0 + MOST)
         if t1 == t0 + 1:
             _match_one(offsets[g] - d0, d0, last, overlaps, crowd[t0], area[t0], sizes, ious, hit, excused)
             continue

@@ -56,7 +56,7 @@ def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
     return Groups(truths, detections, _starts(truth.image[truths], found.image[detections]))
 
 
-@lru_cache(maxsize=1)  # several measures need the same
+@lru_cache(maxsize=2)  # several measures need the same: those of all objects, and those of people
 def by_class_and_image(truth: DetectionTruth, found: Detections) -> ClassGroups:
     """Group so that a detection may match the truths of its own class in its own image."""
     by_class = by_number(found.labels, len(truth.classes), found.order)

@@ -20,6 +20,7 @@ from stormproof.metrics.metric import Weights
 Bits = npt.NDArray[np.uint16]  # one bit per IoU threshold
 COCO_POINTS, VOC07_POINTS, WHOLE_AREA = 101, 11, 0  # recalls at which precision is read; 0: all of them
 CAPS = np.array([1, 10, 100])  # detections per class and image that recall counts
+MOST = 100  # detections per class and image that are matched
 _LANES = 8  # replicates that are added up side by side
 _FEW = 4096  # entries of the largest table of a loop that ends sooner than threads start
 _HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2
@@ -47,6 +48,21 @@ class Judged(NamedTuple):
     counts: Bools
     classes: int
     thresholds: int
+
+
+class Alone(NamedTuple):
+    """Matches by image and class, of objects of any size; a pair's detections are sorted by falling score.
+
+    `starts` bounds the objects and the detections of each pair, as in `matching.Groups`; `hit`, `excused` and
+    `inside` are as in `Judged`, for one size.
+    """
+
+    starts: Ints
+    truth_image: Ints
+    counts: Bools
+    hit: Bits
+    excused: Bits
+    inside: Bools
 
 
 class Curves(NamedTuple):
@@ -104,6 +120,14 @@ def average_precision(curves: Curves, weights: Weights, classes: int, *rules: in
     found = in_lanes(weights, _average, shape, *curves, np.array(rules))
     found = found.reshape(len(weights), len(rules) + len(CAPS), -1, classes, thresholds)
     return found[:, : len(rules)], found[:, len(rules) :]
+
+
+def precision_alone(matches: Alone, thresholds: int, points: int) -> tuple[Ints, Floats]:
+    """AP by threshold of every image and class with an object to find, each alone, and their images."""
+    image = np.empty(len(matches.starts), np.int64)
+    found = np.empty((len(matches.starts), thresholds))
+    pairs = _alone(*matches, points, image, found)
+    return image[:pairs], found[:pairs]
 
 
 def in_lanes(
@@ -251,6 +275,65 @@ def _average(
                 for m in range(caps):
                     total += capped[m, lane]
                     out[rules + m, k, t, lane] = total / positives[lane] if positives[lane] else np.nan
+
+
+@kernel
+def _alone(
+    starts: Any, truth_image: Any, counts: Any, hit: Any, excused: Any, inside: Any, points: Any, image: Any,
+    out: Any,
+) -> Any:  # fmt: skip
+    """Write the image and the AP of each pair with an object to find; the number of such pairs."""
+    found, counted = np.empty((MOST, 1)), np.empty((MOST, 1))
+    reached, best, positives, pairs = np.zeros((MOST + 1, 1)), np.empty((2, 1)), np.zeros(1), 0
+    # Most pairs have a single object: every point has the precision at its hit, with the same operations as
+    # in `interpolate`.
+    steps = np.float64(points - 1)
+    whole = points - (steps * (1.0 / steps) > 1.0)
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        positives[0] = 0
+        for o in range(t0, t1):
+            positives[0] += counts[o]
+        if positives[0] == 0:
+            continue
+        last, any_hit = min(d1, d0 + MOST), np.uint16(0)
+        for d in range(d0, last):
+            any_hit |= hit[d]
+        image[pairs] = truth_image[t0]
+        for t in range(out.shape[1]):
+            out[pairs, t] = 0.0
+            if not any_hit >> t & 1:
+                continue
+            if positives[0] == 1:
+                out[pairs, t] = whole * (1.0 / _judged_until_hit(hit, excused, inside, d0, t)) / points
+                continue
+            events, hits, judged = 0, 0.0, 0.0
+            for d in range(d0, last):
+                judged += inside[d]
+                if hit[d] >> t & 1:
+                    hits += 1.0
+                    judged += not inside[d]
+                elif excused[d] >> t & 1 and inside[d]:
+                    judged -= 1.0
+                else:
+                    continue
+                found[events, 0], counted[events, 0] = hits, judged
+                events += 1
+            interpolate(
+                found, counted, events, positives, points, True, (0,), reached, best, out[pairs, t : t + 1]
+            )
+        pairs += 1
+    return pairs
+
+
+@kernel(inline=True)
+def _judged_until_hit(hit: Any, excused: Any, inside: Any, first: Any, t: Any) -> Any:
+    """How many detections count up to the first that is a hit at a threshold."""
+    judged, d = 0.0, first
+    while not hit[d] >> t & 1:
+        judged += inside[d] and not excused[d] >> t & 1
+        d += 1
+    return judged + 1.0
 
 
 @kernel

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
-from stormproof.metrics.matching import FALSE, TRUE, judge_nrec
+from stormproof.metrics.matching import FALSE, TRUE, Verdicts, judge_nrec
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -53,7 +52,7 @@ class _Verdicts(NamedTuple):
 
     image: Ints
     score: Floats
-    verdict: npt.NDArray[np.uint8]
+    verdict: Verdicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +68,34 @@ class People:
         return not bool(self.truth.excused.all())
 
     @cached_property
+    def judged(self) -> dict[float, tuple[Verdicts, Ints]]:
+        """At each of the five IoU the verdict on each detection, and the person that it found."""
+        return {iou: judge_nrec(self.truth, self.found, iou=iou) for iou in IOUS}
+
+    @cached_property
     def verdicts(self) -> list[_Verdicts]:
-        """The detections judged at each of the five IoU."""
+        """The detections by falling score, judged at each of the five IoU."""
         order = np.argsort(-self.found.scores, kind="stable")
-        judged = [judge_nrec(self.truth, self.found, iou=iou)[0][order] for iou in IOUS]
-        return [_Verdicts(self.found.image[order], self.found.scores[order], each) for each in judged]
+        image, score = self.found.image[order], self.found.scores[order]
+        return [_Verdicts(image, score, verdicts[order]) for verdicts, _ in self.judged.values()]
+
+    @cached_property
+    def curve(self) -> Roc:
+        """Detection rate against FPPI at IoU 0.5."""
+        judged = self.verdicts[IOUS.index(0.5)]
+        return _curve(judged.score, judged.verdict, self.truth)
+
+    def required_fppi(self, curve: Roc) -> Floats:
+        """Per person the FPPI of the threshold at which they are found at IoU 0.5; +∞ if they never are.
+
+        A score's FPPI is read off `curve`. Less than one false positive in the whole set counts as one.
+        """
+        _, hits = self.judged[0.5]
+        required, finders = np.full(len(self.truth), np.inf), np.flatnonzero(hits >= 0)
+        kept = np.searchsorted(-curve.thresholds, -self.found.scores[finders], side="right")
+        reached = np.concatenate([[0.0], curve.fppi])[kept]
+        required[hits[finders]] = np.maximum(reached, 1 / len(self.truth.ids))
+        return required
 
     def sensitivities(self, weights: Weights) -> Floats:
         """Score thresholds by replicate, IoU and reference FPPI; +∞ where even the strictest exceeds it.
@@ -164,16 +186,19 @@ def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) ->
     ([0.0, 1.0], [1.0, 1.0])
     """
     found = lay_out(predictions, truth)
+    verdicts, _ = judge_nrec(truth, found, iou=iou)
+    order = np.argsort(-found.scores, kind="stable")
+    return _curve(found.scores[order], verdicts[order], truth)
+
+
+def _curve(scores: Floats, verdicts: Verdicts, truth: DetectionTruth) -> Roc:
+    """The curve of detections sorted by falling score."""
     people = int((~truth.excused).sum())
     if not people:
         raise InvalidTruth("The truth holds no object that counts, so there is no detection rate.")
-    verdicts, _ = judge_nrec(truth, found, iou=iou)
-    order = np.argsort(-found.scores, kind="stable")
-    scores, sorted_verdicts = found.scores[order], verdicts[order]
     # Detections with one score come together at any threshold, so only the last of them is a point.
     points = np.flatnonzero(np.diff(scores, append=-np.inf))
-    hits = np.cumsum(sorted_verdicts == TRUE)[points]
-    errors = np.cumsum(sorted_verdicts == FALSE)[points]
+    hits, errors = np.cumsum(verdicts == TRUE)[points], np.cumsum(verdicts == FALSE)[points]
     return Roc(scores[points], hits / people, errors / len(truth.ids))
 
 
@@ -195,7 +220,7 @@ def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[flo
 
     For the first row of weights, which are ones.
     """
-    curve, thresholds = roc(people.truth, people.found), clean.sensitivities(weights)
+    curve, thresholds = people.curve, clean.sensitivities(weights)
     rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(weights[:1], thresholds[:1]))
     spread = np.unique(np.linspace(0, len(curve.fppi) - 1, min(_POINTS, len(curve.fppi))).round().astype(int))
     return {
@@ -204,7 +229,7 @@ def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[flo
     }  # fmt: skip
 
 
-def worst_people(clean: People, mutated: People, *, count: int = 10, iou: float = 0.5) -> list[Worsening]:
+def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Worsening]:
     """Images whose required FPPI to still find a person rises most (*pezzementi*, Fig. 6), worst first.
 
     A score's FPPI is read off the clean curve, where sensitivities are fixed. Rates below one false positive
@@ -212,23 +237,12 @@ def worst_people(clean: People, mutated: People, *, count: int = 10, iou: float 
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")
-    truth, curve = clean.truth, roc(clean.truth, clean.found, iou=iou)
-    before, after = (_required_fppi(truth, each.found, curve, iou) for each in (clean, mutated))
+    before, after = (people.required_fppi(clean.curve).tolist() for people in (clean, mutated))
     rows = [
-        Worsening(truth.owner(i), float(before[i]), float(after[i]))
+        Worsening(clean.truth.owner(i), before[i], after[i])
         for i in np.flatnonzero(np.isfinite(before)).tolist()
     ]
     hardest: dict[str, Worsening] = {}
     for row in sorted(rows, key=lambda r: (-r.orders, r.before, r.id)):
         hardest.setdefault(row.id, row)
     return list(hardest.values())[:count]
-
-
-def _required_fppi(truth: DetectionTruth, found: Detections, curve: Roc, iou: float) -> Floats:
-    """Per person the FPPI of the threshold at which they are found; +∞ if they never are."""
-    _, hits = judge_nrec(truth, found, iou=iou)
-    required = np.full(len(truth), np.inf)
-    floor = 1 / len(truth.ids)
-    for i in np.flatnonzero(hits >= 0).tolist():
-        required[hits[i]] = max(curve.at(float(found.scores[i]))[1], floor)
-    return required

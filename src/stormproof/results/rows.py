@@ -24,7 +24,7 @@ from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.results.store.parts import check_part
+from stormproof.results.store.parts import check_part, coded
 from stormproof.results.store.schema import CONFIDENCES, DETECTION, ROWS
 from stormproof.results.store.values import problem_of
 
@@ -254,9 +254,9 @@ def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
 
 def _numbered(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
     """Strings as numbers; −1 for unknown ones."""
-    words = column.combine_chunks().dictionary_encode()
-    found = np.array([known.get(word, -1) for word in words.dictionary.to_pylist()], np.int32)
-    return found[np.asarray(words.indices)] if len(found) else found
+    words, codes = coded(column)
+    found = np.array([known.get(word, -1) for word in words], np.int32)
+    return found[codes] if len(found) else found
 
 
 def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,9 +23,9 @@ from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import match_classes
-from stormproof.results.store.parts import held_cells, part_paths, read_failures, read_part
+from stormproof.results.store.parts import coded, part_paths, read_failures, read_part
 from stormproof.results.store.record import RECORD, RunRecord, read_record
-from stormproof.results.store.schema import DETECTION, PANOPTIC, SEMANTIC, prediction_of
+from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
@@ -97,9 +98,12 @@ class Run:
         """The readable images that each condition was run on."""
         found: dict[str, set[int]] = {text: set() for text in self.conditions}
         for path in self.parts:
-            for index, text in held_cells(path, self.record.key):
-                if index < self.record.images and index not in self.unreadable and text in found:
-                    found[text].add(index)
+            table = self.read(path, KEY)
+            index, (texts, codes) = np.asarray(table["index"]), coded(table["condition"])
+            kept = (index < self.record.images) & ~np.isin(index, list(self.unreadable))
+            for code, text in enumerate(texts):
+                if text in found:
+                    found[text].update(index[kept & (codes == code)].tolist())
         return found
 
     @property
@@ -119,21 +123,21 @@ class Run:
     @cached_property
     def has_objects(self) -> bool:
         """Whether the model found any object anywhere."""
-        return any(len(pc.list_flatten(found)) for found in self._column("scores"))
+        return any(len(pc.list_flatten(self.read(path, ("scores",))["scores"])) for path in self.parts)
 
     def has(self, column: str) -> bool:
         """Whether any row has a value in a column: masks, label maps."""
-        if column not in self._has:
-            self._has[column] = any(found.null_count < len(found) for found in self._column(column))
-        return self._has[column]
+        return column in self._with_values
 
     @cached_property
-    def _has(self) -> dict[str, bool]:
-        return {}
-
-    def _column(self, name: str) -> Iterator[pa.ChunkedArray]:
-        """A column, part by part; Arrow's datasets would take half a second to load."""
-        return (self.read(path, (name,))[name] for path in self.parts)
+    def _with_values(self) -> set[str]:
+        """The columns that have a value in any row; one that has is not read any further."""
+        found: set[str] = set()
+        for path in self.parts:
+            lacking = [name for name in OPTIONAL if name not in found]
+            table = self.read(path, lacking)
+            found.update(name for name in lacking if table[name].null_count < len(table))
+        return found
 
     def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
         """Columns of one part; a value that this run cannot have written is an error."""

@@ -58,7 +58,8 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     except DatasetGone as error:
         gone = error
     asked = options.conditions or run.conditions
-    complete = [text for text in asked if text not in run.missing]
+    missing = run.missing
+    complete = [text for text in asked if text not in missing]
     if len(complete) < len(asked) and not (partial and complete):
         raise IncompleteRun(run, "score")
     key = scores_key(run, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.text import as_csv as csv_text
-from stormproof.core.text import json_safe
+from stormproof.core.text import indented_json, json_safe
 from stormproof.corruptions.presets import PRESETS
 from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
@@ -65,7 +64,10 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             {
                 "name": each.name, "conditions": list(each.conditions), "of": each.of,
                 "covered": list(each.covered),
-                "aggregates": {measure: scores.totals(measure, each) for measure in scores.cells},
+                "aggregates": {
+                    name: scores.aggregates[name] if each is scores.over else scores.totals(name, each)
+                    for name in scores.cells
+                },
             }
             for each in scores.sets
         ],
@@ -97,7 +99,7 @@ def _interval_dict(scores: Scores) -> dict[str, Any]:
 
 def document(content: Any) -> str:
     """Content as the text of a JSON file."""
-    return json.dumps(json_safe(content), indent=1, ensure_ascii=False) + "\n"
+    return indented_json(json_safe(content)) + "\n"
 
 
 def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:

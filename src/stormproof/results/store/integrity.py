@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, first_few
+from stormproof.core.sample import Ints
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import (
     content_of,
@@ -18,7 +21,7 @@ from stormproof.datasets.image_files import (
     has_files,
     stored_content,
 )
-from stormproof.results.store.parts import DamagedPart, held_contents, part_path
+from stormproof.results.store.parts import DamagedPart, coded, part_path
 from stormproof.results.store.schema import CONFUSION, DETECTION, KEY, LATER, SEMANTIC
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ def changed_images(run: Run) -> list[str]:
     dataset, changed = run.dataset, dict[str, None]()
     files, now = has_files(dataset), dict[int, str | None]()
     for path in run.parts:
-        for (index, text), content in held_contents(path, run.record.key).items():
+        for index, text, content in _contents(path, run):
             if run.record.copies is not None and text != "clean":
                 if _copied(Path(run.record.copies), dataset, index, text) not in (None, content):
                     changed[f"{dataset.ids[index]} under {text}"] = None
@@ -70,6 +73,35 @@ def changed_images(run: Run) -> list[str]:
             if now[index] not in (None, content):
                 changed[dataset.ids[index]] = None
     return list(changed)
+
+
+def _contents(path: Path, run: Run) -> Iterator[tuple[int, str, str]]:
+    """Image, condition and digest of what was read: of every cell if the run read copies, else only where the
+    image or the digest differ from those of the cell before."""
+    table = run.read(path, (*KEY, "content"))
+    table = table.filter(table["content"].is_valid())
+    index, (texts, codes), (digests, which) = (
+        _index(table),
+        coded(table["condition"]),
+        coded(table["content"]),
+    )
+    rows = np.arange(len(index)) if run.record.copies is not None else _firsts(index, which)
+    for at in rows.tolist():
+        yield int(index[at]), texts[codes[at]], digests[which[at]]
+
+
+def _index(table: pa.Table) -> Ints:
+    return np.asarray(table["index"]).astype(np.int64)
+
+
+def _firsts(*columns: Ints) -> Ints:
+    """The rows that differ in a column from the row before.
+
+    >>> _firsts(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6])).tolist()
+    [0, 2, 3]
+    """
+    changes = [np.diff(column, prepend=-1) != 0 for column in columns]
+    return np.flatnonzero(np.logical_or.reduce(changes))
 
 
 def check_images(run: Run) -> None:
@@ -103,25 +135,30 @@ def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: boo
 
 
 def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None:
-    record = run.record
-    table = run.read(path, _LIGHT)
-    cells = list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
-    if any(one >= two for one, two in pairwise(cells)):
+    record, table = run.record, run.read(path, _LIGHT)
+    index, (texts, codes), (names, owners) = _index(table), coded(table["condition"]), coded(table["image"])
+    if not _rises(index, np.argsort(np.argsort(np.array(texts, object)))[codes]):
         raise DamagedPart(path, "its cells are not in order, or occur twice")
-    for index, _ in (cells[:1] + cells[-1:]) if cells else ():
-        if path != part_path(run.folder, index // record.chunk):
-            raise DamagedPart(path, f"it holds image {index}, which belongs in another part")
+    for place in index[[0, -1]].tolist() if len(index) else ():
+        if path != part_path(run.folder, place // record.chunk):
+            raise DamagedPart(path, f"it holds image {place}, which belongs in another part")
     if dataset is not None:
-        named = zip(table["index"].to_pylist(), table["image"].to_pylist(), strict=True)
-        _check_names(path, {*named}, dataset)
-    found = zip(table["condition"].to_pylist(), table["recipe"].to_pylist(), strict=True)
-    for text, version in set(found):
+        _check_names(path, {(int(index[at]), names[owners[at]]) for at in _firsts(index, owners)}, dataset)
+    recipes = table["recipe"].to_pylist()
+    for code, version in {*zip(codes.tolist(), recipes, strict=True)}:
+        text = texts[code]
         if text not in record.conditions:
             raise DamagedPart(path, f"it holds {text}, which the run does not have")
         if version != record.recipes.get(corruption_of(text), 0):
             raise DamagedPart(path, f"{text} was made by version {version} of its recipe")
     if deep:
         run.read(path, _DEEP)
+
+
+def _rises(first: Ints, second: Ints) -> bool:
+    """Whether every pair is larger than the one before."""
+    more, same = np.diff(first) > 0, np.diff(first) == 0
+    return bool((more | (same & (np.diff(second) > 0))).all())
 
 
 def _check_names(path: Path, names: set[tuple[int, str]], dataset: Dataset) -> None:

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB that every worker would keep
 
 from stormproof.core.errors import StoreError
 from stormproof.core.files import whole_file
+from stormproof.core.sample import Ints
 from stormproof.results.store.schema import KEY, LATER, ROWS, VERSION, Cell, Row, elements, table_of
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 from stormproof.results.store.values import ANY, Classes, problem_of
@@ -110,6 +112,12 @@ def held_contents(path: Path, key: str) -> dict[Cell, str]:
     table = read_part(path, key, (*KEY, "content"))
     both = zip(_cells(table), table["content"].to_pylist(), strict=True)
     return {cell: content for cell, content in both if content is not None}
+
+
+def coded(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
+    """The different strings of a column, and the place of each row's string among them."""
+    words = column.combine_chunks().dictionary_encode()
+    return words.dictionary.to_pylist(), np.asarray(words.indices).astype(np.int64)
 
 
 def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:

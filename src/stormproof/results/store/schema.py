@@ -68,6 +68,10 @@ CONFIDENCES = "confidences"
 CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
 PANOPTIC = ("panoptic_values", "panoptic_runs")
 OVERLAP = ("overlap_truth", "overlap_predicted", "overlap_pixels")
+# One column of each group that may be null throughout a run.
+OPTIONAL = (
+    "masks", "semantic_runs", "confusion_pixels", "rmse", CONFIDENCES, "panoptic_runs", "overlap_pixels",
+)  # fmt: skip
 LATER = (CONFIDENCES, *PANOPTIC, *OVERLAP)  # columns that parts of the same version may lack
 
 
