@@ -33,6 +33,7 @@ DETECTORS = {
 VOC, CITYSCAPES = "deeplabv3_mnv2_513_voc_qdq", "deeplab_edgetpuslim_513_cityscapes_qdq"
 
 
+@cache
 def with_card(shared: Path, name: str, card: str = "") -> Network:
     found = open_model(f"onnx:{shared}/models/{name}.onnx,card={CARDS}/{card or name}.yaml")
     assert isinstance(found, Network)
@@ -51,19 +52,14 @@ def photograph(shared: Path, index: int) -> Sample:
 
 
 @cache
-def with_card_once(shared: Path, name: str, card: str = "") -> Network:
-    return with_card(shared, name, card)
-
-
-@cache
 def found_in(shared: Path, name: str, index: int) -> Prediction:
     """What a network finds in a photograph; asked once for all tests."""
-    return with_card_once(shared, name)([photograph(shared, index).image])[0]
+    return with_card(shared, name)([photograph(shared, index).image])[0]
 
 
 def ap50(shared: Path, name: str, count: int) -> float:
     data = photographs(shared)
-    match = match_classes(with_card_once(shared, name).classes, data.classes)
+    match = match_classes(with_card(shared, name).classes, data.classes)
     assert not match.unmatched_dataset
     truth, said = [], {}
     for i in range(count):
@@ -82,7 +78,7 @@ def scenes(spec: str) -> Dataset:
 @cache
 def confusion(shared: Path, name: str, card: str, spec: str, index: int) -> np.ndarray:
     """Pixels of a scene by true and predicted class, the last column for classes that the dataset lacks."""
-    model, data = with_card_once(shared, name, card), scenes(spec)
+    model, data = with_card(shared, name, card), scenes(spec)
     match = match_classes(model.semantic_classes, data.semantic_classes)
     kinds = len(data.semantic_classes)
     sample = data[index]
