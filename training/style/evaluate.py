@@ -15,7 +15,6 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import cv2
@@ -152,16 +151,17 @@ def painted(
     left: dict[str, list[float]] = {}
     patterns, woven = [], []
     elsewhere = [network.encode_content(image[MOVE[0] :, MOVE[1] :]) for image in contents]
-    for path, k in product(paintings, range(len(contents))):
+    for path in paintings:
         style = shorter_side(read_style(path), 512)
         wanted = judge.statistics(style)
         look = network.encode_style(style)
-        shown = network.paint(encoded[k], look, 1.0)
-        ratio = distance(judge.statistics(shown), wanted) / distance(before[k], wanted)
-        left.setdefault(path.name, []).append(ratio)
-        patterns.append(lattice(shown, contents[k]))
-        if path.name in HELD_OUT_PAINTINGS:
-            woven.append(weave(shown, network.paint(elsewhere[k], look, 1.0), contents[k]))
+        for k, content in enumerate(contents):
+            shown = network.paint(encoded[k], look, 1.0)
+            ratio = distance(judge.statistics(shown), wanted) / distance(before[k], wanted)
+            left.setdefault(path.name, []).append(ratio)
+            patterns.append(lattice(shown, content))
+            if path.name in HELD_OUT_PAINTINGS:
+                woven.append(weave(shown, network.paint(elsewhere[k], look, 1.0), content))
     held = [value for name in HELD_OUT_PAINTINGS for value in left.get(name, [])]
     return {
         "left": round(float(np.median([value for values in left.values() for value in values])), 3),
