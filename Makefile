@@ -50,6 +50,11 @@ kernels-pixels: $(VENV)/.test
 demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any machine
 	$(BIN)/stormproof demo --out demo
 
+# Each pytest process has one core, as a worker of a run has. Further threads of BLAS and OpenMP would spin on the
+# cores of the other processes while they wait for work.
+test test-core: export OMP_NUM_THREADS = 1
+test test-core: export OPENBLAS_NUM_THREADS = 1
+
 test: $(VENV)/.test  ## every test that needs no GPU
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not gpu" --doctest-modules \
 		--ignore-glob="*/gpu/triton_[mrs]*.py" tests src/stormproof  # those import Triton

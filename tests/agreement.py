@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import cv2
 import numpy as np
@@ -35,6 +36,11 @@ PHOTOS: dict[str, Callable[[], np.ndarray]] = {
 
 
 def photo(name: str, size: tuple[int, int]) -> np.ndarray:
+    return _photo(name, size).copy()
+
+
+@cache
+def _photo(name: str, size: tuple[int, int]) -> np.ndarray:
     return cv2.resize(PHOTOS[name](), size[::-1], interpolation=cv2.INTER_AREA)
 
 
@@ -97,10 +103,17 @@ def statistics(image: np.ndarray, clean: np.ndarray) -> Statistics:
 def radial_spectrum(grey: np.ndarray) -> np.ndarray:
     """Mean power in 8 rings up to the Nyquist frequency, in dB."""
     power = np.abs(np.fft.fft2(grey - grey.mean())) ** 2 / grey.size
-    fy, fx = np.fft.fftfreq(grey.shape[0])[:, None], np.fft.fftfreq(grey.shape[1])
-    ring = np.minimum((np.hypot(fy, fx) * 16).astype(int), 8)
-    rings = np.bincount(ring.ravel(), power.ravel(), 9) / np.bincount(ring.ravel(), minlength=9)
+    ring, sizes = _rings(*grey.shape)
+    rings = np.bincount(ring, power.ravel(), 9) / sizes
     return 10 * np.log10(rings[:8] + 1e-9)
+
+
+@cache
+def _rings(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The ring of every frequency, the ninth beyond Nyquist's, and how many frequencies each holds."""
+    fy, fx = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)
+    ring = np.minimum((np.hypot(fy, fx) * 16).astype(int), 8).ravel()
+    return ring, np.bincount(ring, minlength=9)
 
 
 def sampled(name: str, severity: int, image: np.ndarray, seeds: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,11 +7,13 @@ import multiprocessing
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -40,18 +42,18 @@ def start(words: Sequence[str], said: Path, before: Callable[[], None] | None = 
     """Fork a command into its own process group, with its output in a file."""
     process = os.fork()
     if process == 0:
-        _become(words, said, before)
+        text = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        _become(words, (0, text, text), before)
     return process
 
 
-def _become(words: Sequence[str], said: Path, before: Callable[[], None] | None) -> None:
+def _become(words: Sequence[str], streams: Sequence[int], before: Callable[[], None] | None) -> None:
     """Go on as the command; never returns."""
     code = 70
     try:
         os.setsid()
-        text = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(text, 1)
-        os.dup2(text, 2)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
         sys.argv = ["stormproof", *words]
         from stormproof.cli import main
         from stormproof.core import processes
@@ -117,7 +119,58 @@ def outcomes(
     return [(code, text) for code, text in json.loads(done.stdout)]
 
 
+# A program that has a server run its arguments as a command, in its own folder, environment and streams.
+CLIENT = """#!{python} -SE
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [b"!"], [0, 1, 2])
+    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+    server.shutdown(socket.SHUT_WR)
+    sys.exit(server.recv(1)[0])
+"""
+
+
+@contextmanager
+def quick_command() -> Iterator[str]:
+    """The text of an executable that is `stormproof`, forked from a fresh process that has loaded it."""
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"{folder}/server"
+        command = [sys.executable, __file__, address]
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # as in CI, where output is no file
+        with subprocess.Popen(command, text=True, **piped) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            yield CLIENT.format(python=sys.executable, address=address)
+            server.kill()
+
+
+def _serve(address: str) -> None:
+    """Run the commands that clients ask for, one after the other, and answer with their exit codes."""
+    load("stormproof.report.make")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        print("ready", flush=True)
+        while True:
+            client, _ = server.accept()
+            _, streams, _, _ = socket.recv_fds(client, 1, 3)
+            with client, client.makefile("rb") as order:
+                words, folder, environment = json.load(order)
+                process = os.fork()
+                if process == 0:
+                    os.chdir(folder)
+                    os.environ.clear()
+                    os.environ.update(environment)
+                    _become(words, streams, None)
+                for stream in streams:
+                    os.close(stream)
+                client.sendall(bytes([(end(process) or 0) & 255]))
+
+
 def main() -> None:
+    if len(sys.argv) > 1:
+        _serve(sys.argv[1])
     order = json.load(sys.stdin)
     load()
     with tempfile.TemporaryDirectory() as folder:

@@ -8,10 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+
+import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
@@ -30,12 +33,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shell(script: str, folder: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a script as CI does, with the commands of this Python first on the path and nothing to install."""
+@pytest.fixture(scope="module")
+def command() -> Iterator[str]:
+    with forked.quick_command() as text:
+        yield text
+
+
+def shell(
+    script: str, folder: Path, variables: dict[str, str], command: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a script as CI does, with `command` as stormproof first on the path and nothing to install."""
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
     (tools / "python").write_text('#!/bin/sh\n[ "$1 $2" = "-m pip" ] && exit 0\nexit 1\n')
-    (tools / "stormproof").write_text(f'#!/bin/sh\nexec {sys.executable} -m stormproof "$@"\n')
+    (tools / "stormproof").write_text(command)
     for tool in tools.iterdir():
         tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", **variables}
@@ -46,7 +57,7 @@ def shell(script: str, folder: Path, variables: dict[str, str]) -> subprocess.Co
 
 
 @pytest.mark.slow
-def test_the_action_runs_checks_and_keeps(folder: Path) -> None:
+def test_the_action_runs_checks_and_keeps(folder: Path, command: str) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     inputs = {name: one.get("default", "") for name, one in action["inputs"].items()} | GIVEN
     summary = folder / "summary.md"
@@ -55,7 +66,7 @@ def test_the_action_runs_checks_and_keeps(folder: Path) -> None:
     for step in steps:
         assert "${{" not in step["run"], "an input inside a script could be run"
         own = {key: VARIABLE.sub(lambda m: inputs[m[1]], value) for key, value in step["env"].items()}
-        ended = shell(step["run"], folder, own | {"GITHUB_STEP_SUMMARY": str(summary)})
+        ended = shell(step["run"], folder, own | {"GITHUB_STEP_SUMMARY": str(summary)}, command)
         assert ended.returncode == 0, f"{step['name']}\n{ended.stdout}\n{ended.stderr}"
     assert all((folder / inputs["out"] / name).stat().st_size for name in KEPT)
     row = next(line for line in summary.read_text().splitlines() if line.startswith("| R1"))
@@ -65,11 +76,11 @@ def test_the_action_runs_checks_and_keeps(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gitlabs_job_fails_after_it_has_kept_everything(folder: Path) -> None:
+def test_gitlabs_job_fails_after_it_has_kept_everything(folder: Path, command: str) -> None:
     (folder / "requirements.yaml").write_text(requirement(0.99))
     job = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text())["stormproof"]
     variables = job["variables"] | {key.upper(): value for key, value in GIVEN.items()}
-    ended = shell("\n".join(job["script"]), folder, variables)
+    ended = shell("\n".join(job["script"]), folder, variables, command)
     assert ended.returncode == 1, f"{ended.stdout}\n{ended.stderr}"
     assert all((folder / variables["OUT"] / name).stat().st_size for name in (*KEPT, "verdicts.md"))
 

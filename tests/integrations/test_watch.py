@@ -31,8 +31,8 @@ def test_a_reading_of_the_whole_grid_is_the_runs_own_score(data, tmp_path: Path,
     model = sp.open_model("builtin:street-grid")
     watch = sp.watch(data, SUITE, precision=0, out=tmp_path / "watch")
     found = watch(10, model)
-    scores = sp.run(model, data, conditions=SUITE, out=tmp_path / "run", progress=False).score()
-    cells = scores.cells["AP"]
+    made = sp.run(model, data, conditions=SUITE, out=tmp_path / "run", progress=False, engine="local")
+    cells = made.score().cells["AP"]
     assert found.clean == cells["clean"] > 0
     assert found.mpc == pytest.approx(np.mean([cells[text] for text in SUITE]))
     assert found.mean == "mean over 3 conditions"

@@ -38,8 +38,15 @@ def test_reconstruction_and_distance_to_the_style(shared: Path) -> None:
     again = evaluate.reconstructed(network)
     assert np.median([evaluate.psnr(again(image), image) for image in contents]) >= PSNR
     paintings = [shared / "data/paintings" / name for name in evaluate.HELD_OUT_PAINTINGS]
-    found = evaluate.painted(network, contents, paintings, evaluate.Judge.read(shared))
-    assert found["left"] <= LEFT
+    judge = evaluate.Judge.read(shared)
+    styled = evaluate.styled(network, contents, paintings, judge)
+    assert np.median([left for *_, left in styled]) <= LEFT
+    half_flat = contents[0][:160, :200].copy()
+    half_flat[:, :100] = 120
+    ((*_, left),) = evaluate.styled(network, [half_flat], paintings[:1], judge)
+    found = evaluate.painted(network, [half_flat], paintings[:1], judge)
+    assert found["left"] == found["left, paintings held out"] == round(left, 3)
+    assert found["lattice"] > 0
 
 
 def test_a_lattice_is_seen_where_the_content_is_flat() -> None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -142,22 +142,37 @@ def weave(image: Image, moved: Image, content: Image) -> tuple[float, float] | N
     return (float(means[0][flat].mean()), float(means[1][flat].mean())) if flat.any() else None
 
 
+def styled(
+    network: StyleNetwork, contents: Sequence[Image], paintings: Sequence[Path], judge: Judge
+) -> Iterator[tuple[Path, int, Any, Image, float]]:
+    """Every content in the style of every painting: the painting, the content's number, the encoded style,
+    the image, and the share of the distance to the painting that is left."""
+    encoded = [network.encode_content(image) for image in contents]
+    before = [judge.statistics(image) for image in contents]
+    for path in paintings:
+        style = shorter_side(read_style(path), 512)
+        wanted = judge.statistics(style)
+        look = network.encode_style(style)
+        for k in range(len(contents)):
+            shown = network.paint(encoded[k], look, 1.0)
+            yield (
+                path,
+                k,
+                look,
+                shown,
+                distance(judge.statistics(shown), wanted) / distance(before[k], wanted),
+            )
+
+
 def painted(
     network: StyleNetwork, contents: Sequence[Image], paintings: Sequence[Path], judge: Judge
 ) -> dict[str, object]:
     """The remaining distance to each painting, and the lattice and the weave in flat areas."""
-    encoded = [network.encode_content(image) for image in contents]
-    before = [judge.statistics(image) for image in contents]
     left: dict[str, list[float]] = {}
     patterns, woven = [], []
     elsewhere = [network.encode_content(image[MOVE[0] :, MOVE[1] :]) for image in contents]
-    for path, k in product(paintings, range(len(contents))):
-        style = shorter_side(read_style(path), 512)
-        wanted = judge.statistics(style)
-        look = network.encode_style(style)
-        shown = network.paint(encoded[k], look, 1.0)
-        ratio = distance(judge.statistics(shown), wanted) / distance(before[k], wanted)
-        left.setdefault(path.name, []).append(ratio)
+    for path, k, look, shown, share in styled(network, contents, paintings, judge):
+        left.setdefault(path.name, []).append(share)
         patterns.append(lattice(shown, contents[k]))
         if path.name in HELD_OUT_PAINTINGS:
             woven.append(weave(shown, network.paint(elsewhere[k], look, 1.0), contents[k]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import fmean
 from typing import Any, Self
 
@@ -148,14 +148,21 @@ def _levels(corruption: str) -> tuple[int, ...]:
     return known.severities if known and known.severities else SEVERITIES
 
 
+@lru_cache(maxsize=1024)  # studies make thousands of grids of the same conditions
+def _graded(corruption: str, levels: tuple[int, ...]) -> tuple[Condition, ...]:
+    return every_cell([corruption], levels)
+
+
 def _implied(held: Iterable[Condition]) -> list[Condition]:
     implied: dict[Condition, None] = {}
+    graded: set[str] = set()
     for condition in held:
         name = condition.corruption
-        if name and condition.whole_severity and not condition.params:
-            implied.update(dict.fromkeys(every_cell([name], _levels(name))))
-        else:
+        if not name or not condition.whole_severity or condition.params:
             implied[condition] = None
+        elif name not in graded:
+            graded.add(name)
+            implied.update(dict.fromkeys(_graded(name, _levels(name))))
     return list(implied)
 
 

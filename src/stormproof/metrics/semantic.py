@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
@@ -93,6 +92,8 @@ def _maps(maps: Maps, weights: Weights) -> Scored:
 
 def image_errors(maps: Maps) -> Floats:
     """1 − mean IoU of each image over the scored classes that it shows; NaN for one that shows none."""
+    from scipy import sparse  # here: a run, which scores nothing, starts sooner without it
+
     side = len(maps.classes) + 1
     cells = np.arange(side * side)
     truth, said = (
