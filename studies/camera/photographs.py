@@ -22,7 +22,7 @@ import storms
 TRAINED = {"yolox-nano": "photographs", "street-grid": "the street"}
 TESTED = {"photographs": "photographs", "street": "the street"}
 FAULTS = "camera@3"
-SCENES = 24  # of each set
+SCENES = 48  # of each set
 SHARED = ("person", "bicycle", "car", "bus", "truck", "traffic light", "stop sign")  # the street's classes
 MEASURES = ("E", "AP")
 
