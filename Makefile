@@ -113,7 +113,7 @@ studies-check: $(VENV)/.test  ## recompute the tables of the studies from the sc
 
 studies:  ## what it takes to train the networks of the studies again
 	@echo "studies/cures, combined, ablations, camera, people: about an hour on one H200; the commands are at the end of each page."
-	@echo "studies/int8: no training; about 20 minutes on two cores."
+	@echo "studies/int8: no training; about 40 minutes on two cores."
 	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 
 site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fails

@@ -1,9 +1,9 @@
-"""What `python -m training storm` has written: scores of trained networks, and draws for their intervals."""
+"""Scores of networks and draws for their intervals, as `python -m training storm` writes them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.metrics.metric import ratio
-from stormproof.results.interval import around, draws
+from stormproof.results.interval import LEADING, around, draws
+from stormproof.results.scores import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))
 from parts import from_to
@@ -93,6 +94,20 @@ def _value(score: float, kept: Drawn, images: int, condition: str) -> Value:
     optimism, *halves = kept.tolist()
     drawn = draws(np.array([score, *halves]), optimism, clean=condition == "clean")
     return Value(100 * score, 100 * drawn, images)
+
+
+def write(path: Path, scores: Mapping[str, Scores], measures: Sequence[str]) -> None:
+    """Write scores of runs with intervals, by network; `read` reads them."""
+    first = next(iter(scores.values()))
+    conditions = list(first.cells[measures[0]])
+    arrays = {"conditions": np.array(conditions), "ids": np.arange(first.units or first.images)}
+    for name, one in scores.items():
+        for measure in measures:
+            cells, spread = one.cells[measure], one.spread(measure)
+            arrays[f"{name}/{measure}"] = np.array([cells[text] for text in conditions], np.float32)
+            drawn = [[cells[text] - spread[text][0], *spread[text][LEADING:]] for text in conditions]
+            arrays[f"{name}/{measure}/drawn"] = np.array(drawn, np.float16)
+    np.savez_compressed(path, **arrays)
 
 
 def grid(names: Iterable[str], severities: Sequence[int] = range(1, 6)) -> list[str]:

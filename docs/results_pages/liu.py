@@ -31,8 +31,8 @@ faults at five severities, plain and with CLAHE. On so few photographs, a point 
 NOT_TRIED = """\
 ## Not tested
 
-BDD100K, other architectures, NLM, and therefore Findings 2.x, 3.x and 4.3. No detector trained on streets was
-compared with YOLOX-nano, so Table 4's finding is not tested.
+BDD100K, other architectures, NLM, and therefore Findings 2.x, 3.x and 4.3. Table 4 is tested with a detector
+of photographs and one of the street: [camera](../../studies/camera/README.md#scenarios-crossed).
 
 """
 

@@ -4,7 +4,8 @@
     python studies/camera/study.py --check    only compares them, and fails if they differ
 
 The scores are those of ../cures: the object error E of its detectors. CE is the mean of E over severities.
-Detectors trained for one scenario of the street and tested on another are kept here.
+Detectors trained for one scenario of the street and tested on another are kept here, as are those of
+photographs.py.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from stormproof.corruptions.suites import LIU, SUITES
 from stormproof.metrics.published import published
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE.parent), str(HERE.parents[1] / "docs")]
+sys.path += [str(HERE), str(HERE.parent), str(HERE.parents[1] / "docs")]
 from parts import renew, table
+from photographs import TESTED, TRAINED
 from storms import Trained, Value, grid, mean, read
 
 SCORES, NLM = HERE.parent / "cures" / "scores.npz", HERE / "nlm.npz"
@@ -130,6 +132,35 @@ def crossed() -> str:
     return table(["trained for", "tested on", "AP, clean", "E, clean", "mCE", "change: mCE − clean"], rows)
 
 
+def on_photographs() -> str:
+    """Detectors of photographs and of the street on both, severity 3; and what finding nothing scores."""
+    rows = []
+    for tested, label in TESTED.items():
+        errors, precision = (read(HERE / f"{tested}.npz", measure) for measure in ("E", "AP"))
+        for name, trained in TRAINED.items():
+            clean, faults = errors[name].cells["clean"], errors[name].mean(grid(FAULTS, [3]))
+            found = precision[name].cells["clean"]
+            cells = [str(found), str(clean), str(faults), (faults - clean).signed, str(lost(clean, faults))]
+            rows.append([f"{trained} ({name})", label, *cells])
+    rows.append(["nothing found", "either", "0.0", "100.0", "100.0", "+0.0", "–"])
+    head = [
+        "trained on",
+        "tested on",
+        "AP, clean",
+        "E, clean",
+        "E under faults",
+        "change",
+        "% lost of 100 − E",
+    ]
+    return table(head, rows)
+
+
+def lost(clean: Value, faults: Value) -> Value:
+    """The added error in % of the most that could be added."""
+    estimate = 100 * (faults.estimate - clean.estimate) / (100 - clean.estimate)
+    return Value(estimate, 100 * (faults.drawn - clean.drawn) / (100 - clean.drawn), clean.images)
+
+
 def parts() -> dict[str, str]:
     found, precision = read(SCORES, "E"), read(SCORES, "AP")
     return {
@@ -138,6 +169,7 @@ def parts() -> dict[str, str]:
         "detectors": side_by_side(found, precision),
         "ranks": ranks(found, precision),
         "scenarios": crossed(),
+        "photographs": on_photographs(),
     }
 
 

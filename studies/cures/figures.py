@@ -1,8 +1,8 @@
-"""The figures of the study: every gain, and what corrupted training changes as corruptions grow."""
+"""The figures of the study: every gain, and what training on corruptions changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair
@@ -11,12 +11,16 @@ import study
 from study import Networks
 
 from stormproof import corrupt_image
-from stormproof.corruptions.suites import KAMANN
+from stormproof.corruptions.suites import BENCHMARK_15, HOLDOUT, KAMANN, KAMANN_19
 from stormproof.metrics.quality import snr
+from stormproof.report.charts import around
 from stormproof.world.samples import render
 
 TRAININGS = {"longer": "clean scenes", "corrupted": "clean and corrupted scenes"}
+GREY, BLUE = "#8a94a3", "#17407d"  # trained on clean scenes only; on corrupted ones as well
 SCENES = 10  # whose signal-to-noise ratio is measured
+GAP = 12  # pixels from a radar to the names around it
+Spokes = Mapping[str, Sequence[str]]  # the conditions whose mean each spoke of a radar shows
 
 
 def every_gain(found: Networks) -> Any:
@@ -38,7 +42,7 @@ def _gains(found: Networks, network: str) -> Any:
             rows.append(
                 {"cure": study.named(cure), "number": name, "gain": more.estimate, "low": low, "high": high}
             )
-    colours = altair.Scale(domain=["P", "mPC"], range=["#8a94a3", "#17407d"])
+    colours = altair.Scale(domain=["P", "mPC"], range=[GREY, BLUE])
     base = altair.Chart(altair.Data(values=rows)).encode(
         y=altair.Y(
             "cure:N", sort=list(map(study.named, study.LABELS)), title=None, axis=altair.Axis(labelLimit=400)
@@ -71,11 +75,11 @@ def growing(found: Networks) -> Any:
 
 def _overlaid(found: Networks, points: Sequence[tuple[float, Sequence[str]]], title: str, axis: str) -> Any:
     rows = [
-        {"x": x, "mIoU": _both(found, cure, texts), "trained on": label}
+        {"x": x, "mIoU": _mean(found, cure, texts), "trained on": label}
         for cure, label in TRAININGS.items()
         for x, texts in points
     ]
-    colours = altair.Scale(domain=list(TRAININGS.values()), range=["#8a94a3", "#17407d"])
+    colours = altair.Scale(domain=list(TRAININGS.values()), range=[GREY, BLUE])
     return (
         altair.Chart(altair.Data(values=rows), title=title)
         .encode(
@@ -87,8 +91,8 @@ def _overlaid(found: Networks, points: Sequence[tuple[float, Sequence[str]]], ti
     )
 
 
-def _both(found: Networks, cure: str, conditions: Sequence[str]) -> float:
-    return study.storms.mean(found["plain", cure, seed].mean(conditions) for seed in study.SEEDS).estimate
+def _mean(found: Networks, cure: str, conditions: Sequence[str], seeds: Sequence[int] = study.SEEDS) -> float:
+    return study.storms.mean(found["plain", cure, seed].mean(conditions) for seed in seeds).estimate
 
 
 def _ratios(conditions: Sequence[str]) -> dict[str, float]:
@@ -97,3 +101,84 @@ def _ratios(conditions: Sequence[str]) -> dict[str, float]:
         text: float(np.mean([snr(s.image, corrupt_image(s.image, text, image_id=s.id)) for s in samples]))
         for text in conditions
     }
+
+
+def radar(found: Networks) -> Any:
+    """mIoU by corruption after training on four of them, by category after one alone (*kamann*, Fig. 19)."""
+    others = [name for name in BENCHMARK_15 if name not in KAMANN_19]
+    every = [
+        name for names in (*KAMANN.values(), others) for name in names if name in (*BENCHMARK_15, *HOLDOUT)
+    ]
+    held = found["plain", "longer", 1].cells
+    by_corruption = {
+        name.replace("_", " ") + (" †" if name in HOLDOUT else ""): [
+            t for t in study.grid([name]) if t in held
+        ]
+        for name in every
+    }
+    by_category = {
+        category: study.grid([name for name in names if name in BENCHMARK_15])
+        for category, names in KAMANN.items()
+        if category in study.CORRUPTED
+    }
+    alone = [
+        _radar(found, f"corrupted-{category}", [1], by_category, title=f"{condition} alone", size=85)
+        for category, condition in study.CORRUPTED.items()
+    ]
+    return _shown(
+        _radar(
+            found, "corrupted", study.SEEDS, by_corruption, title="all four corruptions marked †", size=190
+        ),
+        altair.vconcat(altair.hconcat(*alone[:2]), altair.hconcat(*alone[2:])),
+    )
+
+
+def _radar(found: Networks, cure: str, seeds: Sequence[int], spokes: Spokes, *, title: str, size: int) -> Any:
+    """A training on corrupted scenes over the one on clean scenes; `size` is the radius in pixels."""
+    rows = [
+        {"x": name, "y": _mean(found, each, texts, seeds), "series": label}
+        for each, label in zip(("longer", cure), TRAININGS.values(), strict=True)
+        for name, texts in {"clean": ["clean"], **spokes}.items()
+    ]
+    room = GAP + 6 * max(map(len, spokes))  # pixels beside the circle, for names
+    reach = {"x": 1 + room / size, "y": 1 + 2 * GAP / size}
+    scales = {axis: altair.Scale(domain=[-far, far]) for axis, far in reach.items()}
+    base = altair.Chart(altair.Data(values=_beside(around(rows), GAP / size))).encode(
+        x=altair.X("px:Q", axis=None, scale=scales["x"]), y=altair.Y("py:Q", axis=None, scale=scales["y"])
+    )
+    colours = altair.Scale(domain=list(TRAININGS.values()), range=[GREY, BLUE])
+    line = base.transform_filter("isValid(datum.series)").encode(
+        color=altair.Color(
+            "series:N", scale=colours, title="trained on", legend=altair.Legend(orient="bottom")
+        ),
+        order="order:Q",
+    )
+    frame = base.transform_filter("datum.part == 'ring' || datum.part == 'spoke'")
+    layers = [
+        frame.mark_line(strokeWidth=0.6, color="#cccccc").encode(detail="frame:N", order="order:Q"),
+        line.mark_line(strokeWidth=2),
+        line.mark_point(filled=True, size=25, opacity=1),
+        base.transform_filter("datum.part == 'level'")
+        .mark_text(fontSize=9, dx=3, align="left", color="#777777")
+        .encode(text="label:N"),
+    ]
+    layers += [
+        base.transform_filter(f"datum.side == '{side}'")
+        .mark_text(fontSize=11, align=side)
+        .encode(text="label:N")
+        for side in ("left", "center", "right")
+    ]
+    sides = {"width": 2 * size * reach["x"], "height": 2 * size * reach["y"]}
+    return altair.layer(*layers).properties(**sides, title=title, view=altair.ViewConfig(stroke=None))
+
+
+def _beside(rows: Sequence[Mapping[str, Any]], gap: float) -> list[dict[str, Any]]:
+    """Names of spokes at a distance from the outer ring, aligned so that they run away from it."""
+    found = []
+    for row in map(dict, rows):
+        if row.get("part") == "name":
+            far = np.hypot(row["px"], row["py"]) / (1 + gap)
+            row |= {"px": row["px"] / far, "py": row["py"] / far}
+            row["side"] = "center" if abs(row["px"]) < 0.1 else ("left" if row["px"] > 0 else "right")
+        found.append(row)
+    return found

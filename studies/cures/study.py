@@ -235,6 +235,7 @@ def main() -> None:
         found = read(options.scores)
         figures.every_gain(found).save(options.page.with_name("gains.svg"))
         figures.growing(found).save(options.page.with_name("severities.svg"))
+        figures.radar(found).save(options.page.with_name("radar.svg"))
 
 
 if __name__ == "__main__":

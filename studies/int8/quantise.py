@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -18,13 +21,38 @@ from onnxruntime.quantization import (
 
 import stormproof as sp
 from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.sample import Sample
 from stormproof.corruptions import SUITES, apply
 from stormproof.models.builtin import folder
 
 SCENES = 64  # of world:val, for calibration
 # Corruptions that imagenet-c does not have, so that no twin has seen a corruption it is tested under.
 SEEN = tuple(condition for condition in SUITES["holdout"].conditions if condition.severity == 3)
-TWINS = ("fp32", "dynamic", "static", "static, corrupted")
+BODY = ("/network/encoder/", "/network/neck/")  # names of the nodes before a network's head
+
+
+@dataclass(frozen=True)
+class Static:
+    """How a static twin is made: conditions of its calibration, and whether its head stays in float32."""
+
+    seen: tuple[Condition, ...] = (CLEAN,)
+    float_head: bool = False
+
+
+BRIGHT = (CLEAN, Condition.parse("brightness@3"))  # of which the second is in the test
+STATIC = {
+    "static": Static(),
+    "static, corrupted": Static(SEEN),
+    "static, float head": Static(float_head=True),
+    "static, bright": Static(BRIGHT),
+}
+TWINS = ("fp32", "dynamic", "static", "static, corrupted")  # of every network
+
+
+def twins_of(network: str) -> tuple[str, ...]:
+    """The twins of every network, and the tests of a cause: of the detector's clean loss, of brightness."""
+    tests = {"street-grid": ("static, float head",), "street-plain": ("static, bright",)}
+    return TWINS + tests.get(network, ())
 
 
 class Scenes(CalibrationDataReader):
@@ -38,16 +66,20 @@ class Scenes(CalibrationDataReader):
 
     @staticmethod
     def _each(conditions: Sequence[Condition], scenes: int) -> Iterator[dict[str, np.ndarray]]:
-        data = sp.open_dataset("world:val", limit=scenes)
-        for index in range(len(data)):
-            sample = apply(data[index], conditions[index % len(conditions)], seed=1)
+        for index in range(scenes):
+            sample = apply(_rendered(index), conditions[index % len(conditions)], seed=1)
             pixels = sample.image.astype(np.float32).transpose(2, 0, 1)[None]
             yield {"image": (pixels - 127.5) / 127.5}  # as the cards say; scenes have the networks' size
 
 
+@cache
+def _rendered(index: int) -> Sample:
+    return sp.open_dataset("world:val", limit=index + 1)[index]
+
+
 def make_twin(network: str, twin: str, out: Path, scenes: int = SCENES) -> Path:
     """The ONNX file of a twin, its card beside it."""
-    path = out / f"{network}-{twin.replace(', ', '-')}.onnx"
+    path = out / f"{network}-{twin.replace(',', '').replace(' ', '-')}.onnx"
     shutil.copy(folder() / f"{network}.yaml", path.with_suffix(".yaml"))
     if path.exists():
         return path
@@ -59,13 +91,19 @@ def make_twin(network: str, twin: str, out: Path, scenes: int = SCENES) -> Path:
     elif twin == "dynamic":
         quantize_dynamic(plain, half, weight_type=QuantType.QUInt8)
     else:
-        seen = SEEN if twin == "static, corrupted" else (CLEAN,)
+        how = STATIC[twin]
         quantize_static(
-            plain, half, Scenes(seen, scenes), quant_format=QuantFormat.QDQ, per_channel=True,
+            plain, half, Scenes(how.seen, scenes), quant_format=QuantFormat.QDQ, per_channel=True,
             weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8,
+            nodes_to_exclude=_head(plain) if how.float_head else [],
         )  # fmt: skip
     half.rename(path)
     return path
+
+
+def _head(path: Path) -> list[str]:
+    """The nodes from the head's first convolution to the output."""
+    return [node.name for node in onnx.load(path).graph.node if not node.name.startswith(BODY)]
 
 
 def _fold(source: Path, out: Path) -> None:

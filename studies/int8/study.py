@@ -1,6 +1,7 @@
 """Does an eight-bit network lose more in the storm than on clean images, and where?
 
     python studies/int8/study.py --runs DIR      # quantises and runs, then renews results.json and README.md
+    python studies/int8/study.py --runs DIR --networks street-plain     # renews the numbers of one network
     python studies/int8/study.py                 # renews README.md from results.json
     python studies/int8/study.py --check         # only compares them, and fails if they differ
 
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
 from time import process_time
 from typing import Any
 
@@ -24,55 +27,69 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "docs")]
 from parts import from_to, renew, table
 
-NETWORKS = {"street-grid": "AP", "street-plain": "mIoU"}
+NETWORKS = {
+    "street-grid": "AP", "street-grid-combined": "AP", "street-grid-stylized": "AP", "street-centre": "AP",
+    "street-masks": "mask AP", "street-plain": "mIoU", "street-context": "mIoU",
+}  # fmt: skip
+SCENES = dict.fromkeys(NETWORKS, 60) | {"street-centre": 20, "street-context": 20}  # to save time
 CONDITIONS = "imagenet-c@3"
 GROUPS = {f"by_group_michaelis/{group}": group for group in MICHAELIS}
 MEAN, KEPT = "by_severity/3", "rPC_by_severity/3"  # severity 3 is all that is run
 TOTALS = {"P": "P", MEAN: "mean under corruption", KEPT: "% of clean"}
 NAMES = (*TOTALS, *GROUPS)
+TESTS = {
+    "static, float head": "head in float32",
+    "static, bright": "calibrated on bright scenes †",
+}
+SHOWN = {"P": "clean", "brightness@3": "brightness", "snow@3": "snow", MEAN: TOTALS[MEAN]}
+EARLIER = "earlier processor"  # where results.json keeps what files of the same making gave elsewhere
 Results = Mapping[str, Any]
 
 
-def measured(runs: Path, scenes: int, workers: int) -> Results:
+def measured(network: str, runs: Path, scenes: int, workers: int) -> Results:
     """Every twin's scores in points, and its differences from fp32, paired over scenes."""
-    from quantise import TWINS, make_twin
+    from quantise import make_twin, twins_of
 
-    runs.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"scenes": scenes, "networks": {}}
-    for network, measure in NETWORKS.items():
-        scores, rows = {}, {}
-        for twin in TWINS:
-            path = make_twin(network, twin, runs)
-            run = sp.run(
-                f"onnx:{path}", "world:test", conditions=CONDITIONS, limit=scenes,
-                out=runs / path.stem, workers=workers,
-            )  # fmt: skip
-            scores[twin] = run.score(interval=True)
-            values = scores[twin].values(measure)
-            rows[twin] = {
-                "scores": {name: 100 * values[name] for name in NAMES},
-                "megabytes": path.stat().st_size / 1e6, "milliseconds": milliseconds(path),
-            }  # fmt: skip
-            if twin != "fp32":
-                apart = (scores[twin] - scores["fp32"])[measure]
-                rows[twin]["differences"] = {
-                    name: [100 * x for x in (one.interval.estimate, one.interval.low, one.interval.high)]
-                    for name, one in apart.items()
-                    if name in NAMES or name.endswith("@3")
-                }
-        found["networks"][network] = {"measure": measure, "twins": rows}
-    return found
+    measure, scores, rows = NETWORKS[network], {}, {}
+    paths = {twin: make_twin(network, twin, runs) for twin in twins_of(network)}
+    for twin, path in paths.items():
+        run = sp.run(
+            f"onnx:{path}", "world:test", conditions=CONDITIONS, limit=scenes,
+            out=runs / path.stem, workers=workers,
+        )  # fmt: skip
+        scores[twin] = run.score(interval=True)
+        values = scores[twin].values(measure)
+        rows[twin] = {
+            "scores": {name: _points(values[name]) for name in NAMES},
+            "megabytes": round(path.stat().st_size / 1e6, 3),
+        }
+        if twin != "fp32":
+            rows[twin]["differences"] = {
+                name: [_points(x) for x in (one.interval.estimate, one.interval.low, one.interval.high)]
+                for name, one in (scores[twin] - scores["fp32"])[measure].items()
+                if name in NAMES or name.endswith("@3")
+            }
+    for twin, spent in milliseconds(paths).items():
+        rows[twin]["milliseconds"] = spent
+    return {"measure": measure, "scenes": scenes, "twins": rows}
 
 
-def milliseconds(path: Path, scenes: int = 20) -> float:
-    """CPU time of one scene on one core, decoding included."""
-    model, data = sp.open_model(f"onnx:{path}"), sp.open_dataset("world:val", limit=scenes)
-    images = [data[index].image for index in range(scenes)]
-    model(images[:1])
-    started = process_time()
-    for image in images:
-        model([image])
-    return 1000 * (process_time() - started) / scenes
+def _points(share: float) -> float:
+    return round(100 * share, 3)
+
+
+def milliseconds(paths: Mapping[str, Path], scenes: int = 20) -> dict[str, float]:
+    """CPU time of one scene on one core, decoding included: the median, the twins taking turns."""
+    models = {twin: sp.open_model(f"onnx:{path}") for twin, path in paths.items()}
+    data = sp.open_dataset("world:val", limit=scenes)
+    spent: dict[str, list[float]] = {twin: [] for twin in paths}
+    for index in range(scenes):
+        image = data[index].image
+        for twin, model in models.items():
+            started = process_time()
+            model([image])
+            spent[twin].append(1000 * (process_time() - started))
+    return {twin: round(median(times), 1) for twin, times in spent.items()}
 
 
 def twins(results: Results) -> str:
@@ -81,13 +98,13 @@ def twins(results: Results) -> str:
         for twin, own in held["twins"].items():
             apart = own.get("differences", {})
             rows.append([
-                network, held["measure"], twin,
+                network, str(held["scenes"]), held["measure"], twin,
                 *(f"{own['scores'][name]:.1f}" for name in TOTALS),
                 *(from_to(*apart[name]) if apart else "" for name in TOTALS),
                 f"{own['megabytes']:.1f}", f"{own['milliseconds']:.0f}",
             ])  # fmt: skip
     heads = [*TOTALS.values(), *(f"{label} − fp32" for label in TOTALS.values())]
-    head = ["network", "measure", "twin", *heads, "MB", "ms"]
+    head = ["network", "scenes", "measure", "twin", *heads, "MB", "ms"]
     return table(head, rows)
 
 
@@ -117,21 +134,57 @@ def worst(results: Results) -> str:
     return table(["network", "twin", "most", "second", "third"], rows)
 
 
+def causes(results: Results) -> str:
+    """What the tests of a cause change: a head in float32, and a calibration that has seen bright images."""
+    rows = []
+    for network, held in results["networks"].items():
+        for twin, own in held["twins"].items():
+            if twin in TESTS or (twin == "static" and held["twins"].keys() & TESTS.keys()):
+                cells = [from_to(*own["differences"][name]) for name in SHOWN]
+                rows.append([network, TESTS.get(twin, twin), *cells, f"{own['milliseconds']:.0f}"])
+    return table(["network", "twin", *SHOWN.values(), "ms"], rows)
+
+
+def processors(results: Results) -> str:
+    """The same twins on a processor with VNNI and, measured earlier, on another: minus fp32."""
+    rows = []
+    for network, held in results.get(EARLIER, {}).items():
+        both = {"earlier": held["twins"], "with VNNI": results["networks"][network]["twins"]}
+        for twin in ("static", "static, corrupted"):
+            for label, own in both.items():
+                if twin in own:
+                    cells = [from_to(*own[twin]["differences"][name]) for name in SHOWN]
+                    rows.append([network, twin, label, *cells])
+    return table(["network", "twin", "processor", *SHOWN.values()], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=Path, help="where networks and runs go")
-    parser.add_argument("--scenes", type=int, default=60)
+    parser.add_argument("--networks", nargs="*", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--scenes", type=int, help="of each network, instead of those of the page")
     parser.add_argument("--workers", type=int, default=0, help="processes; one per core unless given")
     parser.add_argument("--results", type=Path, default=HERE / "results.json")
     parser.add_argument("--page", type=Path, default=HERE / "README.md", help="whose tables are renewed")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     if options.runs:
-        found = measured(options.runs, options.scenes, options.workers)
-        options.results.write_text(json.dumps(found, indent=1) + "\n")
+        options.runs.mkdir(parents=True, exist_ok=True)
+        for network in options.networks:
+            scenes = options.scenes or SCENES[network]
+            keep(options.results, network, measured(network, options.runs, scenes, options.workers))
     results = json.loads(options.results.read_text())
-    made = {"twins": twins(results), "groups": groups(results), "worst": worst(results)}
+    made = {part.__name__: part(results) for part in (twins, groups, worst, causes, processors)}
     renew(options.page, made, check=options.check)
+
+
+def keep(path: Path, network: str, found: Results) -> None:
+    """Put the numbers of one network into the file, three to a line where they are an interval."""
+    held = json.loads(path.read_text()) if path.exists() else {}
+    networks = {**held.get("networks", {}), network: found}
+    held["networks"] = {name: networks[name] for name in NETWORKS if name in networks}
+    text = json.dumps(held, indent=1)
+    path.write_text(re.sub(r"\[\s+(\S+)\s+(\S+)\s+(\S+)\s+\]", r"[\1 \2 \3]", text) + "\n")
 
 
 if __name__ == "__main__":

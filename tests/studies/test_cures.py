@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,23 @@ def test_means_by_hand(study: ModuleType) -> None:
 def test_the_page_is_what_the_scores_give(study: ModuleType) -> None:
     page = study.PAGE.read_text(encoding="utf-8")
     assert [name for name, text in study.parts(study.KEPT).items() if text not in page] == []
+
+
+def test_the_radar_shows_means_over_severities(study: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "study", study)  # which the figures import
+    monkeypatch.delitem(sys.modules, "figures", raising=False)
+    figures = importlib.import_module("figures")
+    found = study.read(study.KEPT)
+    drawn = figures.radar(found).to_dict()
+    corruptions, categories = drawn["hconcat"]
+    rows = corruptions["data"]["values"]
+    shown = {(row["series"], row["x"]): row["y"] for row in rows if "series" in row}
+    assert len(shown) == 2 * (1 + 19)
+    texts = [f"shot_noise@{severity}" for severity in range(1, 6)]
+    seeds = [found["plain", "corrupted", seed].mean(texts).estimate for seed in (1, 2)]
+    assert shown["clean and corrupted scenes", "shot noise"] == pytest.approx(np.mean(seeds))
+    panels = [panel for line in categories["vconcat"] for panel in line["hconcat"]]
+    assert [panel["title"] for panel in panels] == [f"{text} alone" for text in study.CORRUPTED.values()]
 
 
 def test_every_training_of_the_list_has_a_network(study: ModuleType) -> None:

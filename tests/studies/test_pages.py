@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+INT8 = ROOT / "studies" / "int8"
 
 
 @pytest.fixture
@@ -47,12 +50,38 @@ def test_a_check_names_stale_parts_and_writes_nothing(
 
 
 def test_tables_of_the_int8_study_are_what_its_results_give(tmp_path: Path) -> None:
-    folder = ROOT / "studies" / "int8"
     page = tmp_path / "README.md"
-    page.write_text((folder / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
-    command = [sys.executable, str(folder / "study.py"), "--check", "--page", str(page)]
+    page.write_text((INT8 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, str(INT8 / "study.py"), "--check", "--page", str(page)]
     subprocess.run(command, check=True, capture_output=True)
-    page.write_text(page.read_text(encoding="utf-8").replace("-13.9", "-13.8"), encoding="utf-8")
+    page.write_text(page.read_text(encoding="utf-8").replace("-12.9", "-12.8"), encoding="utf-8")
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 1
-    assert "twins, groups" in found.stderr
+    assert "twins, groups, causes, processors" in found.stderr
+
+
+@pytest.mark.slow
+def test_a_float_head_is_what_follows_the_neck(tmp_path: Path) -> None:
+    """Of every built-in network: the convolutions that make its outputs, and no part of its body."""
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    quantise, study = (runpy.run_path(str(INT8 / f"{name}.py")) for name in ("quantise", "study"))
+    for network in study["NETWORKS"]:
+        plain = tmp_path / f"{network}.onnx"
+        quantise["_fold"](quantise["folder"]() / plain.name, plain)
+        graph = onnx.load(plain).graph
+        head = quantise["_head"](plain)
+        makers = {node.name for node in graph.node if {*node.output} & {out.name for out in graph.output}}
+        assert makers <= {*head}
+        assert len(head) < len(graph.node) - 40
+
+
+def test_numbers_of_one_network_are_kept_beside_the_others(tmp_path: Path) -> None:
+    keep = runpy.run_path(str(INT8 / "study.py"))["keep"]
+    path = tmp_path / "results.json"
+    twins = {"static": {"differences": {"P": [-1.5, -2.0, 1e-05]}}}
+    keep(path, "street-plain", {"twins": {}})
+    keep(path, "street-grid", {"twins": twins})
+    assert list(json.loads(path.read_text())["networks"]) == ["street-grid", "street-plain"]
+    assert json.loads(path.read_text())["networks"]["street-grid"]["twins"] == twins
+    assert "[-1.5, -2.0, 1e-05]" in path.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
+from results.conftest import Make
+from stormproof import Run
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 KEPT = ("ablations", "camera", "combined", "people", "texture")
@@ -163,3 +167,49 @@ def test_scenarios_are_crossed(camera: ModuleType) -> None:
         errors = [100 * kept[f"outskirts-{s}/E"][at].astype(float).mean() for s in (1, 2)]
     (line,) = [line for line in lines if line.startswith("| outskirts-at-dusk | town-by-day |")]
     assert f"| {np.mean(errors):.1f} ± " in line
+
+
+def test_photographs_and_the_street_are_crossed(camera: ModuleType) -> None:
+    """The change under faults, and what it is of the error that could be added, from the arrays of a file."""
+    lines = camera.on_photographs().splitlines()[2:]
+    pairs = {tuple(line.split(" | ")[:2]) for line in lines}
+    assert len(pairs) == len(lines) == 5
+    with np.load(camera.HERE / "photographs.npz") as kept:
+        at = kept["conditions"].tolist().index("clean")
+        errors = 100 * kept["street-grid/E"].astype(float)
+    clean, faults = errors[at], np.delete(errors, at).mean()
+    (line,) = [line for line in lines if line.startswith("| the street (street-grid) | photographs |")]
+    assert f"| {clean:.1f} ± " in line
+    assert f"| {faults - clean:+.1f} (" in line
+    assert f"| {100 * (faults - clean) / (100 - clean):.1f} ± " in line
+
+
+def test_only_photographs_of_shared_classes_are_run(camera: ModuleType, tmp_path: Path) -> None:
+    held = {
+        "images": [{"id": 1}, {"id": 2}],
+        "categories": [{"id": 3, "name": "car"}, {"id": 4, "name": "zebra"}],
+        "annotations": [
+            {"image_id": 1, "category_id": 3},
+            {"image_id": 1, "category_id": 4},
+            {"image_id": 2, "category_id": 4},
+        ],
+    }
+    (tmp_path / "all.json").write_text(json.dumps(held))
+    photographs = sys.modules["photographs"]
+    shown = json.loads(
+        photographs.with_shared_classes(tmp_path / "all.json", tmp_path / "some.json").read_text()
+    )
+    assert shown["images"] == [{"id": 1}]
+    assert shown["annotations"] == held["annotations"][:2]
+
+
+def test_written_scores_have_the_run_s_intervals(camera: ModuleType, make: Make, tmp_path: Path) -> None:
+    scores = Run(make("contrast_boxes")).score(interval=True)
+    sys.modules["storms"].write(tmp_path / "scores.npz", {"net": scores}, ["AP", "E"])
+    for measure in ("AP", "E"):
+        cells = camera.read(tmp_path / "scores.npz", measure)["net"].cells
+        assert set(cells) == set(scores.cells[measure])
+        for condition, value in cells.items():
+            one = scores.interval(condition, measure)
+            assert value.estimate == pytest.approx(100 * one.estimate, abs=1e-4)
+            assert value.interval == pytest.approx((100 * one.low, 100 * one.high), abs=0.2, nan_ok=True)
