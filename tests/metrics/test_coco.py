@@ -53,7 +53,17 @@ def test_boxes_equal_pycocotools(scene):
 @given(scenes())
 def test_an_image_scores_what_it_scores_alone(scene):
     truth, predictions = scene
-    found = lay_out(predictions, truth)
+    scores_alone(truth, lay_out(predictions, truth))
+
+
+def test_an_image_with_crowds_scores_what_it_scores_alone():
+    rng = np.random.default_rng(1)
+    truth, found = crowded_set(rng, images=40, truths=120, detections=1500, classes=2)
+    scores_alone(replace(truth, crowd=rng.random(120) < 0.4), found)
+
+
+def scores_alone(truth: DetectionTruth, found: Detections) -> None:
+    """Compare the AP of every image with that of a set that holds nothing else."""
     alone = []
     for i in range(len(truth.ids)):
         chosen = np.array([i])
