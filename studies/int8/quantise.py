@@ -33,10 +33,12 @@ BODY = ("/network/encoder/", "/network/neck/")  # names of the nodes before a ne
 
 @dataclass(frozen=True)
 class Static:
-    """How a static twin is made: conditions of its calibration, and whether its head stays in float32."""
+    """How a static twin is made: conditions of its calibration, whether its head stays in float32, and
+    whether its weights take seven bits, so that sums of two products fit into 16."""
 
     seen: tuple[Condition, ...] = (CLEAN,)
     float_head: bool = False
+    reduced: bool = False
 
 
 BRIGHT = (CLEAN, Condition.parse("brightness@3"))  # of which the second is in the test
@@ -45,13 +47,15 @@ STATIC = {
     "static, corrupted": Static(SEEN),
     "static, float head": Static(float_head=True),
     "static, bright": Static(BRIGHT),
+    "static, reduced range": Static(reduced=True),
 }
 TWINS = ("fp32", "dynamic", "static", "static, corrupted")  # of every network
 
 
 def twins_of(network: str) -> tuple[str, ...]:
-    """The twins of every network, and the tests of a cause: of the detector's clean loss, of brightness."""
-    tests = {"street-grid": ("static, float head",), "street-plain": ("static, bright",)}
+    """The twins of every network, and the tests of a cause: of the detectors' clean loss, of brightness."""
+    head = ("static, float head",)
+    tests = {"street-grid": head, "street-masks": head, "street-plain": ("static, bright",)}
     return TWINS + tests.get(network, ())
 
 
@@ -95,7 +99,7 @@ def make_twin(network: str, twin: str, out: Path, scenes: int = SCENES) -> Path:
         quantize_static(
             plain, half, Scenes(how.seen, scenes), quant_format=QuantFormat.QDQ, per_channel=True,
             weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8,
-            nodes_to_exclude=_head(plain) if how.float_head else [],
+            nodes_to_exclude=_head(plain) if how.float_head else [], reduce_range=how.reduced,
         )  # fmt: skip
     half.rename(path)
     return path

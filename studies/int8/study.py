@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -75,8 +76,14 @@ def measured(network: str, runs: Path, scenes: int, workers: int) -> Results:
     return {"measure": measure, "scenes": scenes, "twins": rows}
 
 
-def _points(share: float) -> float:
-    return round(100 * share, 3)
+def _points(share: float) -> float | None:
+    """In %; None where the clean score is 0, so that no share of it is left."""
+    return round(100 * share, 3) if math.isfinite(share) else None
+
+
+def _apart(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return from_to(*known) if len(known) == len(values) else "–"
 
 
 def milliseconds(paths: Mapping[str, Path], scenes: int = 20) -> dict[str, float]:
@@ -100,8 +107,8 @@ def twins(results: Results) -> str:
             apart = own.get("differences", {})
             rows.append([
                 network, str(held["scenes"]), held["measure"], twin,
-                *(f"{own['scores'][name]:.1f}" for name in TOTALS),
-                *(from_to(*apart[name]) if apart else "" for name in TOTALS),
+                *("–" if (score := own["scores"][name]) is None else f"{score:.1f}" for name in TOTALS),
+                *(_apart(apart[name]) if apart else "" for name in TOTALS),
                 f"{own['megabytes']:.1f}", f"{own['milliseconds']:.0f}",
             ])  # fmt: skip
     heads = [*TOTALS.values(), *(f"{label} − fp32" for label in TOTALS.values())]
@@ -159,6 +166,14 @@ def processors(results: Results) -> str:
     return table(["network", "twin", "processor", *SHOWN.values()], rows)
 
 
+def emulated() -> str:
+    """mIoU of static twins on a processor with VNNI, and on one without it that valgrind emulates."""
+    found = json.loads((HERE / "processor.json").read_text())
+    names = next(iter(found.values()))
+    rows = [[*name.split("/"), *(f"{scores[name]:.1f}" for scores in found.values())] for name in names]
+    return table(["twin of street-plain", "condition", *found], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=Path, help="where networks and runs go")
@@ -176,6 +191,7 @@ def main() -> None:
             keep(options.results, network, measured(network, options.runs, scenes, options.workers))
     results = json.loads(options.results.read_text())
     made = {part.__name__: part(results) for part in (twins, groups, worst, causes, processors)}
+    made["emulated"] = emulated()
     renew(options.page, made, check=options.check)
 
 
