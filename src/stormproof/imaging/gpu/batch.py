@@ -11,6 +11,7 @@ Kernels take both where that costs nothing, so most batches are never rearranged
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -144,7 +145,7 @@ class Batch(NDArrayOperatorsMixin):
         return function(*host, **kwargs)  # np.asarray raises OneByOne for several images
 
 
-class Lazy(Batch):
+class Lazy(Batch, ABC):
     """A batch of known shape, made when it is first read: a kernel may compute its values itself instead."""
 
     _data: Tensor | None = None
@@ -152,8 +153,9 @@ class Lazy(Batch):
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
 
+    @abstractmethod
     def make(self) -> Tensor:
-        raise NotImplementedError
+        """Compute the values."""
 
     @property
     def shape(self) -> tuple[int, ...]:
