@@ -19,7 +19,7 @@ from stormproof.report.elements import Figure, View
 from stormproof.report.make import report
 from stormproof.report.page import page
 from stormproof.report.sections.severity import breaking_points
-from stormproof.report.sentences import sentence, under
+from stormproof.report.sentences import sentence, spoken, under
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
 from stormproof.report.worst import _before_moving, _fates, each_image_once, telling, worst_first
@@ -154,12 +154,21 @@ def test_few_images_are_said_without_names_where_all_runs_have_few(runs: dict[st
     assert any(notice.startswith("Fewer than 100 images (") for notice in mixed)
 
 
-def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path]) -> None:
+@pytest.mark.parametrize("measure", ["AP", "E"])
+def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path], measure: str) -> None:
     scores = run_scores(Run(runs["boxes"]))
-    few, many = (sentence(replace(scores, images=images), "AP") for images in (5, 500))
+    few, many = (sentence(replace(scores, images=images), measure) for images in (5, 500))
     assert few.endswith("Too few images (5) to say which corruption hurts most.")
     assert "hurts" in many or "hurt " in many or "falls below half" in many
     assert "Too few" not in many
+
+
+def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[str, Path]) -> None:
+    scores = replace(run_scores(Run(runs["boxes"]), interval=True), images=500)
+    errors, said = scores.by_corruption("E"), sentence(scores, "E")
+    assert {f"CE/{name}" for name in errors} <= scores.spread("E").keys()
+    worst = max(errors, key=errors.__getitem__)
+    assert f"{spoken(worst)} hurts most ({100 * errors[worst]:.1f} %)" in said
 
 
 def test_show_names_the_severities_that_were_run() -> None:

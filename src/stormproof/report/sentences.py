@@ -225,8 +225,8 @@ def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
     means, clean = scores.by_corruption(measure), scores.score(measure)
     if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
         return ""
-    if scores.images is not None and scores.images < _FEW and scores.record is not None:
-        return f"Too few images ({scores.images}) to say which corruption hurts most."
+    if few := _too_few(scores):
+        return few
     left = {name: f"{100 * value / clean:.0f} % left" for name, value in means.items()}
     whom = f"{name} " if name else ""
     hardest = _extremes(scores, measure, means, np.argmin)
@@ -241,13 +241,20 @@ def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
     return f"{said if hardest else ''} {_below_half(scores, measure, name or 'It')}".strip()
 
 
+def _too_few(scores: Scores) -> str:
+    """Said instead of what hurts most, where it would be chance; published tables do not count images."""
+    if scores.images is None or scores.images >= _FEW or scores.record is None:
+        return ""
+    return f"Too few images ({scores.images}) to say which corruption hurts most."
+
+
 def _extremes(
     scores: Scores, measure: str, means: Mapping[str, float], where: Callable[..., Any]
 ) -> list[str]:
     """The corruptions that may hurt most (or least): one if replicates agree, none if more than two may."""
     names = list(means)
-    spread = scores.spread(measure)
-    table = [spread[f"by_corruption/{name}"][LEADING:] for name in names if f"by_corruption/{name}" in spread]
+    spread, kind = scores.spread(measure), "by_corruption" if measures()[measure].higher else "CE"
+    table = [spread[f"{kind}/{name}"][LEADING:] for name in names if f"{kind}/{name}" in spread]
     if len(table) < len(names):
         return [names[int(where([means[name] for name in names]))]]
     often = np.bincount(where(np.nan_to_num(np.stack(table)), axis=0), minlength=len(names))
@@ -305,8 +312,14 @@ def _error_sentence(scores: Scores, measure: str) -> str:
     )
     if len(errors) < 2:
         return f"{said}."
-    worst, best = max(errors, key=lambda n: errors[n]), min(errors, key=lambda n: errors[n])
-    return (
-        f"{said}: {spoken(worst)} hurts most ({scaled(measure, errors[worst]):.1f} %), {spoken(best)} least "
-        f"({scaled(measure, errors[best]):.1f} %)."
-    )
+    if few := _too_few(scores):
+        return f"{said}. {few}"
+    shown = {name: f"{scaled(measure, value):.1f} %" for name, value in errors.items()}
+    worst, best = (_extremes(scores, measure, errors, where) for where in (np.argmax, np.argmin))
+    if len(worst) == 1:
+        said += f": {spoken(worst[0])} hurts most ({shown[worst[0]]})"
+    elif worst:
+        said += ": " + " and ".join(f"{spoken(each)} ({shown[each]})" for each in worst) + " hurt most"
+    if worst and len(best) == 1:
+        said += f", {spoken(best[0])} least ({shown[best[0]]})"
+    return f"{said}."
