@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from engine.conftest import Configure, all_bytes
 from stormproof.core.files import make_folder
-from stormproof.engine import guard
+from stormproof.engine import executors, guard
 from stormproof.engine.chunk import after_death
 from stormproof.engine.guard import NOTES, ModelTimeout, in_time, write_note
 from stormproof.engine.plan import make_plan
@@ -67,3 +71,26 @@ def test_a_stopped_worker_is_replaced(
     assert (tmp_path / "stopped").exists()
     rows = {name: len(content) for name, content in all_bytes(Path(stopped.out)).items()}
     assert rows.keys() == all_bytes(Path(calm.out)).keys()
+
+
+def test_ctrl_c_while_a_worker_starts_is_delivered_afterwards() -> None:
+    """It is neither raised in the middle nor lost, whichever thread the system gives it to."""
+    steps = []
+
+    def start() -> None:
+        with executors._ignoring_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+            steps.append("started")
+        steps.append("not interrupted")
+
+    waiting = threading.Event()
+    other = threading.Thread(target=waiting.wait)
+    other.start()
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert steps == ["started"]
+    with executors._ignoring_interrupts():
+        pass  # and only once
+    waiting.set()
+    other.join()

@@ -165,6 +165,8 @@ def explain_killed_workers() -> Iterator[None]:
 def _start(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
     # Ctrl-C reaches every process of a terminal; only the one that started the workers handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as the parent blocks it at the start
     threading.Thread(target=_follow_parent, daemon=True).start()
     one_thread()
     if start is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from stormproof.core.errors import RunError, StormproofError
@@ -114,15 +116,24 @@ def _one_worker() -> ProcessPoolExecutor:
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Start a process that never receives Ctrl-C, which the planning process handles."""
-    if threading.current_thread() is not threading.main_thread():
+    """Start a process that never receives Ctrl-C, which the planning process handles.
+
+    A Ctrl-C that comes meanwhile is held back, not lost: it is delivered at the end.
+    """
+    if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource_tracker.ensure_running()  # before the signal is blocked: starting it would unblock it
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # new processes inherit this, not the handler
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
