@@ -170,7 +170,7 @@ def test_scenarios_are_crossed(camera: ModuleType) -> None:
 
 
 def test_photographs_and_the_street_are_crossed(camera: ModuleType) -> None:
-    """The change under faults, and what it is of the error that could be added, from the arrays of a file."""
+    """The change under faults, and its share of the error that could be added, from the arrays of a file."""
     lines = camera.on_photographs().splitlines()[2:]
     pairs = {tuple(line.split(" | ")[:2]) for line in lines}
     assert len(pairs) == len(lines) == 5
