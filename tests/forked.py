@@ -137,7 +137,7 @@ def quick_command() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         address = f"{folder}/server"
         command = [sys.executable, __file__, address]
-        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # as in CI, which reads output from a pipe
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # as in CI
         with subprocess.Popen(command, text=True, **piped) as server:
             assert server.stdout is not None
             assert server.stdout.readline() == "ready\n"
