@@ -19,6 +19,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ SUITES_SHOWN = (
     "foggy-cityscapes", "3dcc", "street-physics", "imagenet-c-bar",
 )  # fmt: skip
 PHOTOGRAPHS = {"astronaut": (131, 97), "chelsea": (200, 151), "coffee": (640, 480)}  # width, height
+KINDS = {"image": ("", 0.0), "frame": ("clip", 1.3)}  # sequence and time: a single image, a frame of a clip
 
 # What is done value by value, and must be equal; all else filters or resamples.
 FILTERS = {
@@ -77,27 +79,30 @@ def expect(file: Path) -> None:
 
     kept: dict[str, Any] = {}
     for name, image in photographs().items():
-        kept[f"image {name}"] = image
+        kept[f"pixels {name}"] = image
         kept[f"depth {name}"] = depth = depth_of(*image.shape[:2])
-        sample = Sample(id=name, image=image, context=Context(depth=depth))
-        for _, condition in conditions():
-            made = apply(sample, condition).image
-            key = f"{name} {condition}"
-            kept[key] = digest(made)
+        for kind, (sequence, seconds) in KINDS.items():
+            sample = Sample(name, image, context=Context(depth=depth), sequence=sequence, time=seconds)
+            for _, condition in conditions():
+                kept[f"{kind} {name} {condition}"] = digest(apply(sample, condition).image)
     np.savez_compressed(file, **kept)
     print(f"{file}: {file.stat().st_size / 1e6:.1f} MB, {len(conditions())} conditions")
 
 
-def on(where: str, pixels: np.ndarray, depth: np.ndarray, name: str, condition: Condition) -> np.ndarray:
+def on(
+    where: str, pixels: np.ndarray, depth: np.ndarray, name: str, condition: Condition, kind: str
+) -> np.ndarray:
     """An image under a condition, by torch: twice in a batch, so that mixing up two images is noticed."""
     import torch
 
+    from stormproof.core.randomness import Frame
     from stormproof.corruptions.on_device import corrupt_batch
 
     batch = torch.from_numpy(np.stack([pixels] * 2)).permute(0, 3, 1, 2).contiguous().to(where)
     needs = find(condition.corruption or "").needs
     metres = torch.from_numpy(np.stack([depth] * 2)).to(where) if needs else None
-    made = corrupt_batch(batch, condition, ids=[name, name], depth=metres).permute(0, 2, 3, 1).cpu().numpy()
+    ids = [Frame(name, *KINDS[kind])] * 2
+    made = corrupt_batch(batch, condition, ids=ids, depth=metres).permute(0, 2, 3, 1).cpu().numpy()
     assert (made[0] == made[1]).all(), f"{condition}: two copies of one image differ"
     return made[0]
 
@@ -110,14 +115,14 @@ def compared(task: tuple[str, list[str], Path, str, float]) -> tuple[list[dict[s
     kept, found = np.load(file), []
     for text in conditions:
         condition = Condition.parse(text)
-        for name in PHOTOGRAPHS:
-            entry: dict[str, Any] = {"suite": suite, "condition": text, "photograph": name}
-            given = kept[f"image {name}"], kept[f"depth {name}"], name, condition
+        for name, kind in product(PHOTOGRAPHS, KINDS):
+            entry: dict[str, Any] = {"suite": suite, "condition": text, "photograph": name, "kind": kind}
+            given = kept[f"pixels {name}"], kept[f"depth {name}"], name, condition, kind
             if time.time() > until:
                 continue
             try:
                 made = on(device, *given)
-                if digest(made) == str(kept[f"{name} {condition}"]):
+                if digest(made) == str(kept[f"{kind} {name} {condition}"]):
                     entry |= {"largest": 0, "equal": 1.0}
                 else:
                     difference = np.abs(made.astype(int) - on("cpu", *given))
@@ -152,7 +157,8 @@ def compare(file: Path, result: Path, device: str, seconds: float, processes: in
             for entry in entries:
                 if entry.get("largest") != 0:
                     print(entry, flush=True)
-    equal, every = sum(entry.get("largest") == 0 for entry in found), len(conditions()) * len(PHOTOGRAPHS)
+    equal = sum(entry.get("largest") == 0 for entry in found)
+    every = len(conditions()) * len(PHOTOGRAPHS) * len(KINDS)
     print(f"{equal} of {len(found)} comparisons equal; {every - len(found)} left out for lack of time")
     print("kernels refused:", refused or "none")
 
@@ -190,7 +196,8 @@ def equality(given: dict[str, Any]) -> str:
         "## Equality",
         "",
         f"Made by `python docs/make_gpu.py` on {machine(about)}: every condition of "
-        f"{', '.join(whole)}, on photographs of {sizes} pixels, in a batch, compared with the CPU. "
+        f"{', '.join(whole)}, on photographs of {sizes} pixels, each as a single image and as a frame of a "
+        "clip, in a batch, compared with the CPU. "
         f"In {equal} of {len(found)} comparisons every value is equal. For each recipe, the largest "
         "difference in grey levels and the smallest share of equal values:",
         "",

@@ -26,7 +26,7 @@ from parts import renew, table
 from photographs import TESTED, TRAINED
 from storms import Trained, Value, grid, mean, read
 
-SCORES, NLM = HERE.parent / "cures" / "scores.npz", HERE / "nlm.npz"
+SCORES, NLM = HERE.parent / "cures" / "scores.npz", HERE.parent / "cures" / "nlm.npz"
 FAULTS = list(SUITES["camera"].corruptions)
 SEVERITIES = (1, 3, 5)
 # Networks, and those they are compared with: of as many steps, and of the same seed.
@@ -34,7 +34,10 @@ CURES = {
     "CLAHE": [("grid-standard-1+clahe", "grid-standard-1")],
     "stylized training": [("grid-stylized-1", "grid-standard-1"), ("grid-stylized-2", "grid-standard-2")],
     "clean and stylized": [("grid-combined-1", "grid-longer-1"), ("grid-combined-2", "grid-longer-2")],
-    "adversarial training": [("grid-adversarial-1", "grid-longer-1")],
+    "adversarial training": [
+        ("grid-adversarial-1", "grid-longer-1"),
+        ("grid-adversarial-2", "grid-longer-2"),
+    ],
     "painted test images": [
         ("grid-standard-1+restyled", "grid-standard-1"),
         ("grid-standard-2+restyled", "grid-standard-2"),
