@@ -79,10 +79,14 @@ def patched(tensor, scope):  # NumPy 2.4 makes no integer of an array with one a
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 interpreter._patch_lang_tensor = patched
-store = interpreter.InterpreterBuilder.create_masked_store
-def stored(self, ptrs, value, mask, *policies):  # Triton 3.9 makes integers of a block's mask and a number's
-    return store(self, ptrs, value, interpreter.TensorHandle(mask.data.astype(bool), mask.dtype), *policies)
-interpreter.InterpreterBuilder.create_masked_store = stored
+def with_mask(call, place):  # Triton 3.9 makes an integer of the mask of a block and that of a number
+    def called(self, *given):
+        mask = interpreter.TensorHandle(given[place].data.astype(bool), given[place].dtype)
+        return call(self, *given[:place], mask, *given[place + 1:])
+    return called
+builder = interpreter.InterpreterBuilder
+builder.create_masked_load = with_mask(builder.create_masked_load, 1)
+builder.create_masked_store = with_mask(builder.create_masked_store, 2)
 triton_kernels.usable = lambda tensor: True
 torch.cuda.synchronize = lambda: None
 name, height, width = sys.argv[1], *map(int, sys.argv[2:])
