@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from oracle import compressed
 from scenes import mask_of
 
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types
@@ -197,6 +199,14 @@ def test_weights_are_images_seen_so_often():
         one = np.ones((1, len(again.truth.ids)))
         for name, value in alone.scored(one).numbers.items():
             assert scored[name][row] == pytest.approx(value[0], abs=1e-12), name
+
+
+def test_masks_are_checked():
+    truth, found = street(0)
+    with pytest.raises(InvalidPrediction, match="a detection has no mask"):
+        mask_error_types(truth, replace(found, masks=()))
+    with pytest.raises(InvalidTruth, match="an object has no mask"):
+        mask_error_types(replace(truth, masks=(None,) * len(truth)), found)
 
 
 def test_shares_add_up_and_are_declared():

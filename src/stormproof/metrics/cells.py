@@ -14,7 +14,6 @@ from scipy import sparse
 
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.calibration import Tuned
-from stormproof.metrics.coco import check_masks
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
 from stormproof.metrics.lrp import TAU, Located, locate
 from stormproof.metrics.metric import Scored, Weights, metrics_of
@@ -73,7 +72,6 @@ class Objects:
     @cached_property
     def masks(self) -> Matches:
         """COCO's matches of masks."""
-        check_masks(self.named, self.truth)
         return match_masks(self.truth, self.named)
 
     @cached_property

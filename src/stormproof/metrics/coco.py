@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of, precision_alone
-from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
@@ -61,9 +59,7 @@ def box_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
 
 def mask_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
     """COCO's twelve numbers of instance masks; a detection's size is its mask's area, as in the challenge."""
-    found = lay_out(predictions, truth)
-    check_masks(found, truth)
-    return _plain(match_masks(truth, found))
+    return _plain(match_masks(truth, lay_out(predictions, truth)))
 
 
 def _plain(matches: Matches) -> dict[str, float]:
@@ -112,23 +108,3 @@ def image_precision(matches: Matches) -> Floats:
     sums = np.bincount(image, precision.mean(axis=1), minlength=matches.images)
     means: Floats = ratio(sums, np.bincount(image, minlength=matches.images))
     return means
-
-
-def check_masks(found: Detections, truth: DetectionTruth) -> None:
-    """Refuse objects without masks, and masks whose size differs from the truth's."""
-    for i, mask in enumerate(truth.masks):
-        if mask is None:
-            raise InvalidTruth(
-                f"Image {truth.owner(i)!r}: an object has no mask; score boxes, or read masks."
-            )
-    sizes: Mapping[int, tuple[int, int]] = {
-        int(i): mask.size for i, mask in zip(truth.image, truth.masks, strict=True) if mask is not None
-    }
-    for i, mask in zip(found.image.tolist(), found.masks or (None,) * len(found), strict=True):
-        if mask is None:
-            raise InvalidPrediction(f"Image {truth.ids[i]!r}: a detection has no mask; score boxes instead.")
-        if mask.size != sizes.get(i, mask.size):
-            raise InvalidPrediction(
-                f"Image {truth.ids[i]!r}: a predicted mask has size {mask.size}, the "
-                f"truth's {sizes[i]} (height, width); resize it to the image."
-            )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from hotcoco import mask as masks_of
 
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
@@ -105,12 +106,14 @@ def _taken(boxes: Any, sides: Any, chosen: Any) -> Any:
 def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
     """COCO's matches of masks; a detection's size is its mask's area."""
     groups = by_class_and_image(truth, found)
+    overlaps = mask_overlaps(truth, found, groups)
     area = np.array([masks_of.area(_packed(found.masks[i])) for i in groups.detections.tolist()], np.float64)
-    return _matches(truth, found, groups, mask_overlaps(truth, found, groups), area)
+    return _matches(truth, found, groups, overlaps, area)
 
 
 def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:
     """IoU of each group's masks, detections × truths, flat; with a crowd, the share of the detection."""
+    _check_masks(truth, found)
     offsets, excused = groups.offsets, truth.excused[groups.truths]
     theirs = [_packed(found.masks[i]) for i in groups.detections.tolist()]
     ours = [_packed(truth.masks[i]) for i in groups.truths.tolist()]
@@ -122,8 +125,27 @@ def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> F
     return overlaps
 
 
+def _check_masks(truth: DetectionTruth, found: Detections) -> None:
+    """Refuse objects and detections without masks, and masks whose size differs from the truth's."""
+    sizes: dict[int, tuple[int, int]] = {}
+    for i, mask in enumerate(truth.masks):
+        if mask is None:
+            raise InvalidTruth(
+                f"Image {truth.owner(i)!r}: an object has no mask; score boxes, or read masks."
+            )
+        sizes[int(truth.image[i])] = mask.size
+    for i, mask in zip(found.image.tolist(), found.masks or (None,) * len(found), strict=True):
+        if mask is None:
+            raise InvalidPrediction(f"Image {truth.ids[i]!r}: a detection has no mask; score boxes instead.")
+        if mask.size != sizes.get(i, mask.size):
+            raise InvalidPrediction(
+                f"Image {truth.ids[i]!r}: a predicted mask has size {mask.size}, the "
+                f"truth's {sizes[i]} (height, width); resize it to the image."
+            )
+
+
 def _packed(mask: RLE | None) -> Any:
-    assert mask is not None, "masks were checked before they were matched"
+    assert mask is not None, "`_check_masks` refuses these"
     return masks_of.frPyObjects({"size": list(mask.size), "counts": mask.counts.tolist()}, *mask.size)
 
 

@@ -237,6 +237,11 @@ def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Wor
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")
+    if not np.array_equal(clean.truth.image, mutated.truth.image):
+        raise InvalidOption(
+            f"The condition moves labels: it has {len(mutated.truth)} people, the clean images have "
+            f"{len(clean.truth)}. Compare with a condition that leaves labels in place."
+        )
     before, after = (people.required_fppi(clean.curve).tolist() for people in (clean, mutated))
     rows = [
         Worsening(clean.truth.owner(i), before[i], after[i])
