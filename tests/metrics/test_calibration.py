@@ -29,9 +29,9 @@ def one(truth):
 def test_hits_are_cocos(crowded):
     truth, found = crowded
     matches, located = match_boxes(truth, found), locate(truth, found, 0.5)
-    excused = (matches.excused[:, 0] & 1).astype(bool)
+    excused = (matches.judged.excused[:, 0] & 1).astype(bool)
     assert np.array_equal(matches.score[~excused], located.score)
-    assert np.array_equal((matches.hit[:, 0] & 1).astype(bool)[~excused], located.hit)
+    assert np.array_equal((matches.judged.hit[:, 0] & 1).astype(bool)[~excused], located.hit)
 
 
 def test_d_ece_by_hand(crowded):

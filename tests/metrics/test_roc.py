@@ -14,7 +14,7 @@ from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.metric import metrics_of
-from stormproof.metrics.records import Detections, DetectionTruth, taken
+from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.roc import REFERENCE_FPPI, People, roc, worst_people
 
 
@@ -168,7 +168,7 @@ def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
 def test_worst_images_need_the_same_people():
     """A condition that moves labels may move a person out of the image."""
     truth = people(3)
-    rest = taken(truth, np.array([0, 2]))
+    rest = select(truth, np.array([0, 2]))
     with pytest.raises(InvalidOption, match="it has 2 people, the clean images have 3"):
         worst_people(of(truth, answers([0.9] * 3)), of(rest, answers([0.9] * 3)))
 

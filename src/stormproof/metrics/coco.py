@@ -1,6 +1,6 @@
 """The twelve COCO numbers for boxes and masks, overall and per class.
 
-`cocomatching` finds the matches; precision and recall follow as in pycocotools' `accumulate` (docs/adr/0011).
+`cocomatching` finds the matches; precision and recall are those of pycocotools' `accumulate` (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism
-from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of, precision_alone
+from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ _RECALLS: dict[str, tuple[int, int]] = {
     "ARl": (3, 2),
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
-MASKS = "mask "  # in front of the COCO numbers of masks
+MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0066
 
 
 def box_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
     """COCO's twelve numbers of boxes (Lin et al. 2014), as fractions; NaN where there is no object to find.
 
-    Crowds and ignored truths absorb detections: no reward, no penalty. Sizes are by the truth's area: small
-    below 32², medium below 96², large beyond, in square pixels.
+    A detection on a crowd or an ignored object is neither right nor wrong. Sizes are by the object's area in
+    pixels: small up to 32², medium from 32² to 96², large from 96² on; a bound belongs to both sizes.
 
     >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a.png", Instances([[0, 0, 50, 50]], [0]))], ["cat"])
@@ -58,13 +58,12 @@ def box_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
 
 
 def mask_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
-    """COCO's twelve numbers of instance masks; a detection's size is its mask's area, as in the challenge."""
+    """COCO's twelve numbers of instance masks; the size of a detection is its mask's area, as in COCO."""
     return _plain(match_masks(truth, lay_out(predictions, truth)))
 
 
 def _plain(matches: Matches) -> dict[str, float]:
-    scored = coco_scored(matches, np.ones((1, matches.images)))
-    return {name: float(values[0]) for name, values in scored.numbers.items()}
+    return coco_scored(matches, np.ones((1, matches.images))).scores
 
 
 def _declare(section: str, prefix: str) -> list[Measure]:
@@ -82,8 +81,8 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
 
 
 def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
-    """The twelve numbers by replicate, AP by class, the parts that each number averages, optimism of AP."""
-    precision, recall = average_precision(curves_of(matches.judged), weights, matches.classes, COCO_POINTS)
+    """The twelve numbers by replicate, AP by class, the values that each number averages, optimism of AP."""
+    precision, recall = average_precision(matches.judged, weights, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
     for name, (thresholds, size) in _PRECISIONS.items():
@@ -102,9 +101,8 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
 
 
 def image_precision(matches: Matches) -> Floats:
-    """AP of each image alone, the mean over the classes that it shows; NaN for one without an object to
-    find."""
-    image, precision = precision_alone(matches.alone, len(IOUS), COCO_POINTS)
+    """AP of each image by itself, the mean over the classes it shows; NaN for one with no object to find."""
+    image, precision = precision_by_image(matches.by_image, len(IOUS), COCO_POINTS)
     sums = np.bincount(image, precision.mean(axis=1), minlength=matches.images)
     means: Floats = ratio(sums, np.bincount(image, minlength=matches.images))
     return means
