@@ -10,7 +10,7 @@ import pytest
 from crowds import crowded_set, repeated
 
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.calibration import BINS, FINE, LEAST, Tuned, d_ece, fit_errors, reliability
+from stormproof.metrics.calibration import BINS, LAECE_BINS, MIN_SCORE, Tuned, d_ece, fit_errors, reliability
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.cocomatching import match_boxes
 from stormproof.metrics.lrp import PARTS, locate
@@ -40,7 +40,7 @@ def test_d_ece_by_hand(crowded):
     gap = total = 0.0
     edges = np.linspace(0, 1, BINS + 1)
     for low, high in pairwise(edges):
-        inside = (located.score > low) & (located.score <= high) & (located.score >= LEAST)
+        inside = (located.score > low) & (located.score <= high) & (located.score >= MIN_SCORE)
         if inside.any():
             gap += inside.sum() * abs(located.score[inside].mean() - located.hit[inside].mean())
         total += inside.sum()
@@ -53,7 +53,7 @@ def test_d_ece_is_hotcocos(crowded):
     from hotcoco import COCO, COCOeval
 
     truth, found = crowded
-    loud = found.scores >= LEAST
+    loud = found.scores >= MIN_SCORE
     plain = DetectionTruth(
         truth.ids, truth.classes, truth.image, truth.boxes, truth.labels, np.zeros(len(truth), bool),
         truth.ignore, truth.area, truth.masks,
@@ -142,7 +142,7 @@ def test_laece_and_laace_by_hand(crowded):
     touching = locate(truth, found, 0.0)
     thresholds = touching.optimal(one(truth))[:, 4]
     errors = fit_errors(touching, thresholds, one(truth))[0]
-    edges = np.linspace(0, 1, FINE + 1)
+    edges = np.linspace(0, 1, LAECE_BINS + 1)
     for label in range(5):
         mine = (touching.label == label) & (touching.score >= thresholds[0, label])
         score, overlap = touching.score[mine], touching.overlap[mine]

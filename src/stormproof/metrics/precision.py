@@ -223,6 +223,15 @@ def _fill(
                 next_truth[row] += 1
 
 
+@kernel(inline=True)
+def sum_weights(image: Any, first: Any, end: Any, weights: Any, side_by_side: Any, out: Any) -> None:
+    """The total weight of the objects from `first` to `end`, lane by lane."""
+    out[:] = 0.0
+    for i in range(first, end):
+        for lane in range(len(side_by_side)):
+            out[lane] += weights[image[i], lane]
+
+
 @kernel
 def _average(
     judged: Any, judged_starts: Any, truths: Any, truth_starts: Any, event_at: Any, event_image: Any,
@@ -242,10 +251,7 @@ def _average(
     reached, best = np.zeros((most + 1, width)), np.empty((2, width))
     positives, extra, capped = np.empty(width), np.empty(width), np.empty((caps + 1, width))
     for k in range(rows):
-        positives[:] = 0
-        for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(width):
-                positives[lane] += weights[truths[i], lane]
+        sum_weights(truths, truth_starts[k], truth_starts[k + 1], weights, side_by_side, positives)
         first = judged_starts[k]
         for i in range(judged_starts[k + 1] - first):
             for lane in range(width):
