@@ -17,10 +17,17 @@ from skimage.metrics import structural_similarity
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage
 from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.metrics.crops import object_quality
 from stormproof.metrics.fidelity import ifc, vif, vifp
-from stormproof.metrics.pyramid import draw_filters, filtered
-from stormproof.metrics.quality import colour_wasserstein, gradient_ssim, grey, rmse, snr, ssim
+from stormproof.metrics.pyramid import filtered, make_filters
+from stormproof.metrics.quality import (
+    colour_wasserstein,
+    gradient_ssim,
+    grey,
+    object_quality,
+    rmse,
+    snr,
+    ssim,
+)
 from stormproof.tools.quality_table import average_by_size, by_size
 
 
@@ -95,7 +102,7 @@ def test_vifp_equals_the_plain_recipe_and_sewar(change):
 def test_pyramid_equals_pyrtools():
     pyramids = pytest.importorskip("pyrtools").pyramids
     theirs = pyramids.SteerablePyramidFreq(grey(CLEAN), height=4, order=5).pyr_coeffs
-    filters = draw_filters(grey(CLEAN).shape, levels=4, orientations=(0, 1, 3), of=6)
+    filters = make_filters(grey(CLEAN).shape, levels=4, orientations=(0, 1, 3), of=6)
     for level, bands in enumerate(filtered(grey(CLEAN), filters)):
         for k, band in zip((0, 1, 3), bands, strict=True):
             expected = theirs[level, k] / 2**level  # theirs is not scaled as a tight frame
@@ -202,7 +209,7 @@ def test_small_crops_are_padded_and_too_small_images_refused():
         vifp(CLEAN[:40], CLEAN[:40])
     with pytest.raises(InvalidImage, match="80 pixels a side"):
         vif(CLEAN[:79], CLEAN[:79])
-    with pytest.raises(InvalidImage, match="compare images of one size"):
+    with pytest.raises(InvalidImage, match="compare images of the same size"):
         ssim(CLEAN, CLEAN[1:])
 
 

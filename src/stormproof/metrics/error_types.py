@@ -46,12 +46,13 @@ from stormproof.metrics.records import Detections, DetectionTruth, Predictions, 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
-FOREGROUND, BACKGROUND = 0.5, 0.1  # IoU at which a box is on an object, and up to which it is not
+# A box is on an object from the first IoU on, on background up to the second.
+FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
 
 RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # types of detections; as repairs, RIGHT means none
 _REPAIRED = BKG + 1  # the number of those repairs
-# Entries of a class's curve that become right by a repair. Until then, the first is a Loc error, the second is
+# Entries of a class's curve that a repair makes right. Until then, the first is a Loc error, the second is
 # excused by a crowd, the third belongs to another class.
 LOC_REPAIRED, LOC_EXCUSED, CLS_REPAIRED = 6, 7, 8
 _MISS, _FP, _FN = 6, 7, 8  # the other repairs: missed objects, all false positives, all objects not found

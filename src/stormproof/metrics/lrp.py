@@ -195,9 +195,8 @@ def _optimal(
             if objects[lane] > 0:
                 out[0, k, lane], out[3, k, lane] = 1.0, 1.0
         for i in range(starts[k], starts[k + 1]):
-            last = (
-                i + 1 == starts[k + 1] or score[i + 1] != score[i]
-            )  # thresholds never separate equal scores
+            # A threshold never separates equal scores.
+            last = i + 1 == starts[k + 1] or score[i + 1] != score[i]
             for lane in range(width):
                 w = np.float64(weights[image[i], lane])
                 if overlap[i] > 0:

@@ -67,7 +67,7 @@ class People:
 
     @cached_property
     def falling(self) -> tuple[Ints, Floats, list[Verdicts]]:
-        """By falling score: the detections' images, their scores, and their verdicts at each of the five IoU."""
+        """Images, scores and verdicts (one array per IoU) of the detections, sorted by falling score."""
         order = self.found.order
         verdicts = [verdicts[order] for verdicts, _ in self.judged.values()]
         return self.found.image[order], self.found.scores[order], verdicts
