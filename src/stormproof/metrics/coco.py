@@ -66,16 +66,14 @@ def _plain(matches: Matches) -> dict[str, float]:
     return coco_scored(matches, np.ones((1, matches.images))).scores
 
 
-def _declare(section: str, prefix: str) -> list[Measure]:
-    return [Measure(prefix + name, f"COCO {name} of {section}", section, fading=_FADING) for name in NUMBERS]
-
-
-@metric("boxes", *_declare("boxes", ""))
+@metric("boxes", *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS))
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.boxes, weights)
 
 
-@metric("masks", *_declare("masks", MASKS))
+@metric(
+    "masks", *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS)
+)
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)
 

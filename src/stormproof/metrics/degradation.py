@@ -128,14 +128,14 @@ def by_category(
 
 
 def _spread(values: Iterable[Score]) -> Spread:
-    held = np.array(list(values), np.float64)
-    if not len(held):
+    table = np.array(list(values), np.float64)
+    if not len(table):
         return Spread(np.nan, np.nan, 0)
-    known = ~np.isnan(held)
-    middle = np.asarray(mean_of_known(held, axis=0))
-    squares = np.where(known, (held - middle) ** 2, 0.0)
+    known = ~np.isnan(table)
+    middle = np.asarray(mean_of_known(table, axis=0))
+    squares = np.where(known, (table - middle) ** 2, 0.0)
     std = np.sqrt(ratio(squares.sum(axis=0), known.sum(axis=0)))
-    count = int(known.reshape(len(held), -1).any(axis=1).sum())
+    count = int(known.reshape(len(table), -1).any(axis=1).sum())
     return Spread(_number(middle), _number(std), count)
 
 

@@ -84,11 +84,11 @@ class Reference:
     def vif_and_ifc(self, corrupted: Image) -> tuple[float, float]:
         """Both at once."""
         kept = total = shared = 0.0
-        for gain, noise, energy, lam in self._channels(corrupted):
+        for gain, noise, energy, eigenvalues in self._channels(corrupted):
             power = gain * gain
-            kept += _bits(power, noise + _WAVELET_NOISE, energy, lam)
-            total += _bits(np.ones_like(gain), _WAVELET_NOISE, energy, lam)
-            shared += _bits(power, noise + _EPS, energy, lam)
+            kept += _bits(power, noise + _WAVELET_NOISE, energy, eigenvalues)
+            total += _bits(np.ones_like(gain), _WAVELET_NOISE, energy, eigenvalues)
+            shared += _bits(power, noise + _EPS, energy, eigenvalues)
         height, width = corrupted.shape[:2]
         same = _same_luma(self.clean, corrupted)
         return _share(kept, total, same), math.inf if same else shared / float(height * width)

@@ -54,14 +54,14 @@ class Grid:
         Without them, every corruption seen must have severities 1 to 5; conditions with parameters imply no
         others.
         """
-        held: dict[Condition, Score] = {}
+        parsed: dict[Condition, Score] = {}
         for key, score in scores.items():
             condition = Condition.parse(key) if isinstance(key, str) else key
-            if condition in held:
-                raise InvalidCondition(f"{condition} has two scores: {held[condition]} and {score}.")
-            held[condition] = score
-        wanted = _implied(held) if conditions is None else conditions
-        return cls(held, tuple(dict.fromkeys(c for c in wanted if not c.is_clean)))
+            if condition in parsed:
+                raise InvalidCondition(f"{condition} has two scores: {parsed[condition]} and {score}.")
+            parsed[condition] = score
+        wanted = _implied(parsed) if conditions is None else conditions
+        return cls(parsed, tuple(dict.fromkeys(c for c in wanted if not c.is_clean)))
 
     @classmethod
     def from_rows(
@@ -155,11 +155,11 @@ def _graded(corruption: str, levels: tuple[int, ...]) -> tuple[Condition, ...]:
     return every_cell([corruption], levels)
 
 
-def _implied(held: Iterable[Condition]) -> list[Condition]:
+def _implied(conditions: Iterable[Condition]) -> list[Condition]:
     """The conditions of the smallest complete grid that has these."""
     implied: dict[Condition, None] = {}
     graded: set[str] = set()
-    for condition in held:
+    for condition in conditions:
         name = condition.corruption
         if not name or not condition.whole_severity or condition.params:
             implied[condition] = None

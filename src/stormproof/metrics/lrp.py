@@ -185,11 +185,12 @@ def _optimal(
     image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, tau: Any,
     weights: Any, side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
+    """`Located.optimal` for a block of replicates; `misfit` is the sum of 1 − IoU over hits."""
     width = len(side_by_side)
-    objects, hits, loose, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    objects, hits, misfit, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for k in range(len(starts) - 1):
         sum_weights(truth_image, truth_starts[k], truth_starts[k + 1], weights, side_by_side, objects)
-        hits[:], loose[:], false[:] = 0.0, 0.0, 0.0
+        hits[:], misfit[:], false[:] = 0.0, 0.0, 0.0
         out[:, k, :] = np.nan
         for lane in range(width):
             if objects[lane] > 0:
@@ -201,19 +202,18 @@ def _optimal(
                 w = np.float64(weights[image[i], lane])
                 if overlap[i] > 0:
                     hits[lane] += w
-                    loose[lane] += w * (1 - overlap[i])
+                    misfit[lane] += w * (1 - overlap[i])
                 else:
                     false[lane] += w
                 if not last or hits[lane] == 0:
                     continue
-                said = hits[lane] + false[lane]
-                lrp = (loose[lane] / (1 - tau) + false[lane] + objects[lane] - hits[lane]) / (
+                lrp = (misfit[lane] / (1 - tau) + false[lane] + objects[lane] - hits[lane]) / (
                     objects[lane] + false[lane]
                 )
                 if lrp < out[0, k, lane] or np.isnan(out[4, k, lane]):
                     out[0, k, lane] = lrp
-                    out[1, k, lane] = loose[lane] / hits[lane]
-                    out[2, k, lane] = false[lane] / said
+                    out[1, k, lane] = misfit[lane] / hits[lane]
+                    out[2, k, lane] = false[lane] / (hits[lane] + false[lane])
                     out[3, k, lane] = 1 - hits[lane] / objects[lane]
                     out[4, k, lane] = score[i]
 
@@ -223,18 +223,19 @@ def _at(
     image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, tau: Any,
     thresholds: Any, weights: Any, side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
+    """`Located.at` for a block of replicates."""
     width = len(side_by_side)
-    objects, hits, loose, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    objects, hits, misfit, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for k in range(len(starts) - 1):
         sum_weights(truth_image, truth_starts[k], truth_starts[k + 1], weights, side_by_side, objects)
-        hits[:], loose[:], false[:] = 0.0, 0.0, 0.0
+        hits[:], misfit[:], false[:] = 0.0, 0.0, 0.0
         for i in range(starts[k], starts[k + 1]):
             for lane in range(width):
                 if score[i] >= thresholds[k, lane]:
                     w = np.float64(weights[image[i], lane])
                     if overlap[i] > 0:
                         hits[lane] += w
-                        loose[lane] += w * (1 - overlap[i])
+                        misfit[lane] += w * (1 - overlap[i])
                     else:
                         false[lane] += w
         for lane in range(width):
@@ -242,9 +243,9 @@ def _at(
             if objects[lane] == 0:
                 continue
             lost = objects[lane] - hits[lane]
-            out[0, k, lane] = (loose[lane] / (1 - tau) + false[lane] + lost) / (objects[lane] + false[lane])
+            out[0, k, lane] = (misfit[lane] / (1 - tau) + false[lane] + lost) / (objects[lane] + false[lane])
             out[3, k, lane] = lost / objects[lane]
             if hits[lane] > 0:
-                out[1, k, lane] = loose[lane] / hits[lane]
+                out[1, k, lane] = misfit[lane] / hits[lane]
             if hits[lane] + false[lane] > 0:
                 out[2, k, lane] = false[lane] / (hits[lane] + false[lane])

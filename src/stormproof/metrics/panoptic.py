@@ -12,7 +12,7 @@ A class of stuff has one segment per image: several predicted segments are joine
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,34 +87,39 @@ def match_segments(
     joined = np.where(predicted_class < 0, 0, predicted)
     joined = np.where(stuff[predicted_class], predicted_class + 1, joined)
     truth, t = _segments(image, true, true_class)
-    claim, p = _segments(image, joined, predicted_class)
-    area, size = (np.bincount(at, pixels, len(segments[0])) for at, segments in ((t, truth), (p, claim)))
-    crowd = truth[1] < 0
-    void = np.bincount(p, np.where(truth[1][t] == 0, pixels, 0), len(size))
-    excused = crowd[t] & (true_class == predicted_class)
+    guess, p = _segments(image, joined, predicted_class)
+    area, size = np.bincount(t, pixels, len(truth.image)), np.bincount(p, pixels, len(guess.image))
+    void = np.bincount(p, np.where(truth.number[t] == 0, pixels, 0), len(size))
+    excused = (truth.number[t] < 0) & (true_class == predicted_class)
     on_crowd = np.bincount(p, np.where(excused, pixels, 0), len(size))
 
     pairs, at = np.unique(t.astype(np.int64) * len(size) + p, return_inverse=True)
     t, p = np.divmod(pairs, len(size))
     shared = np.bincount(at, pixels, len(pairs))
     iou = shared / np.maximum(area[t] + size[p] - shared - void[p], 1)
-    match = (truth[2][t] == claim[2][p]) & (truth[1][t] > 0) & (claim[1][p] != 0) & (iou > 0.5)
-    missed, wrong = truth[1] > 0, (claim[1] != 0) & (void + on_crowd <= 0.5 * size)
+    match = (truth.label[t] == guess.label[p]) & (truth.number[t] > 0) & (guess.number[p] != 0) & (iou > 0.5)
+    missed, wrong = truth.number > 0, (guess.number != 0) & (void + on_crowd <= 0.5 * size)
     missed[t[match]], wrong[p[match]] = False, False
 
     table = np.zeros((4, images * len(things)))
-    hit = truth[0][t[match]] * len(things) + truth[2][t[match]]
+    hit = truth.image[t[match]] * len(things) + truth.label[t[match]]
     np.add.at(table[0], hit, iou[match])
     np.add.at(table[1], hit, 1)
-    np.add.at(table[2], claim[0][wrong] * len(things) + claim[2][wrong], 1)
-    np.add.at(table[3], truth[0][missed] * len(things) + truth[2][missed], 1)
+    np.add.at(table[2], guess.image[wrong] * len(things) + guess.label[wrong], 1)
+    np.add.at(table[3], truth.image[missed] * len(things) + truth.label[missed], 1)
     return table.reshape(4, images, len(things)).transpose(1, 0, 2).copy()
 
 
-def _segments(image: Ints, number: Ints, label: Ints) -> tuple[tuple[Ints, Ints, Ints], Ints]:
-    """The image, number and class of each segment, and for each entry the index of its segment."""
+class _Segments(NamedTuple):
+    image: Ints
+    number: Ints
+    label: Ints
+
+
+def _segments(image: Ints, number: Ints, label: Ints) -> tuple[_Segments, Ints]:
+    """The distinct segments, and for each entry the index of its segment."""
     _, first, places = np.unique(image * 2 * _KEY + number + _KEY, return_index=True, return_inverse=True)
-    return (image[first], number[first], label[first]), places
+    return _Segments(image[first], number[first], label[first]), places
 
 
 def quality(sums: npt.NDArray[Any]) -> tuple[Floats, Floats, Floats]:

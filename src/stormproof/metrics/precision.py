@@ -263,12 +263,12 @@ def _average(
             extra[:] = 0
             capped[:] = 0
             for e in range(count):
-                hit, beside = _HITS[event_kind[start + e]], _EXTRA[event_kind[start + e]]
+                hit, extra_count = _HITS[event_kind[start + e]], _EXTRA[event_kind[start + e]]
                 image, at, rank = event_image[start + e], event_at[start + e], event_rank[start + e]
                 for lane in range(width):
                     w = np.float64(weights[image, lane])
                     found[e + 1, lane] = found[e, lane] + w * hit
-                    extra[lane] += w * beside
+                    extra[lane] += w * extra_count
                     capped[rank, lane] += w * hit
                     counted[e, lane] = sums[at, lane] + extra[lane]
             for rule in range(rules):

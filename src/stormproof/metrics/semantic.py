@@ -96,12 +96,12 @@ def image_errors(maps: Maps) -> Floats:
 
     side = len(maps.classes) + 1
     cells = np.arange(side * side)
-    truth, said = (
+    truth, predicted = (
         (maps.confusions @ sparse.csr_array((np.ones(len(cells)), (cells, of)))).toarray()
         for of in np.divmod(cells, side)
     )
     hits = maps.confusions[:, :: side + 1].toarray()
-    iou = np.where(truth > 0, ratio(hits, truth + said - hits), np.nan)
+    iou = np.where(truth > 0, ratio(hits, truth + predicted - hits), np.nan)
     return 1 - mean_of_known(iou[:, list(maps.kept)])
 
 
