@@ -105,11 +105,9 @@ def _falling(located: Located) -> tuple[Any, ...]:
     Measure("safe recall", "recall at that threshold", "calibration"),
 )
 def _calibration(objects: Objects, weights: Weights) -> Scored:
-    own = Tuned(objects.located, objects.touching)
-    tuned = own if objects.tuned is None else objects.tuned
     counts = reliability(objects.located, weights, len(objects.truth.ids))
-    errors = fit_errors(objects.touching, tuned.touching.optimal(weights)[:, 4], weights)
-    precision, threshold, recall = kept_precision(objects.located, tuned.located, weights).T
+    errors = fit_errors(objects.touching, objects.tuning.touching.optimal(weights)[:, 4], weights)
+    precision, threshold, recall = kept_precision(objects.located, objects.tuning.located, weights).T
     by_class = {"LaECE0": errors[:, 0], "LaACE0": errors[:, 1]}
     numbers = {
         "D-ECE": d_ece(counts), **{name: mean_of_known(values) for name, values in by_class.items()},

@@ -94,6 +94,11 @@ class Objects(Cell):
         return locate(self.truth, self.named_boxes, 0.0)
 
     @cached_property
+    def tuning(self) -> Tuned:
+        """The detections on which score thresholds are fixed; without clean images, the condition's own."""
+        return Tuned(self.located, self.touching) if self.tuned is None else self.tuned
+
+    @cached_property
     def masks(self) -> Matches:
         """COCO's matches of masks."""
         return match_masks(self.truth, self.named)

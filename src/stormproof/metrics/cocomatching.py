@@ -22,14 +22,13 @@ from stormproof.metrics.precision import MAX_DETECTIONS, ImageMatches, Judged
 from stormproof.metrics.records import Detections, DetectionTruth
 
 IOUS = np.linspace(0.5, 0.95, 10)
-SIZES = np.array(
-    [[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]], np.float64
-)  # all, small, medium, large
+# Bounds of the area: all, small, medium, large.
+SIZES = np.array([[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]], np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """Matches of all images together, with the detections' scores, and image by image for all sizes."""
+    """COCO's matches of a set: `judged` by class, with the detections' scores, and `by_image`."""
 
     images: int
     judged: Judged

@@ -146,8 +146,7 @@ _WORDS = {
 )
 def _lrp(objects: Objects, weights: Weights) -> Scored:
     best = objects.located.optimal(weights)
-    tuned = objects.located if objects.tuned is None else objects.tuned.located
-    fixed = objects.located.at(tuned.optimal(weights)[:, 4], weights)
+    fixed = objects.located.at(objects.tuning.located.optimal(weights)[:, 4], weights)
     by_class = {f"oLRP{part}": best[:, k] for k, part in enumerate(PARTS)}
     by_class |= {f"LRP{part}": fixed[:, k] for k, part in enumerate(PARTS)}
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}

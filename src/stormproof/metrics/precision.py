@@ -24,9 +24,9 @@ CAPS = np.array([1, 10, 100])  # for AR1, AR10 and AR100: detections per class a
 MAX_DETECTIONS = 100  # detections per class and image that are matched
 _LANES = 8  # replicates that a loop computes side by side
 _SMALL = 4096  # entries: a loop over smaller tables ends before a thread has started
-_HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2  # the kinds of events: what each adds to
-_HITS = np.array([1.0, 1.0, 0.0])  # the number of hits,
-_EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number of detections that count, beyond `Curves.judged`
+_HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2  # kinds of events
+_HITS = np.array([1.0, 1.0, 0.0])  # what each kind adds to the number of hits,
+_EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number of detections that `Curves.judged` gives
 
 
 class Judged(NamedTuple):

@@ -85,7 +85,7 @@ class DetectionTruth:
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise InvalidTruth(
-                f"Image {self.owner(i)!r}: a truth has label {self.labels[i]}, but there "
+                f"Image {self.owner(i)!r}: an object has label {self.labels[i]}, but there "
                 f"are {len(self.classes)} classes (0 to {len(self.classes) - 1})."
             )
         return self

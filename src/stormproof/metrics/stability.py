@@ -62,14 +62,13 @@ class Tracks:
     @classmethod
     def of(cls, objects: Objects) -> Tracks:
         truth, located = objects.truth, objects.located
-        tuned = located if objects.tuned is None else objects.tuned.located
         counting = np.flatnonzero(~truth.excused)
         clip, step = truth.clip[truth.image[counting]], truth.step[truth.image[counting]]
         track = truth.track[counting]
         followed = np.flatnonzero((clip >= 0) & (track >= 0))
         order = followed[np.lexsort((step[followed], track[followed], clip[followed]))]
         same = (np.diff(clip[order]) == 0) & (np.diff(track[order]) == 0) & (np.diff(step[order]) == 1)
-        found = located.found_at >= tuned.thresholds(len(truth.ids))[located.truth_label]
+        found = located.found_at >= objects.tuning.located.thresholds(len(truth.ids))[located.truth_label]
         return cls(
             truth.image[counting][order],
             found[order],
@@ -78,11 +77,10 @@ class Tracks:
             len(truth.ids),
         )
 
-    def per_image(self, rows: Ints | Bools, values: Floats | None = None) -> Floats:
+    def per_image(self, rows: Bools, values: Floats | None = None) -> Ints | Floats:
         """The number of the given rows in each image, or the sum of their values."""
-        chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        added = None if values is None else values[chosen]
-        return np.bincount(self.image[chosen], added, minlength=self.images).astype(np.float64)
+        added = None if values is None else values[rows]
+        return np.bincount(self.image[rows], added, minlength=self.images)
 
     @property
     def last(self) -> Bools:
