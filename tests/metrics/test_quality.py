@@ -1,4 +1,4 @@
-"""Image quality equals independent implementations, and behaves at the edges."""
+"""Image quality equals independent implementations; edge cases."""
 
 from __future__ import annotations
 
@@ -164,14 +164,14 @@ def test_more_damage_is_less_quality(measure):
     assert values[0] > values[1] > values[2]
 
 
-def test_a_flat_image_says_nothing_that_could_be_lost():
+def test_a_flat_image_has_no_information_to_lose():
     flat = np.full_like(CLEAN, 90)
     for measure in (vif, vifp):
         assert measure(flat, flat) == 1
         assert math.isnan(measure(flat, CLEAN))
 
 
-def test_contrast_gain_is_more_than_all_information_and_flat_is_none():
+def test_vif_exceeds_one_for_gained_contrast_and_is_zero_for_a_flat_image():
     flat = np.full_like(CLEAN, 90)
     muted = (90 + (CLEAN.astype(float) - 90) * 0.4).astype(np.uint8)
     assert vifp(muted, CLEAN) > 1 > vifp(CLEAN, muted)
@@ -236,7 +236,7 @@ def test_quality_by_object_size():
         ([2, 2, 78, 78], (2, 78)),
     ],
 )
-def test_crops_grow_to_what_a_measure_needs(box, expected):
+def test_crops_are_widened_to_the_side_a_measure_needs(box, expected):
     seen = []
 
     def watch(clean, corrupted):
