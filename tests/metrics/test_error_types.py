@@ -180,7 +180,7 @@ def test_duplicates_and_background_cost_precision():
 
 
 def test_a_class_without_objects_left_counts_nothing():
-    """The dog is missed. Once it is repaired, dogs without a detection are left out of the mean, which is then
+    """The dog is missed. After the repair, dogs without a detection are left out of the mean, which is then
     the cat's 1; a dog detected elsewhere is wrong, so the AP of dogs stays 0."""
     objects = [(HERE, CAT), (THERE, DOG)]
     assert gain(judged(objects, [(HERE, 0.9, CAT)])) == {"Miss": 0.5, "FN": 0.5}
