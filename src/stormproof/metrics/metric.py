@@ -56,7 +56,7 @@ class Measure:
     higher: bool = True
     fraction: bool = True  # printed as a percentage
     aggregate: bool = True  # whether a mean over conditions is meaningful
-    fading: float = 0.0  # how the error of a score on few images shrinks near 1; see results.estimate
+    fading: float = 0.0  # exponent by which the bias on few images shrinks near 1; see results.estimate
 
     @property
     def scale(self) -> float:
