@@ -30,7 +30,7 @@ from stormproof.metrics.cells import Maps
 from stormproof.metrics.cocomatching import IOUS
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
-from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision, curves_of
+from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision
 from stormproof.results.interval import around, draws
 
 WORLDS, TRUTH_IMAGES, REPLICATES = 4, 100_000, 200
@@ -140,7 +140,7 @@ def scored(world: World, found: Found, weights: Any, clean: bool = False) -> Any
         np.zeros(len(hit), np.int64), world.image, world.label, np.ones((1, len(world.image)), bool),
         world.classes, len(IOUS),
     )  # fmt: skip
-    precision, _ = average_precision(curves_of(judged), weights, world.classes, COCO_POINTS)
+    precision, _ = average_precision(judged, weights, COCO_POINTS)
     values = mean_of_known(precision[:, 0, 0].mean(axis=2))
     if len(weights) == 1:
         return values

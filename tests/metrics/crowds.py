@@ -1,4 +1,4 @@
-"""Sets dense in detections, and the same with images repeated."""
+"""Sets with many detections per image, and the same sets with images repeated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stormproof.metrics.records import Detections, DetectionTruth
 
 
 def crowded_set(images: int, rng: np.random.Generator) -> tuple[DetectionTruth, Detections]:
-    """Truths of all sizes and detections around them; no two detections share a score."""
+    """Objects of all sizes and detections around them; no two detections have the same score."""
     objects, said = 12 * images, 40 * images
     image = np.sort(rng.integers(0, images, objects))
     sides = np.exp(rng.normal(3.8, 1, (objects, 2))).clip(4, 300)
@@ -30,7 +30,7 @@ def crowded_set(images: int, rng: np.random.Generator) -> tuple[DetectionTruth, 
 def repeated(
     truth: DetectionTruth, found: Detections, times: np.ndarray
 ) -> tuple[DetectionTruth, Detections]:
-    """The set with each image as often as it says, copies right behind their image."""
+    """The set with each image repeated the given number of times; copies follow their image."""
     copies = np.repeat(np.arange(len(times)), times)
 
     def rows(image):

@@ -1,4 +1,4 @@
-"""pycocotools on the arrays that Stormproof scores: the answer every COCO number must equal."""
+"""pycocotools on the arrays that Stormproof scores: every COCO number must be equal to its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small random sets of truths and detections, dense in everything that makes matching hard."""
+"""Small random sets of objects and detections, with many cases that are hard to match."""
 
 from __future__ import annotations
 

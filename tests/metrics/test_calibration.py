@@ -10,7 +10,7 @@ import pytest
 from crowds import crowded_set, repeated
 
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.calibration import BINS, FINE, LEAST, Tuned, d_ece, fit_errors, reliability
+from stormproof.metrics.calibration import BINS, LAECE_BINS, MIN_SCORE, Tuned, d_ece, fit_errors, reliability
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.cocomatching import match_boxes
 from stormproof.metrics.lrp import PARTS, locate
@@ -29,9 +29,9 @@ def one(truth):
 def test_hits_are_cocos(crowded):
     truth, found = crowded
     matches, located = match_boxes(truth, found), locate(truth, found, 0.5)
-    excused = (matches.excused[:, 0] & 1).astype(bool)
+    excused = (matches.judged.excused[:, 0] & 1).astype(bool)
     assert np.array_equal(matches.score[~excused], located.score)
-    assert np.array_equal((matches.hit[:, 0] & 1).astype(bool)[~excused], located.hit)
+    assert np.array_equal((matches.judged.hit[:, 0] & 1).astype(bool)[~excused], located.hit)
 
 
 def test_d_ece_by_hand(crowded):
@@ -40,7 +40,7 @@ def test_d_ece_by_hand(crowded):
     gap = total = 0.0
     edges = np.linspace(0, 1, BINS + 1)
     for low, high in pairwise(edges):
-        inside = (located.score > low) & (located.score <= high) & (located.score >= LEAST)
+        inside = (located.score > low) & (located.score <= high) & (located.score >= MIN_SCORE)
         if inside.any():
             gap += inside.sum() * abs(located.score[inside].mean() - located.hit[inside].mean())
         total += inside.sum()
@@ -49,11 +49,11 @@ def test_d_ece_by_hand(crowded):
 
 
 def test_d_ece_is_hotcocos(crowded):
-    """hotcoco calls it ECE; its bins begin with their lower edge, which no score here is on."""
+    """hotcoco calls it ECE; its bins include their lower edge, but no score here lies on an edge."""
     from hotcoco import COCO, COCOeval
 
     truth, found = crowded
-    loud = found.scores >= LEAST
+    loud = found.scores >= MIN_SCORE
     plain = DetectionTruth(
         truth.ids, truth.classes, truth.image, truth.boxes, truth.labels, np.zeros(len(truth), bool),
         truth.ignore, truth.area, truth.masks,
@@ -90,7 +90,7 @@ def _xywh(box):
 
 
 def best_lrp(located, label, tau=0.5):
-    """LRP, parts and threshold of a class, every threshold tried."""
+    """LRP, its parts and the threshold of a class, by trying every threshold."""
     objects = int((located.truth_label == label).sum())
     mine = located.label == label
     tried = []
@@ -116,7 +116,7 @@ def test_olrp_by_hand(crowded, tau):
 
 
 def test_lrp_of_two_boxes():
-    """Two cats, one found with IoU 0.8 and one missed, and a box of nothing that scores less."""
+    """Two cats, one found with IoU 0.8 and one missed, and a lower-scored box on the background."""
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10], [50, 0, 60, 10]], [0, 0]))], ["cat", "dog"])
     said = {"a": Prediction([[0, 0, 10, 8], [80, 0, 90, 10]], [0.9, 0.6], [0, 0])}
     located = locate(truth, Detections.of(said, truth), 0.5)
@@ -142,7 +142,7 @@ def test_laece_and_laace_by_hand(crowded):
     touching = locate(truth, found, 0.0)
     thresholds = touching.optimal(one(truth))[:, 4]
     errors = fit_errors(touching, thresholds, one(truth))[0]
-    edges = np.linspace(0, 1, FINE + 1)
+    edges = np.linspace(0, 1, LAECE_BINS + 1)
     for label in range(5):
         mine = (touching.label == label) & (touching.score >= thresholds[0, label])
         score, overlap = touching.score[mine], touching.overlap[mine]
@@ -158,7 +158,7 @@ def test_laece_and_laace_by_hand(crowded):
 
 
 def test_a_box_without_any_overlap_takes_no_object():
-    """The better scored box lies elsewhere: the other one still finds the cat."""
+    """The higher-scored box lies elsewhere; the other one still finds the cat."""
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
     said = {"a": Prediction([[80, 0, 90, 10], [0, 0, 10, 9]], [0.9, 0.8], [0, 0])}
     assert locate(truth, Detections.of(said, truth), 0.0).overlap.tolist() == pytest.approx([0.0, 0.9])
@@ -185,7 +185,7 @@ def test_the_threshold_that_keeps_precision():
 
 
 def test_thresholds_stay_those_of_clean_images():
-    """Scores that fall below the clean threshold are no longer said: LRP is 1, oLRP finds a lower one."""
+    """Detections that fall below the clean threshold are dropped: LRP is 1, oLRP finds a lower threshold."""
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
     clean, dim = (
         Detections.of({"a": Prediction([[0, 0, 10, 10]], [score], [0])}, truth) for score in (0.9, 0.4)
@@ -196,7 +196,7 @@ def test_thresholds_stay_those_of_clean_images():
     assert scores_of(truth, clean, clean)["LaECE0"] == pytest.approx(0.1)
 
 
-def test_weights_are_images_seen_so_often(crowded):
+def test_a_weight_equals_repeated_images(crowded):
     truth, found = crowded
     times = np.random.default_rng(0).integers(0, 3, len(truth.ids))
     weights = np.stack([np.ones(len(times)), times]).astype(np.uint8)

@@ -51,19 +51,19 @@ def test_boxes_equal_pycocotools(scene):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenes())
-def test_an_image_scores_what_it_scores_alone(scene):
+def test_ap_of_an_image_is_that_of_a_set_with_nothing_else(scene):
     truth, predictions = scene
     scores_alone(truth, lay_out(predictions, truth))
 
 
-def test_an_image_with_crowds_scores_what_it_scores_alone():
+def test_ap_of_an_image_with_crowds_is_that_of_a_set_with_nothing_else():
     rng = np.random.default_rng(1)
     truth, found = crowded_set(rng, images=40, truths=120, detections=1500, classes=2)
     scores_alone(replace(truth, crowd=rng.random(120) < 0.4), found)
 
 
 def scores_alone(truth: DetectionTruth, found: Detections) -> None:
-    """Compare the AP of every image with that of a set that holds nothing else."""
+    """Compare the AP of every image with that of a set with no other image."""
     alone = []
     for i in range(len(truth.ids)):
         chosen = np.array([i])
@@ -86,7 +86,7 @@ def test_many_random_boxes_equal_pycocotools():
 
 
 def crowded_set(rng, *, images, truths, detections, classes=6):
-    """More than a hundred detections of a class in some images, so that the caps bite."""
+    """More than a hundred detections of a class in some images, so that the caps take effect."""
     image = np.sort(rng.integers(0, images, truths))
     sides = np.exp(rng.normal(3.8, 1, (truths, 2))).clip(3, 300)
     low = rng.uniform(0, 300, (truths, 2))
@@ -150,7 +150,7 @@ def test_reader_and_metric_together(coco_reference):
     assert masks["AP"] == pytest.approx(0.3195452758576433, abs=1e-9)
 
 
-def test_ignored_truth_absorbs_detections():
+def test_detections_on_an_ignored_object_do_not_count():
     said = {"a.png": Prediction([[0, 0, 40, 40]], [0.9], [0]), "b.png": Prediction()}
     scores = box_numbers(one_truth(ignore=[True]), said)
     assert all(np.isnan(value) for value in scores.values())
@@ -163,7 +163,7 @@ def test_class_without_truth_is_nan_and_left_out_of_the_mean():
     assert tuple(scores) == NUMBERS
 
 
-def test_truth_travels_to_another_process():
+def test_truth_can_be_sent_to_another_process():
     truth = one_truth()
     said = {"a.png": Prediction(), "b.png": Prediction()}
     box_numbers(truth, said)
@@ -184,7 +184,7 @@ def test_truth_travels_to_another_process():
         ({"a.png": Prediction([[0, 0, 1, 1]], [0.5], [-1]), "b.png": Prediction()}, "label -1"),
     ],
 )
-def test_predictions_that_do_not_fit(said, words):
+def test_invalid_predictions_are_refused(said, words):
     with pytest.raises(InvalidPrediction, match=words):
         box_numbers(one_truth(), said)
 
@@ -209,12 +209,12 @@ def flat(image=(0, 1), boxes=((0, 0, 1, 1), (0, 0, 2, 2)), scores=(0.5, 0.5), la
         (flat(masks=(None,)), "1 masks"),
     ],
 )
-def test_flat_detections_that_do_not_fit(found, words):
+def test_invalid_flat_detections_are_refused(found, words):
     with pytest.raises(InvalidPrediction, match=words):
         box_numbers(one_truth(), found)
 
 
-def test_masks_are_asked_for_and_sized():
+def test_missing_masks_and_masks_of_another_size_are_refused():
     mask = RLE.from_mask(np.ones((40, 40), bool))
     with pytest.raises(InvalidTruth, match=r"'a\.png': an object has no mask"):
         mask_numbers(one_truth(), {"a.png": Prediction(), "b.png": Prediction()})
@@ -227,7 +227,7 @@ def test_masks_are_asked_for_and_sized():
         mask_numbers(one_truth(masks=(mask,)), {"a.png": small, "b.png": Prediction()})
 
 
-def test_truths_that_contradict_themselves():
+def test_invalid_truths_are_refused():
     with pytest.raises(InvalidTruth, match="'a' is in the truth twice"):
         DetectionTruth.of([("a", Instances(np.zeros((0, 4)), []))] * 2, ["cat"])
     with pytest.raises(InvalidTruth, match="label 3, but there are 1 classes"):

@@ -109,7 +109,7 @@ def test_prediction_recovers_a_non_negative_law():
     assert (told.weights >= 0).all()
 
 
-def test_the_system_left_out_does_not_teach():
+def test_the_system_left_out_does_not_influence_its_prediction():
     systems = {name: {"a": value, "haze": value} for name, value in {"x": 0.5, "y": 0.7, "z": 0.9}.items()}
     systems["odd"] = {"a": 0.8, "haze": 0.1}
     told = predict(systems, ["a"], ["haze"])
@@ -117,7 +117,7 @@ def test_the_system_left_out_does_not_teach():
     assert math.isnan(told.r2_by_system["odd"])  # one configuration does not vary
 
 
-def test_prediction_refuses_holes_and_lonely_systems():
+def test_prediction_refuses_missing_scores_and_a_single_system():
     with pytest.raises(IncompleteGrid, match="y: haze"):
         predict({"x": {"a": 1, "haze": 1}, "y": {"a": 1}}, ["a"], ["haze"])
     with pytest.raises(InvalidOption, match="given 1, 1 and 1"):

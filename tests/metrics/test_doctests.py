@@ -1,4 +1,4 @@
-"""The examples in the docstrings of metrics and aggregates hold.
+"""The examples in the docstrings of metrics and aggregates are correct.
 
 They run on the modules as installed: collected from their files they would be imported under another
 name, and Numba would keep that name in its cache.

@@ -1,4 +1,4 @@
-"""Problems built to sit on edges, from files to the twelve numbers, beside pycocotools on the same files."""
+"""Edge cases, from files to the twelve numbers, compared with pycocotools on the same files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ours(truth: Path, results: Path) -> dict[str, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
-def test_edges_fall_where_pycocotools_lets_them(tmp_path: Path, block: int) -> None:
+def test_edge_cases_equal_pycocotools(tmp_path: Path, block: int) -> None:
     truth, results = tmp_path / "truth.json", tmp_path / "results.json"
     for number in range(100 * block, 100 * (block + 1)):
         gt, said = problem(random.Random(number))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from oracle import compressed
 from scenes import mask_of
 
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types
@@ -31,7 +33,7 @@ TIDECV = {
 
 
 def street(seed: int, images: int = 12, classes: int = 3, most: int = 9):
-    """Images of a few objects and many detections near them: every type occurs, and no two scores tie."""
+    """Images with a few objects and many detections near them: every type occurs, no two scores are equal."""
     rng = np.random.default_rng(seed)
     owners = np.sort(rng.integers(0, images - 1, 4 * images))  # the last image has no object
     corner = rng.uniform(0, SIDE - 24, (len(owners), 2)).round()
@@ -154,7 +156,7 @@ def test_one_detection(said, kind):
 
 
 def test_repairs():
-    """Two cats: one found, one ill placed. The repair makes both right."""
+    """Two cats: one found, one badly placed. The repair makes both right."""
     typed = judged([(HERE, CAT), (THERE, CAT)], [(HERE, 0.9, CAT), ([30, 0, 40, 4], 0.8, CAT)])
     assert nonzero(typed.counts) == {"Loc": 1, "FP": 1, "FN": 1}
     # AP50 is 51 of 101 points; with Loc repaired 1; with FN repaired 1; FP leave it at 51 points.
@@ -169,7 +171,7 @@ def test_only_the_best_repair_of_an_object_counts():
 
 
 def test_duplicates_and_background_cost_precision():
-    """One cat of two is found after a box of nothing: precision 1/2 at recall 1/2."""
+    """One cat of two is found, after a background box: precision 1/2 at recall 1/2."""
     typed = judged([(HERE, CAT), (THERE, CAT)], [([50, 0, 60, 10], 0.9, CAT), (HERE, 0.8, CAT)])
     assert gain(typed) == {
         "Bkg": round(51 / 101 / 2, 4), "Miss": round(0.5 - 51 / 202, 4), "FP": round(51 / 202, 4),
@@ -178,14 +180,14 @@ def test_duplicates_and_background_cost_precision():
 
 
 def test_a_class_without_objects_left_counts_nothing():
-    """The dog is missed. Without it, what is said of dogs is all wrong; were nothing said, dogs would be
-    left out of the mean, where the cat has 1."""
+    """The dog is missed. After the repair, dogs without a detection are left out of the mean, which is then
+    the cat's 1; a dog detected elsewhere is wrong, so the AP of dogs stays 0."""
     objects = [(HERE, CAT), (THERE, DOG)]
     assert gain(judged(objects, [(HERE, 0.9, CAT)])) == {"Miss": 0.5, "FN": 0.5}
     assert gain(judged(objects, [(HERE, 0.9, CAT), ([50, 0, 60, 10], 0.8, DOG)])) == {}
 
 
-def test_weights_are_images_seen_so_often():
+def test_a_weight_equals_repeated_images():
     truth, found = street(5)
     weights = np.array([[1] * 12, [2, 0, 1, 1, 0, 3, 1, 0, 1, 1, 0, 1]], np.uint8)
     objects = Objects(truth, found)
@@ -197,6 +199,14 @@ def test_weights_are_images_seen_so_often():
         one = np.ones((1, len(again.truth.ids)))
         for name, value in alone.scored(one).numbers.items():
             assert scored[name][row] == pytest.approx(value[0], abs=1e-12), name
+
+
+def test_masks_are_checked():
+    truth, found = street(0)
+    with pytest.raises(InvalidPrediction, match="a detection has no mask"):
+        mask_error_types(truth, replace(found, masks=()))
+    with pytest.raises(InvalidTruth, match="an object has no mask"):
+        mask_error_types(replace(truth, masks=(None,) * len(truth)), found)
 
 
 def test_shares_add_up_and_are_declared():

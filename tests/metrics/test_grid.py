@@ -1,4 +1,4 @@
-"""A grid names what it lacks and is never averaged around a hole."""
+"""A grid names its missing cells and is never averaged over the rest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_missing_cell_is_named_and_nothing_else(holes):
 
 
 @pytest.mark.parametrize("hole", [math.nan, math.inf])
-def test_a_score_that_is_no_number_is_missing(hole):
+def test_a_score_that_is_not_finite_is_missing(hole):
     grid = Grid.of({**FULL, "fog@3": hole})
     assert grid.missing == ("fog@3",)
     with pytest.raises(IncompleteGrid, match="1 of 10 cells have no score: fog@3"):
@@ -71,7 +71,7 @@ def test_zero_is_a_score():
     assert math.isnan(rpc(Grid.of({"clean": 0.0, **{f"fog@{s}": 0.0 for s in range(1, 6)}})))
 
 
-def test_clean_is_asked_for_only_where_needed():
+def test_the_clean_score_is_required_only_where_it_is_used():
     grid = Grid.of({key: score for key, score in FULL.items() if key != "clean"})
     assert mpc(grid) > 0
     with pytest.raises(IncompleteGrid, match="clean"):
@@ -83,7 +83,7 @@ def test_an_empty_grid_has_no_mean():
         mpc(Grid.of({"clean": 0.5}))
 
 
-def test_a_suite_says_what_is_complete():
+def test_a_suite_decides_which_conditions_are_expected():
     suite = Suite("short", "two severities", grid(["fog"], (1, 2)))
     assert mpc(Grid.of(FULL, conditions=suite)) == pytest.approx((0.45 + 0.4) / 2)
 
@@ -107,7 +107,7 @@ def test_rows_may_repeat_clean_only_if_it_agrees():
         Grid.from_rows([*rows, ("rain", 0, 0.6)])
 
 
-def test_over_expects_what_is_asked_for():
+def test_over_expects_the_given_corruptions():
     grid = Grid.of(FULL)
     assert grid.over(["snow"]).corruptions == ("snow",)
     assert grid.over(["snow", "rain"]).missing == tuple(f"rain@{s}" for s in range(1, 6))
@@ -129,7 +129,7 @@ def test_corruption_error():
     assert mce_change(grid) == 18
 
 
-def test_cross_scenario_wants_every_pair():
+def test_cross_scenario_requires_every_pair():
     small, large = errors(40, {"fog": 42}), errors(40, {"fog": 50})
     table = {("coco", "coco"): small, ("coco", "bdd"): large, ("bdd", "coco"): large, ("bdd", "bdd"): small}
     assert cross_scenario(table)["coco", "bdd"] == 13
@@ -151,7 +151,7 @@ def test_a_corruption_with_three_severities_is_complete_with_three() -> None:
 
 
 def test_variants_of_a_corruption_are_not_its_severities() -> None:
-    """`fog@3[on=person]` beside fog@1 … 5 is another treatment, and so is a parameter without a severity."""
+    """Beside fog@1 … 5, `fog@3[on=person]` is a separate row, and so is a parameter without a severity."""
     plain = {"clean": 0.9, **{f"fog@{s}": 0.5 for s in range(1, 6)}}
     grid = Grid.of(
         {**plain, "fog@3[on=objects]": 0.8, "fog@4[on=objects]": 0.6, "fog[amount=2,decay=2]": 0.1}

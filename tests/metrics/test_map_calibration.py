@@ -1,4 +1,4 @@
-"""ECE and Brier of semantic maps: the definitions written out, from planes of a network to scores."""
+"""ECE and Brier score of semantic maps against their definitions, from a network's output to scores."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_sums_give_the_definitions() -> None:
 
 
 def unsure(images: list[Image]) -> list[Prediction]:
-    """Always says road; as sure of it as the image is bright."""
+    """Always predicts road, with the brightness of the image as its confidence."""
     return [
         Prediction(
             semantic=np.zeros(image.shape[:2], np.uint8),

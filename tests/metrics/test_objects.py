@@ -49,7 +49,7 @@ def test_partly_missed_and_wholly_missed():
     assert wholly.symptoms == (Symptom.MD, Symptom.MD)
 
 
-def test_own_class_speaks_first_and_then_any():
+def test_predictions_of_the_own_class_are_preferred():
     said = Prediction([LOOSE, BOX], [0.99, 0.41], [0, 1])
     assert judge([BOX], said).symptoms == (Symptom.WBCO,)
     assert judge([BOX], said, rule=MatchingRule(classes=ClassMatching.ANY)).symptoms == (Symptom.CBWO,)
@@ -58,13 +58,13 @@ def test_own_class_speaks_first_and_then_any():
     assert judge([BOX], alone, rule=MatchingRule(classes=ClassMatching.OWN)).symptoms == (Symptom.MD,)
 
 
-def test_what_is_scored_below_the_cut_is_silent():
+def test_predictions_below_the_minimum_score_are_ignored():
     said = Prediction([BOX], [0.39], [0])
     assert judge([BOX], said).symptoms == (Symptom.MD,)
     assert judge([BOX], said, rule=MatchingRule(min_score=0.39)).symptoms == (Symptom.CORRECT,)
 
 
-def test_a_box_of_another_class_that_only_touches_is_about_something_else():
+def test_a_box_of_another_class_must_overlap_enough():
     touching = [0, 0, 10, 0.9]  # IoU 0.09
     assert judge([BOX], Prediction([touching], [0.9], [1])).symptoms == (Symptom.MD,)
     assert judge([BOX], Prediction([touching], [0.9], [0])).symptoms == (Symptom.WBCO,)
@@ -72,7 +72,7 @@ def test_a_box_of_another_class_that_only_touches_is_about_something_else():
     assert judge([BOX], Prediction([touching], [0.9], [1]), rule=lax).symptoms == (Symptom.WBWO,)
 
 
-def test_a_rule_beyond_its_range_is_refused():
+def test_options_of_a_rule_out_of_range_are_refused():
     with pytest.raises(InvalidOption, match=r"min_score is 1\.5"):
         MatchingRule(min_score=1.5)
 
@@ -97,7 +97,7 @@ def test_equal_overlap_prefers_the_own_class():
     assert judge([BOX], said, rule=MatchingRule(classes=ClassMatching.ANY)).symptoms == (Symptom.CORRECT,)
 
 
-def test_one_prediction_may_speak_twice_unless_told_otherwise():
+def test_a_prediction_may_match_twice_unless_one_to_one():
     twins = [BOX, [0, 0, 10, 9]]
     said = Prediction([BOX], [0.9], [0])
     assert judge(twins, said).errors.tolist() == pytest.approx([0, 0.1])

@@ -42,7 +42,7 @@ def truth_of(ids: list[list[int]], classes: dict[int, int], crowds: tuple[int, .
 
 
 def test_by_hand() -> None:
-    """A person found with IoU 3/4, a car missed, a person imagined on the road, road of 4 of 6 pixels."""
+    """A person found with IoU 3/4, a missed car, a false person on the road, road with 4 of 6 pixels."""
     truth = truth_of([[1, 1, 1, 1], [2, 2, 3, 3], [3, 3, 3, 3]], {1: 0, 2: 1, 3: 2})
     said = panoptic_map(np.array([[1, 1, 1, 0], [0, 0, 5, 5], [3, 3, 3, 3]]), {1: 0, 5: 0, 3: 2})
     segments = cell([(truth, said)])
@@ -70,7 +70,7 @@ def test_stuff_may_be_a_crowd_too() -> None:
     assert cell([(truth, said)]).table[0, 1:].sum(axis=1).tolist() == [1, 0, 0]  # only the other one counts
 
 
-def test_half_is_not_enough_and_void_leaves_the_union() -> None:
+def test_an_iou_of_one_half_does_not_match_and_void_is_left_out_of_the_union() -> None:
     said = panoptic_map(np.array([[1, 1, 1, 1]]), {1: 0})
     assert scores(cell([(truth_of([[7, 7, 8, 8]], {7: 0, 8: 1}), said)]))["RQ things"] == 0  # IoU 1/2
     found = scores(cell([(truth_of([[7, 7, 0, 0]], {7: 0}), said)]))
@@ -92,7 +92,7 @@ def test_stuff_is_one_segment() -> None:
 
 
 def test_classes_of_the_model_are_translated() -> None:
-    """Its classes 0 and 1 are both the dataset's person, 2 the dataset does not have."""
+    """The model's classes 0 and 1 are both the dataset's person; the dataset lacks its class 2."""
     truth = truth_of([[5, 5, 6, 6, 7, 7]], {5: 0, 6: 0, 7: 2})
     said = panoptic_map(np.array([[1, 1, 2, 2, 3, 3]]), {1: 0, 2: 1, 3: 2})
     table = cell([(truth, said)], labels=[0, 0, -1]).table[0]
@@ -117,7 +117,7 @@ def test_a_segment_of_two_classes_is_refused() -> None:
 
 
 def random_pair(rng: np.random.Generator) -> tuple[Truth, np.ndarray]:
-    """Blocks of segments with void and a crowd; the prediction is the truth with much of it changed."""
+    """Blocks of segments with void and a crowd; the prediction is a heavily modified copy of the truth."""
     ids = np.kron(rng.integers(0, 9, (8, 10)), np.ones((5, 5), int))
     classes = {1: 0, 2: 0, 3: 0, 4: 1, 5: 1, 6: 2, 7: 3, 8: 0}
     truth = truth_of(ids.tolist(), classes, crowds=(8,))
@@ -149,7 +149,7 @@ def write(path: Path, images: list[tuple[np.ndarray, dict[int, int]]], crowds: t
 
 
 def test_against_panopticapi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twenty random pictures, with two segments of a class of stuff in none of them."""
+    """Twenty random images, none with two segments of the same class of stuff."""
     rng = np.random.default_rng(0)
     pairs = [random_pair(rng) for _ in range(20)]
     for name in ("truth", "said"):

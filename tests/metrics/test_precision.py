@@ -1,4 +1,4 @@
-"""Weighted average precision: ones are the scores, twos are copies, and pycocotools is the judge."""
+"""Weighted average precision: ones give the scores, twos equal copies, as pycocotools confirms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def weighted(matches, weights):
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(scenes())
-def test_weights_of_one_give_the_scores_whatever_else_is_weighed_with_them(scene):
+def test_weights_of_one_give_the_scores_whatever_the_other_rows(scene):
     truth, found = scene
     rows = np.ones((11, len(truth.ids)))  # more than are added up side by side
     rows[::2] = np.arange(len(truth.ids))
@@ -42,7 +42,7 @@ def test_weights_of_one_give_the_scores_whatever_else_is_weighed_with_them(scene
 @settings(max_examples=60, deadline=None)
 @given(scenes())
 def test_the_score_itself_does_not_depend_on_its_replicates(scene):
-    """To the last bit: scores with and without intervals are one number."""
+    """Scores with and without intervals are equal to the last bit."""
     truth, found = scene
     images = len(truth.ids)
     drawn = np.random.default_rng(len(found)).poisson(1, (40, images)).astype(np.uint8)
@@ -83,7 +83,7 @@ def test_a_weight_is_a_number_of_copies(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_weight_is_a_number_of_copies_by_every_metric(seed):
-    """Of boxes and people: VOC's AP, object errors, flaws and detection rates as of a set with the copies."""
+    """Metrics of boxes and people: VOC AP, object errors, flaws and detection rates equal those of copies."""
     rng = np.random.default_rng(seed)
     truth, found = crowded_set(12, rng)
     times = rng.poisson(1.5, 12)
@@ -119,7 +119,7 @@ def test_some_images_are_weights_of_zero_and_one(scene):
 
 
 def test_images_of_weight_zero_neither_set_nor_hide_a_threshold():
-    """Of two boxes with one score, the later is in an image of weight 0; so is the last box of all."""
+    """Of two boxes with equal scores, the second is in an image of weight 0; so is the last box of all."""
     objects = Instances([[0, 0, 20, 20]], [0])
     truth = DetectionTruth.of([("a", objects), ("b", objects)], ["thing"])
     right, aside = [0, 0, 20, 20], [30, 30, 40, 40]

@@ -1,4 +1,4 @@
-"""The published numbers load, are small, and equal their sources where those are at hand."""
+"""The published numbers load, are small, and equal their sources where these are available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image quality equals independent implementations, and behaves at the edges."""
+"""Image quality equals independent implementations; edge cases."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ from skimage.metrics import structural_similarity
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage
 from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.metrics.crops import object_quality
 from stormproof.metrics.fidelity import ifc, vif, vifp
-from stormproof.metrics.pyramid import draw_filters, filtered
-from stormproof.metrics.quality import colour_wasserstein, gradient_ssim, grey, rmse, snr, ssim
+from stormproof.metrics.pyramid import filtered, make_filters
+from stormproof.metrics.quality import (
+    colour_wasserstein,
+    gradient_ssim,
+    grey,
+    object_quality,
+    rmse,
+    snr,
+    ssim,
+)
 from stormproof.tools.quality_table import average_by_size, by_size
 
 
@@ -95,7 +102,7 @@ def test_vifp_equals_the_plain_recipe_and_sewar(change):
 def test_pyramid_equals_pyrtools():
     pyramids = pytest.importorskip("pyrtools").pyramids
     theirs = pyramids.SteerablePyramidFreq(grey(CLEAN), height=4, order=5).pyr_coeffs
-    filters = draw_filters(grey(CLEAN).shape, levels=4, orientations=(0, 1, 3), of=6)
+    filters = make_filters(grey(CLEAN).shape, levels=4, orientations=(0, 1, 3), of=6)
     for level, bands in enumerate(filtered(grey(CLEAN), filters)):
         for k, band in zip((0, 1, 3), bands, strict=True):
             expected = theirs[level, k] / 2**level  # theirs is not scaled as a tight frame
@@ -157,14 +164,14 @@ def test_more_damage_is_less_quality(measure):
     assert values[0] > values[1] > values[2]
 
 
-def test_a_flat_image_says_nothing_that_could_be_lost():
+def test_a_flat_image_has_no_information_to_lose():
     flat = np.full_like(CLEAN, 90)
     for measure in (vif, vifp):
         assert measure(flat, flat) == 1
         assert math.isnan(measure(flat, CLEAN))
 
 
-def test_contrast_gain_is_more_than_all_information_and_flat_is_none():
+def test_vif_exceeds_one_for_gained_contrast_and_is_zero_for_a_flat_image():
     flat = np.full_like(CLEAN, 90)
     muted = (90 + (CLEAN.astype(float) - 90) * 0.4).astype(np.uint8)
     assert vifp(muted, CLEAN) > 1 > vifp(CLEAN, muted)
@@ -202,7 +209,7 @@ def test_small_crops_are_padded_and_too_small_images_refused():
         vifp(CLEAN[:40], CLEAN[:40])
     with pytest.raises(InvalidImage, match="80 pixels a side"):
         vif(CLEAN[:79], CLEAN[:79])
-    with pytest.raises(InvalidImage, match="compare images of one size"):
+    with pytest.raises(InvalidImage, match="compare images of the same size"):
         ssim(CLEAN, CLEAN[1:])
 
 
@@ -229,7 +236,7 @@ def test_quality_by_object_size():
         ([2, 2, 78, 78], (2, 78)),
     ],
 )
-def test_crops_grow_to_what_a_measure_needs(box, expected):
+def test_crops_are_widened_to_the_side_a_measure_needs(box, expected):
     seen = []
 
     def watch(clean, corrupted):

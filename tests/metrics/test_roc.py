@@ -14,7 +14,7 @@ from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.metric import metrics_of
-from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.roc import REFERENCE_FPPI, People, roc, worst_people
 
 
@@ -50,7 +50,7 @@ def answers(hits, false=()):
 
 
 def slow_curve(truth, found, level):
-    """Detections above each distinct score, matched anew from scratch."""
+    """Detections above each distinct score, matched from scratch."""
     counted = [t for t in range(len(truth)) if not truth.crowd[t]]
     points = []
     for threshold in sorted(set(found.scores.tolist()), reverse=True):
@@ -116,7 +116,7 @@ def test_adr_steps_down_to_the_last_point_within_the_rate():
 
 @pytest.mark.parametrize(("height", "levels"), [(7, 1), (13, 4), (15, 5)])
 def test_rates_are_those_at_five_overlaps(height, levels):
-    """A box of 7 of the person's 20 pixels has an IoU of 0.35, so that it counts at 0.3 alone."""
+    """A box with 7 of the person's 20 pixels has an IoU of 0.35, so it counts only at 0.3."""
     truth = people(10)
     part = Prediction([[0, 0, 10, height]], [0.9], [0])
     found, _ = rates(of(truth, dict.fromkeys(truth.ids, part)), of(truth, answers([0.9] * 10)))
@@ -140,7 +140,7 @@ def test_no_threshold_reaches_the_rate():
     assert (thresholds[:, -1] == 0.5).all()
 
 
-def test_ignore_regions_swallow_detections():
+def test_detections_in_ignored_regions_are_dropped():
     objects = Instances([PERSON, [40, 40, 100, 100]], [0, 0], ignore=[False, True])
     truth = DetectionTruth.of([("a", objects)], ["person"])
     curve = roc(truth, {"a": Prediction([ELSEWHERE, PERSON], [0.9, 0.8], [0, 0])})
@@ -165,8 +165,16 @@ def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
         worst_people(of(truth, clean), of(truth, clean), count=0)
 
 
+def test_worst_images_need_the_same_people():
+    """A condition that moves labels may move a person out of the image."""
+    truth = people(3)
+    rest = select(truth, np.array([0, 2]))
+    with pytest.raises(InvalidOption, match="it has 2 people, the clean images have 3"):
+        worst_people(of(truth, answers([0.9] * 3)), of(rest, answers([0.9] * 3)))
+
+
 def test_a_replicate_fixes_its_sensitivities_on_its_own_images():
-    """A half of the images is scored as if there were no others: its rates, its people, its thresholds."""
+    """Half of the images are scored as if there were no others, with rates and thresholds of their own."""
     truth = people(40)
     false = [(i, 0.95 - i / 50) for i in range(0, 40, 3)]
     clean = of(truth, answers([0.9 - i / 60 for i in range(40)], false))

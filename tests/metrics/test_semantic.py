@@ -67,13 +67,14 @@ def test_other_ignore_values():
 def test_a_prediction_of_the_ignore_value_is_refused_unless_the_truth_is_ignored():
     truth = SemanticMap(np.array([[0, 255]], np.uint8))
     assert Confusion.of(truth, np.array([[0, 255]], np.uint8), classes=2).counts.sum() == 1
-    with pytest.raises(InvalidPrediction, match=r"street\.png: the prediction holds class 255 of 2 classes"):
+    message = r"street\.png: the prediction contains class 255, but there are 2 classes"
+    with pytest.raises(InvalidPrediction, match=message):
         Confusion.of(truth, np.array([[255, 0]], np.uint8), classes=2, name="street.png")
 
 
-def test_what_does_not_fit():
+def test_invalid_maps_are_refused():
     truth = SemanticMap(np.array([[0, 9]], np.uint8))
-    with pytest.raises(InvalidTruth, match="holds class 9, but there are 2 classes"):
+    with pytest.raises(InvalidTruth, match="contains class 9, but there are 2 classes"):
         Confusion.of(truth, np.zeros((1, 2), np.uint8), classes=2)
     with pytest.raises(InvalidPrediction, match=r"\(2, 1\).*\(1, 2\)"):
         Confusion.of(truth, np.zeros((2, 1), np.uint8), classes=2)
@@ -88,7 +89,7 @@ def test_no_pixels_is_nan():
 
 
 def test_the_error_of_an_image_is_over_the_classes_it_shows():
-    """A class that is only predicted takes pixels from others; it is no class of the image."""
+    """A class that is only predicted takes pixels from others but is not a class of the image."""
     truth, said = np.array([0, 0, 0, 1]), np.array([0, 0, 2, 1])
     pairs, pixels = np.unique(np.stack([truth, said]), axis=1, return_counts=True)
     maps = Maps.of(

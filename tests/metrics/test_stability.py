@@ -34,7 +34,7 @@ def scored(objects: Objects, weights: np.ndarray | None = None) -> dict[str, np.
 
 
 def clip_of(found: str, shifts: tuple[float, ...] = (), *, clip: str = "x") -> tuple[dict, dict, dict]:
-    """One car of 20×10 px that drives 5 px a frame; '1' where it is found, by a box shifted against it."""
+    """A car of 20×10 px that moves 5 px per frame; '1' marks frames where a shifted box finds it."""
     truths, predictions, frames = {}, {}, {}
     for k, there in enumerate(found):
         name = f"{clip}{k}"
@@ -99,7 +99,7 @@ def test_weights_are_over_clips() -> None:
 
 
 def test_frames_are_ordered_by_time() -> None:
-    """In the order of the file, the car would be found and lost in turn."""
+    """In the order of the file, the car would be found and missed alternately."""
     truths, predictions, frames = clip_of("110011")
     shuffled = {name: truths[name] for name in ("x0", "x2", "x1", "x3", "x4", "x5")}
     numbers = scored(cell(shuffled, predictions, frames))

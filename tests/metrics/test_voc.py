@@ -59,7 +59,7 @@ def test_equals_the_devkit_rule(name, sampled, scene):
     assert scored.numbers[name][0] == pytest.approx(mean, abs=1e-12, nan_ok=True)
 
 
-def test_difficult_objects_neither_count_nor_punish():
+def test_difficult_objects_are_neither_counted_nor_penalised():
     objects = Instances([[0, 0, 10, 10], [50, 0, 60, 10]], [0, 0], ignore=[False, True])
     truth = DetectionTruth.of([("a", objects)], ["cat"])
     said = Prediction([[50, 0, 60, 10], [50, 0, 60, 10], [0, 0, 10, 10]], [0.9, 0.8, 0.7], [0, 0, 0])

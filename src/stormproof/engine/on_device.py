@@ -24,7 +24,7 @@ from stormproof.corruptions.on_device import check_device, corrupt_batch, downlo
 from stormproof.engine.cells import ChunkRunner, DecodedImage, PreparedCell, Wanted
 from stormproof.engine.guard import describe, trace_of
 from stormproof.engine.work import Failure
-from stormproof.metrics.quality import Change, change_by
+from stormproof.metrics.quality import Change, change_from_sums
 from stormproof.results.store.schema import Row
 
 if TYPE_CHECKING:
@@ -156,4 +156,4 @@ def _changes(clean: Tensor, made: Tensor) -> list[Change]:
     before, after = clean.int(), made.int()
     noise, power = ((values**2).flatten(1).sum(1).tolist() for values in (after - before, before))
     values = clean[0].numel()
-    return [change_by(*sums, values) for sums in zip(noise, power, strict=True)]
+    return [change_from_sums(*sums, values) for sums in zip(noise, power, strict=True)]

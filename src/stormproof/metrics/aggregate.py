@@ -1,21 +1,21 @@
-"""Aggregates: numbers computed from all conditions of a run. A function is declared where it is defined, and
-`stormproof score` finds it.
+"""Aggregates: numbers computed from all conditions of a run.
+
+A decorator declares them where they are defined, and `stormproof score` computes them:
 
     @aggregate("scores", "mPC", column="mPC")
     def mpc(grid: Grid) -> float: ...
 
-The declaration says what the function takes:
+The first argument names the function's input:
 
 - "any": a grid, which may contain only the clean score
-- "scores": a complete grid of a measure where more is better
-- "errors": a complete grid of a measure where less is better
-- "sequence": a grid of conditions along α and the clean score
+- "scores": a complete grid of a measure where higher is better
+- "errors": a complete grid of a measure where lower is better
+- "sequence": a grid of stylized conditions, by strength α, with the clean score
 - "reference": two complete grids of scores, a run's and its reference's
 - "error reference": two complete grids of errors, likewise
 
-If the function raises `IncompleteGrid`, because it needs further cells, the run has no such aggregate. Scores
-may be arrays with an entry per replicate; a function that does not work on arrays is called once per
-replicate.
+If the function raises `IncompleteGrid` because it needs further cells, the aggregate is left out. Scores may
+be arrays with an entry per replicate; a function that does not work on arrays is called once per replicate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INPUTS = ("any", "scores", "errors", "sequence", "reference", "error reference")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A function of grids, its name among the aggregates, and its column in the summary, if it has one."""
+    """A function of grids, the aggregate's name, and its column in the summary, if it has one."""
 
     given: str
     name: str
@@ -45,7 +45,7 @@ class Aggregate:
     function: Callable[..., Value]
 
     def of(self, *grids: Grid) -> Value:
-        """Its value for grids of numbers, or of arrays of replicates."""
+        """The aggregate of grids of numbers, or of arrays of replicates."""
         lengths = {len(v) for grid in grids for v in grid.scores.values() if isinstance(v, np.ndarray)}
         try:
             return self.function(*grids)
@@ -54,10 +54,10 @@ class Aggregate:
         except (TypeError, ValueError):
             if not lengths:
                 raise
-        return _stacked([self._alone(grids, row) for row in range(lengths.pop())])
+        return _stacked([self._of_replicate(grids, row) for row in range(lengths.pop())])
 
-    def _alone(self, grids: tuple[Grid, ...], row: int) -> Value:
-        """Its value for one replicate; None if the replicate lacks a cell, as one of few images may."""
+    def _of_replicate(self, grids: tuple[Grid, ...], row: int) -> Value:
+        """The aggregate of one replicate; None if it lacks a cell, which happens with few images."""
         try:
             return self.function(*(grid.replicate(row) for grid in grids))
         except IncompleteGrid:
@@ -75,7 +75,7 @@ _DECLARED: list[Aggregate] = []
 
 
 def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[Function], Function]:
-    """Declare a function as an aggregate of one of `INPUTS`."""
+    """Declare a function as an aggregate; `given` is one of `INPUTS`."""
     if given not in INPUTS or name in {declared.name for declared in _DECLARED}:
         raise ValueError(f"aggregate {name!r} of {given!r}: give a unique name and one of {INPUTS}")
 
@@ -87,7 +87,7 @@ def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[
 
 
 def aggregates_of(*given: str) -> list[Aggregate]:
-    """Every aggregate of these inputs: in the order of `INPUTS`, then by the file that declares it."""
+    """Every aggregate of these inputs, sorted by input, then by the file that declares it."""
     load_package("stormproof.metrics")
     found = [declared for declared in _DECLARED if declared.given in given]
     return sorted(found, key=lambda a: (INPUTS.index(a.given), a.function.__module__))

@@ -1,16 +1,17 @@
-"""Calibration: how far the scores of detections are from the share of detections that are right.
+"""Calibration of detections: whether a score of 0.8 means that four of five such detections are right.
 
-Definitions differ, so each has its name:
+Definitions differ, so each has its own name:
 
-- D-ECE (Küppers et al. 2020): all classes together; detections scored 0.3 or more; right at IoU 0.5; ten bins
-  of the score; |mean score − precision| weighted by the number of detections in a bin.
-- LaECE₀ (Kuzucu et al. 2024): class by class, 25 bins, |mean score − precision · mean IoU|, where any overlap
-  makes a detection right, of detections above each class's LRP-optimal threshold; the mean over classes.
-- LaACE₀: the same with a bin for each detection, |score − IoU|.
+- D-ECE (Küppers et al. 2020): over all classes together, detections scored 0.3 or more, and ten bins of the
+  score, the mean of |mean score − precision|, weighted by detections. Right means an IoU of at least 0.5.
+- LaECE₀ (Kuzucu et al. 2024): for each class, over 25 bins of the detections above the class's LRP-optimal
+  threshold, the mean of |mean score − precision · mean IoU|; then the mean over classes. Any overlap makes a
+  detection right.
+- LaACE₀: the same with one bin for each detection: the mean of |score − IoU|.
 
-LRP-optimal thresholds are fixed on the clean images, as in a deployed detector. In addition: the precision of
-detections scored 0.3 or more, the lowest threshold from there on that keeps precision at the clean level, and
-the recall at that threshold.
+LRP-optimal thresholds are fixed on the clean images, as for a deployed detector. There are three more
+measures: the precision of detections scored 0.3 or more, the lowest threshold of at least 0.3 that keeps the
+precision of the clean images, and the recall at that threshold.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.lrp import Located
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio, weighted_sums
-from stormproof.metrics.precision import in_lanes
+from stormproof.metrics.precision import in_lanes, sum_weights
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
-LEAST = 0.3  # the score from which a detection counts in D-ECE and in clean precision
+MIN_SCORE = 0.3  # of detections that count in D-ECE and in precision
 BINS = 10  # of D-ECE
-FINE = 25  # of LaECE₀
+LAECE_BINS = 25
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """Detections of the clean images, where thresholds are fixed: at IoU 0.5, and at any overlap."""
+    """The detections on which thresholds are fixed, those of the clean images: matched at IoU 0.5 or more,
+    and at any overlap."""
 
     located: Located
     touching: Located
@@ -47,8 +49,8 @@ class Tuned:
 
 
 def reliability(located: Located, weights: Weights, images: int) -> Floats:
-    """Detections, sum of scores and right ones by replicate and bin of the score: replicates × 3 × 10."""
-    kept = np.flatnonzero(located.score >= LEAST)
+    """Number of detections, sum of their scores and number of hits, by bin: replicates × 3 × 10."""
+    kept = np.flatnonzero(located.score >= MIN_SCORE)
     place = located.image[kept] * BINS + _bins(located.score[kept], BINS)
     tables = [
         np.bincount(place, values, minlength=images * BINS).reshape(images, BINS).astype(np.float64)
@@ -60,7 +62,7 @@ def reliability(located: Located, weights: Weights, images: int) -> Floats:
 def d_ece(counts: Floats) -> Floats:
     """D-ECE by replicate, from `reliability`.
 
-    >>> float(d_ece(np.array([[[2.0, 0.0], [1.8, 0.0], [1.0, 0.0]]]))[0].round(3))  # 0.9 said, 0.5 right
+    >>> float(d_ece(np.array([[[2.0, 0.0], [1.8, 0.0], [1.0, 0.0]]]))[0].round(3))  # score 0.9, precision 0.5
     0.4
     """
     found: Floats = ratio(np.abs(counts[:, 1] - counts[:, 2]).sum(axis=1), counts[:, 0].sum(axis=1))
@@ -75,21 +77,21 @@ def _bins(scores: Floats, count: int) -> Ints:
 
 def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Floats:
     """LaECE₀ and LaACE₀ by replicate and class; NaN for a class without a detection or an object."""
-    bins, shape = _bins(touching.score, FINE), (2, touching.classes)
-    return in_lanes(weights, _fit, shape, *touching.tables, bins, thresholds=thresholds)
+    bins, shape = _bins(touching.score, LAECE_BINS), (2, touching.classes)
+    return in_lanes(weights, _fit_errors, shape, *touching.tables, bins, thresholds=thresholds)
 
 
 def kept_precision(located: Located, clean: Located, weights: Weights) -> Floats:
-    """Precision from a score of 0.3 on, the lowest threshold that keeps it as on clean images, and the recall
-    there: replicates × 3. There is no such threshold if even the best detections are wrong too often."""
+    """Precision of detections scored 0.3 or more, the lowest threshold from there on that keeps the precision
+    of the clean images (NaN if none does), and the recall at it: replicates × 3."""
     objects = located.truth_image.astype(np.int32)
-    return in_lanes(weights, _keep, (3,), *_falling(located), *_falling(clean), objects)
+    return in_lanes(weights, _kept_precision, (3,), *_falling(located), *_falling(clean), objects)
 
 
 def _falling(located: Located) -> tuple[Any, ...]:
     """Images, scores and hits of detections scored 0.3 or more, by falling score over all classes."""
     kept = located.falling
-    kept = kept[: np.searchsorted(-located.score[kept], -LEAST, side="right")]
+    kept = kept[: np.searchsorted(-located.score[kept], -MIN_SCORE, side="right")]
     return located.image[kept].astype(np.int32), located.score[kept], located.hit[kept]
 
 
@@ -99,17 +101,13 @@ def _falling(located: Located) -> tuple[Any, ...]:
     Measure("LaECE0", "localisation-aware calibration error", "calibration", higher=False),
     Measure("LaACE0", "localisation-aware calibration error, by detection", "calibration", higher=False),
     Measure("precision", "precision of boxes scored 0.3 or more", "calibration"),
-    Measure(
-        "safe threshold", "the score from which precision is as clean", "calibration", False, False, False
-    ),
+    Measure("safe threshold", "threshold that keeps the clean precision", "calibration", False, False, False),
     Measure("safe recall", "recall at that threshold", "calibration"),
 )
 def _calibration(objects: Objects, weights: Weights) -> Scored:
-    own = Tuned(objects.located, objects.touching)
-    tuned = own if objects.tuned is None else objects.tuned
     counts = reliability(objects.located, weights, len(objects.truth.ids))
-    errors = fit_errors(objects.touching, tuned.touching.optimal(weights)[:, 4], weights)
-    precision, threshold, recall = kept_precision(objects.located, tuned.located, weights).T
+    errors = fit_errors(objects.touching, objects.tuning.touching.optimal(weights)[:, 4], weights)
+    precision, threshold, recall = kept_precision(objects.located, objects.tuning.located, weights).T
     by_class = {"LaECE0": errors[:, 0], "LaACE0": errors[:, 1]}
     numbers = {
         "D-ECE": d_ece(counts), **{name: mean_of_known(values) for name, values in by_class.items()},
@@ -123,7 +121,7 @@ def _binned(scores: Any, edges: Any) -> Any:
     found = np.empty(len(scores), np.int64)
     last = len(edges) - 2
     for i in range(len(scores)):
-        at = min(int(scores[i] * (last + 1)), last)  # or its neighbour, by the last bit of an edge
+        at = min(int(scores[i] * (last + 1)), last)  # rounding may make the neighbour the right one
         while at > 0 and scores[i] <= edges[at]:
             at -= 1
         while at < last and scores[i] > edges[at + 1]:
@@ -133,17 +131,16 @@ def _binned(scores: Any, edges: Any) -> Any:
 
 
 @kernel
-def _fit(
+def _fit_errors(
     image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, bins: Any,
     thresholds: Any, weights: Any, side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
     width = len(side_by_side)
-    gaps, count, apart, objects = np.empty((FINE, width)), np.empty(width), np.empty(width), np.empty(width)
+    gaps, gap_sum = np.empty((LAECE_BINS, width)), np.empty(width)
+    count, objects = np.empty(width), np.empty(width)
     for k in range(len(starts) - 1):
-        gaps[:], count[:], apart[:], objects[:] = 0.0, 0.0, 0.0, 0.0
-        for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(width):
-                objects[lane] += weights[truth_image[i], lane]
+        sum_weights(truth_image, truth_starts[k], truth_starts[k + 1], weights, side_by_side, objects)
+        gaps[:], count[:], gap_sum[:] = 0.0, 0.0, 0.0
         for i in range(starts[k], starts[k + 1]):
             gap = score[i] - overlap[i]
             for lane in range(width):
@@ -151,39 +148,40 @@ def _fit(
                     w = np.float64(weights[image[i], lane])
                     count[lane] += w
                     gaps[bins[i], lane] += w * gap
-                    apart[lane] += w * abs(gap)
+                    gap_sum[lane] += w * abs(gap)
         for lane in range(width):
             out[:, k, lane] = np.nan
             if count[lane] > 0 and objects[lane] > 0:
                 out[0, k, lane] = np.abs(gaps[:, lane]).sum() / count[lane]
-                out[1, k, lane] = apart[lane] / count[lane]
+                out[1, k, lane] = gap_sum[lane] / count[lane]
 
 
 @kernel
-def _keep(
+def _kept_precision(
     image: Any, score: Any, hit: Any, clean_image: Any, clean_score: Any, clean_hit: Any, objects: Any,
     weights: Any, side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
     for lane in range(len(side_by_side)):
-        right, said = 0.0, 0.0
+        hits, count = 0.0, 0.0
         for i in range(len(clean_image)):
             w = np.float64(weights[clean_image[i], lane])
-            said += w
-            right += w * clean_hit[i]
-        level = right / said if said else np.nan
-        there = 0.0
+            count += w
+            hits += w * clean_hit[i]
+        clean_precision = hits / count if count else np.nan
+        positives = 0.0
         for i in range(len(objects)):
-            there += weights[objects[i], lane]
+            positives += weights[objects[i], lane]
         out[:, lane] = np.nan
-        right, said, before = 0.0, 0.0, 0.0
+        hits, count, before = 0.0, 0.0, 0.0
         for i in range(len(image)):
             w = np.float64(weights[image[i], lane])
-            said += w
-            right += w * hit[i]
+            count += w
+            hits += w * hit[i]
             if i + 1 < len(image) and score[i + 1] == score[i]:
-                continue  # equal scores come together
-            if said > before and right / said >= level - 1e-12:  # images of weight 0 set no threshold
+                continue  # a threshold never separates equal scores
+            # A detection of weight 0 sets no threshold.
+            if count > before and hits / count >= clean_precision - 1e-12:
                 out[1, lane] = score[i]
-                out[2, lane] = right / there if there else np.nan
-            before = said
-        out[0, lane] = right / said if said else np.nan
+                out[2, lane] = hits / positives if positives else np.nan
+            before = count
+        out[0, lane] = hits / count if count else np.nan

@@ -14,7 +14,7 @@ from stormproof.metrics.grid import require_same
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Two columns over `count` common rows: linear and rank correlation, each with its two-sided p-value."""
+    """Linear and rank correlation of two columns of `count` rows, each with its two-sided p-value."""
 
     pearson: float
     pearson_p: float
@@ -24,19 +24,19 @@ class Correlation:
 
 
 def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
-    """Correlation of two columns keyed alike (by detector, by corruption …).
+    """Correlation of two columns with the same keys (detectors, corruptions …).
 
     >>> correlate({"x": 1.0, "y": 2.0, "z": 9.0}, {"x": 1.0, "y": 4.0, "z": 5.0}).spearman
     1.0
     """
     require_same(a, b, "in the first column", "in the second column")
     if len(a) < 3:
-        raise InvalidOption(f"A correlation of {len(a)} rows says nothing; give at least 3.")
+        raise InvalidOption(f"A correlation of {len(a)} rows is meaningless; give at least 3.")
     x, y = np.array([a[key] for key in a]), np.array([b[key] for key in a])
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         nan = float("nan")
         return Correlation(nan, nan, nan, nan, len(a))
-    from scipy.stats import pearsonr, spearmanr  # here: it loads for a second
+    from scipy.stats import pearsonr, spearmanr  # imported late: it takes a second
 
     linear, ranked = pearsonr(x, y), spearmanr(x, y)
     return Correlation(
@@ -45,5 +45,5 @@ def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
 
 
 def correlation_table(columns: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], Correlation]:
-    """Every pair of columns."""
+    """The correlation of every pair of columns."""
     return {(a, b): correlate(columns[a], columns[b]) for a, b in combinations(columns, 2)}

@@ -1,4 +1,4 @@
-"""Degradation against a reference model (*kamann*, section 5.1). All are fractions: CD 1.09 is 109 %."""
+"""Degradation relative to a reference model (*kamann*, section 5.1), as fractions: a CD of 1.09 is 109 %."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from stormproof.metrics.aggregate import aggregate
 from stormproof.metrics.grid import Grid, Score, mean, require_same
 from stormproof.metrics.metric import mean_of_known, ratio
 
-NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to compare
-# kamann, Fig. 11: the CD of JPEG compression, 107 to 133 %, differs from that of other digital corruptions.
+NOISE_SEVERITIES = (1, 2, 3)  # stronger noise leaves too little mIoU to compare
+# Fig. 11 leaves out JPEG compression: its CD, 107 to 133 %, differs from that of other digital corruptions.
 _NOT_IN_BARS = ONE_DATASET_ONLY | {"jpeg_compression"}
 
 
@@ -27,7 +27,7 @@ class Degradation:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean and population standard deviation over the `count` corruptions of a category with a value."""
+    """Mean and population standard deviation over the `count` corruptions of a category that have a value."""
 
     mean: Score
     std: Score
@@ -35,19 +35,19 @@ class Spread:
 
 
 def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degradation:
-    """D of a grid of scores in [0, 1]; corruptions in `noise` count with severities 1 to 3 only.
+    """D of a grid of scores in [0, 1]; for corruptions in `noise`, only severities 1 to 3 count.
 
     >>> clear = Grid.of({"clean": 0.8, **{f"snow@{s}": 0.3 for s in range(1, 6)}})
     >>> {name: round(d, 3) for name, d in degradation(clear).corrupted.items()}
     {'snow': 0.7}
     """
-    cut = as_averaged(grid, noise=noise)
+    cut = without_strong_noise(grid, noise=noise)
     cut.require_complete()
     return Degradation(1 - grid.clean, {name: 1 - mean(cut.levels(name)) for name in cut.corruptions})
 
 
-def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
-    """The grid without the severities of noise that *kamann* leaves out of every mean."""
+def without_strong_noise(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
+    """The grid without severities 4 and 5 of noise, which *kamann* leaves out of every mean."""
     kept = (
         c
         for c in grid.expected
@@ -57,17 +57,17 @@ def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid
 
 
 def cd(model: Degradation, reference: Degradation) -> dict[str, Score]:
-    """Corruption degradation Σ_s D / Σ_s D_ref per corruption; below 1 is more robust than the reference."""
+    """Corruption degradation Σ_s D / Σ_s D_ref per corruption; below 1, the model is the more robust one."""
     require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {name: ratio(d, reference.corrupted[name]) for name, d in model.corrupted.items()}
 
 
 def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> dict[str, Score]:
-    """Relative CD, Σ_s (D_s − D_clean) / Σ_s (D_s,ref − D_clean,ref): the loss against the reference's loss.
+    """Relative CD, Σ_s (D_s − D_clean) / Σ_s (D_s,ref − D_clean,ref): the loss over the reference's loss.
 
-    NaN where the reference loses less than `least` (one point of mIoU): a ratio of tenths says nothing.
-    The printed formula would subtract D_clean once from the whole sum; read so it contradicts the paper's
-    own Fig. 10d (docs/adr/0012).
+    NaN where the reference loses no more than `least` (one point of mIoU), since the ratio is then arbitrary.
+    The formula as printed subtracts D_clean only once from the whole sum, which contradicts the paper's own
+    Fig. 10d (docs/adr/0012).
     """
     require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {
@@ -77,12 +77,12 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
 
 
 def mean_over(values: Mapping[str, Score], *, without: Collection[str] = ()) -> Score:
-    """The mean over corruptions that have a value (*kamann*'s Fig. 10 leaves out `psf_blur`)."""
+    """The mean over the corruptions that have a value (*kamann*'s Fig. 10 leaves out `psf_blur`)."""
     return _spread(values[name] for name in values if name not in without).mean
 
 
 def _declare(name: str, rule: Callable[[Degradation, Degradation], dict[str, Score]]) -> None:
-    """Declare CD or rCD: by corruption, the mean, and the spread in each category."""
+    """Declare CD or rCD by corruption, their mean, and the spread in each category."""
 
     @aggregate("reference", name)
     def by_corruption(grid: Grid, reference: Grid) -> dict[str, Score]:
@@ -93,26 +93,23 @@ def _declare(name: str, rule: Callable[[Degradation, Degradation], dict[str, Sco
         return mean_over(by_corruption(grid, reference), without=ONE_DATASET_ONLY)
 
     @aggregate("reference", f"{name}_by_category")
-    def spread(grid: Grid, reference: Grid) -> dict[str, dict[str, Score]]:
-        return _spreads(by_corruption(grid, reference))
+    def by_category_of(grid: Grid, reference: Grid) -> dict[str, dict[str, Score]]:
+        spreads = category_spreads(by_corruption(grid, reference))
+        return {name: asdict(spread) for name, spread in spreads.items()}
 
 
 _declare("CD", cd)
 _declare("rCD", rcd)
 
 
-def _spreads(values: Mapping[str, Score]) -> dict[str, dict[str, Score]]:
-    return {name: asdict(spread) for name, spread in category_spreads(values).items()}
-
-
 def category_spreads(values: Mapping[str, Score]) -> dict[str, Spread]:
-    """CD or rCD of every category that any corruption belongs to, as the bars of *kamann*'s Fig. 11."""
+    """CD or rCD of every category with a value, as in the bars of *kamann*'s Fig. 11."""
     found = by_category(values, categories_of(values), without=_NOT_IN_BARS)
     return {name: spread for name, spread in found.items() if spread.count}
 
 
 def categories_of(corruptions: Collection[str]) -> Groups:
-    """The categories of the paper that has most of these corruptions; *kamann*'s in a tie."""
+    """The categories of the paper that has most of these corruptions; in a tie, *kamann*'s."""
 
     def known(groups: Groups) -> int:
         return sum(name in members for name in corruptions for members in groups.values())
@@ -123,7 +120,7 @@ def categories_of(corruptions: Collection[str]) -> Groups:
 def by_category(
     values: Mapping[str, Score], categories: Groups = KAMANN, *, without: Collection[str] = ()
 ) -> dict[str, Spread]:
-    """Mean and standard deviation per category, over its corruptions that have a value (Fig. 11)."""
+    """Mean and standard deviation per category, over the corruptions that have a value (Fig. 11)."""
     return {
         category: _spread(values[name] for name in members if name in values and name not in without)
         for category, members in categories.items()
@@ -131,14 +128,14 @@ def by_category(
 
 
 def _spread(values: Iterable[Score]) -> Spread:
-    held = np.array(list(values), np.float64)
-    if not len(held):
+    table = np.array(list(values), np.float64)
+    if not len(table):
         return Spread(np.nan, np.nan, 0)
-    known = ~np.isnan(held)
-    middle = np.asarray(mean_of_known(held, axis=0))
-    squares = np.where(known, (held - middle) ** 2, 0.0)
+    known = ~np.isnan(table)
+    middle = np.asarray(mean_of_known(table, axis=0))
+    squares = np.where(known, (table - middle) ** 2, 0.0)
     std = np.sqrt(ratio(squares.sum(axis=0), known.sum(axis=0)))
-    count = int(known.reshape(len(held), -1).any(axis=1).sum())
+    count = int(known.reshape(len(table), -1).any(axis=1).sum())
     return Spread(_number(middle), _number(std), count)
 
 

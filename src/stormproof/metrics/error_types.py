@@ -1,19 +1,19 @@
-"""Error types (TIDE, Bolya et al. 2020): why a detection is wrong, and what AP50 each type of error costs.
+"""Error types (TIDE, Bolya et al. 2020): why a detection is wrong, and how much AP50 each type costs.
 
-Every wrong detection has one type; an object that no repair of a detection would find is missed:
+Every wrong detection has one type; an object that no repaired detection would find is missed:
 
 - Loc: right class, IoU 0.1 to 0.5 with an object
 - Cls: IoU 0.5 or more with an object of another class
 - Dupe: IoU 0.5 or more with an object of its class that a better detection found
 - Bkg: IoU 0.1 or less with every object
 - Both: the rest, badly placed and of a wrong class
-- Miss: an object that no detection found, and that no Loc or Cls error is about
+- Miss: an object that no detection found and that no Loc or Cls error refers to
 
 The cost of a type (dAP) is the AP50 gained when it alone is repaired: a Loc or Cls error becomes right if its
-object has no better detection, else it is dropped; Dupe, Bkg and Both are dropped; missed objects no longer
-count.
-dAP FP is the gain without any false positive, dAP FN with no object left unfound. Gains do not add up to 1 −
-AP50: after one repair, another brings more or less. The rules are those of tidecv 1.0.1 (docs/metrics.md).
+object has no better detection, otherwise it is dropped; Dupe, Bkg and Both are dropped; missed objects no
+longer count. dAP FP is the gain without any false positive, dAP FN the gain with every object found. Gains do
+not add up to 1 − AP50, since one repair changes what another would gain. The rules are those of tidecv 1.0.1
+(docs/metrics.md).
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ from stormproof.metrics.records import Detections, DetectionTruth, Predictions, 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
-FOREGROUND, BACKGROUND = 0.5, 0.1  # IoU from which a detection shows an object, and up to which none
-MOST = 100  # detections of an image, those that score highest
+# A box is on an object from the first IoU on, on background up to the second.
+FOREGROUND, BACKGROUND = 0.5, 0.1
+MAX_DETECTIONS = 100  # the best detections of an image
 
-
-RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # what a detection is; also the repairs, RIGHT being none
-_REPAIRED = BKG + 1  # how many those are
-# Entries of a class's curve that are right only once something is repaired; until then they are
-LOC_REPAIRED, LOC_EXCUSED, CLS_REPAIRED = 6, 7, 8  # a Loc error; excused by a crowd; of another class
-_MISS, _FP, _FN = 6, 7, 8  # repairs of objects, and of everything
+RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # types of detections; as repairs, RIGHT means none
+_REPAIRED = BKG + 1  # the number of those repairs
+# Entries of a class's curve that a repair makes right. Until then, the first is a Loc error, the second is
+# excused by a crowd, the third belongs to another class.
+LOC_REPAIRED, LOC_EXCUSED, CLS_REPAIRED = 6, 7, 8
+_MISS, _FP, _FN = 6, 7, 8  # the other repairs: missed objects, all false positives, all objects not found
 TYPES = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")
 SPECIAL = ("FP", "FN")
 _REPAIRS = (*TYPES, *SPECIAL)
@@ -63,10 +64,10 @@ _Codes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorTypes:
-    """The type of every detection, and whether every object that counts was found or missed.
+    """The type of every detection, and whether each object that counts was found or missed.
 
-    `repairs[d]` is the object that detection d would find once repaired, −1 for none. A detection that a
-    crowd excuses has a type, and may be repaired, but is not an error until then.
+    `repairs[d]` is the object that detection d would find once repaired, −1 for none. A detection excused by
+    a crowd has a type and may be repaired, but it is not an error.
     """
 
     image: Ints
@@ -85,47 +86,38 @@ class ErrorTypes:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many errors of each type there are, false positives and objects not found."""
+        """The number of errors of each type, of false positives and of objects not found."""
         return {name: int(table.sum()) for name, table in self.per_image().items()}
 
     def per_image(self) -> dict[str, Ints]:
         """The number of errors of each type, by image."""
         wrong = ~self.excused & (self.kinds != RIGHT)
-        tables = {
-            name: self._by_image(self.image[wrong & (self.kinds == code)])
-            for code, name in enumerate(TYPES[:-1], 1)
-        }
-        return {
-            **tables,
-            "Miss": self._by_image(self.truth_image[self.missed]),
-            "FP": self._by_image(self.image[wrong]),
-            "FN": self._by_image(self.truth_image[~self.found]),
-        }
-
-    def _by_image(self, owners: Ints) -> Ints:
-        return np.bincount(owners, minlength=self.images)
+        owners = {name: self.image[wrong & (self.kinds == code)] for code, name in enumerate(TYPES[:-1], 1)}
+        owners["Miss"] = self.truth_image[self.missed]
+        owners["FP"], owners["FN"] = self.image[wrong], self.truth_image[~self.found]
+        return {name: np.bincount(owner, minlength=self.images) for name, owner in owners.items()}
 
     def repaired(self, weights: Weights) -> Floats:
-        """AP50 of each class as it is and after each repair: replicates × 1 + 8 × classes.
+        """AP50 of each class without and with each repair: replicates × (1 + 8) × classes.
 
-        In the order Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
+        The order of repairs is Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
         """
         return in_lanes(weights, _average, (len(_REPAIRS) + 1, self.classes), *self._curves())
 
     def _curves(self) -> tuple[Any, ...]:
-        """Entries and objects class by class, entries by falling score."""
+        """Entries and objects sorted by class; the entries of a class by falling score."""
         repaired = self.repairs >= 0
         kinds = self.kinds.copy()
         loc = repaired & (kinds == LOC)
         kinds[loc] = np.where(self.excused[loc], LOC_EXCUSED, LOC_REPAIRED)
         falling = self.order
         shown = falling[(~self.excused | loc)[falling]]
-        # A detection of a wrong class is repaired into an entry of its object's class.
+        # Repairing a detection of a wrong class makes it an entry of its object's class.
         renamed = falling[(repaired & (kinds == CLS))[falling]]
         entry = np.concatenate([shown, renamed])
         label = np.concatenate([self.labels[shown], self.truth_labels[self.repairs[renamed]]])
         kind = np.concatenate([kinds[shown], np.full(len(renamed), CLS_REPAIRED, np.uint8)])
-        # Both halves are sorted, which a stable sort merges in one pass.
+        # Both halves are sorted already; a stable sort merges them in one pass.
         order = by_number(label, self.classes, np.argsort(-self.scores[entry], kind="stable"))
         truths = np.argsort(self.truth_labels, kind="stable")
         state = self.found.astype(np.uint8) + 2 * self.missed.astype(np.uint8)
@@ -139,15 +131,15 @@ class ErrorTypes:
         """The cost of each type, its share of the cost of all six, and how often it occurs."""
         by_class = ByClass(self.repaired(weights), partial(_costs, prefix=prefix))
         one = np.ones(self.images)
-        often = {f"{prefix}{name} per image": (count, one) for name, count in self.per_image().items()}
-        numbers = {**by_class.numbers(by_class.values), **weighted_ratios(weights, often)}
+        counts = {f"{prefix}{name} per image": (count, one) for name, count in self.per_image().items()}
+        numbers = {**by_class.numbers(by_class.values), **weighted_ratios(weights, counts)}
         return Scored(numbers, by_class=by_class)
 
 
 def _costs(repaired: Floats, prefix: str) -> dict[str, Floats]:
-    """The cost of each type over the classes given, from `ErrorTypes.repaired`, and its share.
+    """The cost of each type and its share, from some classes of `ErrorTypes.repaired`.
 
-    A repair never lowers the score: if points of a curve shift so that AP falls, the cost is 0.
+    If a repair shifts the points of a curve so that AP falls, the cost of the type is 0.
     """
     means = mean_of_known(repaired)
     gained = means[:, 1:] - means[:, :1]
@@ -162,19 +154,20 @@ def box_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTyp
 
     >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 9], [50, 0, 60, 9]], [0, 0]))], ["cat", "dog"])
-    >>> said = {"a": Prediction([[0, 0, 9, 9], [0, 0, 9, 8], [70, 0, 80, 9]], [0.9, 0.8, 0.7], [0, 0, 1])}
-    >>> {name: count for name, count in box_error_types(truth, said).counts.items() if count}
+    >>> boxes = [[0, 0, 9, 9], [0, 0, 9, 8], [70, 0, 80, 9]]
+    >>> found = {"a": Prediction(boxes, scores=[0.9, 0.8, 0.7], labels=[0, 0, 1])}
+    >>> {name: count for name, count in box_error_types(truth, found).counts.items() if count}
     {'Dupe': 1, 'Bkg': 1, 'Miss': 1, 'FP': 2, 'FN': 1}
     """
     found = lay_out(predictions, truth)
-    groups = by_image(truth, found, MOST)
+    groups = by_image(truth, found, MAX_DETECTIONS)
     return _typed(truth, found, groups, box_overlaps(truth, found, groups))
 
 
 def mask_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTypes:
     """The error types of masks."""
     found = lay_out(predictions, truth)
-    groups = by_image(truth, found, MOST)
+    groups = by_image(truth, found, MAX_DETECTIONS)
     return _typed(truth, found, groups, mask_overlaps(truth, found, groups))
 
 
@@ -189,7 +182,7 @@ def _typed(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: F
         truth.excused[truths], kinds, excused, repairs, taken, repairable,
     )  # fmt: skip
     counting = np.flatnonzero(~truth.excused[truths])
-    place = np.full(len(truths) + 1, -1)  # the last for no object
+    place = np.full(len(truths) + 1, -1)  # the last entry stands for no object, since `repairs` is −1 then
     place[counting] = np.arange(len(counting))
     own = truths[counting]
     where = np.full(len(found), -1)
@@ -212,11 +205,11 @@ def _declare(section: str, prefix: str) -> list[Measure]:
     }  # fmt: skip
     what = f" ({section})" if prefix else ""
     found = [
-        Measure(f"{prefix}dAP {name}", f"AP50 that {words[name]} cost{what}", "errors", higher=False)
+        Measure(f"{prefix}dAP {name}", f"AP50 lost to {words[name]}{what}", "errors", higher=False)
         for name in _REPAIRS
     ]
     found += [
-        Measure(f"{prefix}{name} share", f"share of {words[name]} in what errors cost{what}", "errors", False)
+        Measure(f"{prefix}{name} share", f"share of {words[name]} in all costs{what}", "errors", False)
         for name in TYPES
     ]
     found += [
@@ -238,10 +231,10 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
 
 @kernel
 def _judge(
-    starts: Any, offsets: Any, overlaps: Any, said: Any, labels: Any, crowd: Any, kinds: Any, excused: Any,
-    repairs: Any, taken: Any, repairable: Any,
+    starts: Any, offsets: Any, overlaps: Any, labels: Any, truth_labels: Any, crowd: Any, kinds: Any,
+    excused: Any, repairs: Any, taken: Any, repairable: Any,
 ) -> None:  # fmt: skip
-    """The type of every detection of every image; detections come by falling score."""
+    """The type of every detection; the detections of an image are sorted by falling score."""
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         width = t1 - t0
@@ -249,7 +242,7 @@ def _judge(
             row = offsets[g] + (d - d0) * width - t0
             best, at = 0.0, -1
             for t in range(t0, t1):
-                if labels[t] != said[d]:
+                if truth_labels[t] != labels[d]:
                     continue
                 if crowd[t]:
                     excused[d] = excused[d] or overlaps[row + t] > FOREGROUND
@@ -260,7 +253,7 @@ def _judge(
                 kinds[d] = RIGHT
             else:
                 kinds[d] = BKG
-        # Only now is it known which objects are taken.
+        # The second pass needs to know which objects are taken.
         for d in range(d0, d1):
             if kinds[d] == RIGHT:
                 continue
@@ -270,7 +263,7 @@ def _judge(
                 common = overlaps[row + t]
                 if crowd[t]:
                     continue
-                if labels[t] == said[d]:
+                if truth_labels[t] == labels[d]:
                     if common > own:
                         own, mine = common, t
                 elif common > other:
@@ -294,9 +287,9 @@ def _average(
     image: Any, kind: Any, starts: Any, truth_image: Any, state: Any, truth_starts: Any, weights: Any,
     side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
-    """AP50 by repair and class of a block of replicates side by side, in one walk along each class's entries.
+    """AP50 by repair and class for a block of replicates, in one pass over the entries of each class.
 
-    Every repair of a false positive drops one kind of them, so the sums of each kind serve all repairs.
+    Each repair of false positives drops one kind of them, so one sum per kind serves all repairs.
     """
     width = len(side_by_side)
     most = 0
@@ -339,17 +332,17 @@ def _average(
             for v in range(first, last):
                 events[v] += 1
         for lane in range(width):
-            missed[lane] = positives[lane] - missed[lane]  # what is left to find without them
+            missed[lane] = positives[lane] - missed[lane]  # the objects that are not missed
         for v in range(_REPAIRED + 3):
             objects = missed if v == _MISS else findable if v == _FN else positives
             row = v if v < _REPAIRED else 0
             judged = found[row] if v == _FP else counted[row]
-            interpolate(  # recalls k/100 reach the k-th point, as tidecv has it
+            interpolate(  # not rounded: as in tidecv, a recall of k/100 reaches the k-th point
                 found[row], judged, events[row], objects, COCO_POINTS, False, side_by_side, reached, best,
                 out[v, k],
             )  # fmt: skip
         for v, objects in ((_MISS, missed), (_FN, findable)):
             for lane in range(width):
-                # No object is left: any detection is wrong; without detections, nothing is known.
+                # No object is left: AP is 0 if there is a detection, which must be wrong, else NaN.
                 if positives[lane] > 0 and objects[lane] == 0 and total[lane] > 0:
                     out[v, k, lane] = 0.0

@@ -1,9 +1,9 @@
 """Information fidelity (Sheikh, Bovik & de Veciana 2005; Sheikh & Bovik 2006): how much of the clean image's
-information is left.
+information a corrupted image retains.
 
-`vifp` works on pixels at four scales; `vif` and `ifc` on the wavelet bands the originals use. All take
-(clean, corrupted) in this order and look at luma only. *liu* reports VIF and IFC (with their spelled-out
-names swapped).
+`vifp` works on pixels at four scales, `vif` and `ifc` on wavelet bands, as their authors' code does. All take
+(clean, corrupted) in this order and use luma only. *liu* reports VIF and IFC (with their spelled-out names
+swapped).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from stormproof.core.errors import InvalidImage
 from stormproof.core.sample import Floats, Image, check_image
-from stormproof.metrics.pyramid import draw_filters, filtered
+from stormproof.metrics.pyramid import filtered, make_filters
 from stormproof.metrics.quality import check_pair, grey
 
-_SILENT = 1e-6  # bits of a whole image; rounding alone leaves less in a flat one
+_NO_INFORMATION = 1e-6  # bits in a whole image; rounding leaves less than this in a flat image
 _EPS = 1e-10
 _PIXEL_NOISE, _WAVELET_NOISE = 2.0, 0.4  # variance of the eye's own noise, in grey levels²
-_MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # nothing is left of a smaller image at the last scale
+_MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # a smaller image has no pixels left at the last scale
 _BLOCK, _LEVELS = 3, 4
 
 
@@ -31,7 +31,7 @@ def vifp(clean: Image, corrupted: Image) -> float:
     check_pair(clean, corrupted)
     _require_side(clean, _MIN_PIXEL_SIDE, "VIF in the pixel domain")
     a, b = grey(clean), grey(corrupted)
-    kept = said = 0.0
+    kept = total = 0.0
     for side in (17, 9, 5, 3):
         if side < 17:
             a, b = _smooth(a, side)[::2, ::2], _smooth(b, side)[::2, ::2]
@@ -40,13 +40,13 @@ def vifp(clean: Image, corrupted: Image) -> float:
         variance_b = (_smooth(b * b, side) - mean_b * mean_b).clip(min=0)
         gain, noise = _channel(variance_a, variance_b, _smooth(a * b, side) - mean_a * mean_b, _EPS)
         kept += float(np.log10(1 + gain * gain * variance_a / (noise + _PIXEL_NOISE)).sum())
-        said += float(np.log10(1 + variance_a / _PIXEL_NOISE).sum())
-    return _share(kept, said, _same_luma(clean, corrupted))
+        total += float(np.log10(1 + variance_a / _PIXEL_NOISE).sum())
+    return _share(kept, total, _same_luma(clean, corrupted))
 
 
 def vif(clean: Image, corrupted: Image) -> float:
-    """Visual information fidelity on wavelet bands: bits the eye gets from the corrupted image over those
-    from the clean one."""
+    """Visual information fidelity on wavelet bands: the bits that the eye gets from the corrupted image over
+    those it gets from the clean one."""
     check_pair(clean, corrupted)
     return Reference(clean).vif(corrupted)
 
@@ -58,7 +58,7 @@ def ifc(clean: Image, corrupted: Image) -> float:
 
 
 class Reference:
-    """A clean image, analysed once, to compare many corrupted ones with: `vif` and `ifc` in a fraction of the
+    """A clean image, analysed once, for `vif` and `ifc` of many corrupted versions in a fraction of the
     time."""
 
     def __init__(self, clean: Image) -> None:
@@ -67,7 +67,7 @@ class Reference:
         self.clean = clean
         self._crop = tuple(slice(0, n - n % 2**_LEVELS) for n in clean.shape[:2])
         luma = grey(clean)[self._crop]
-        self._filters = draw_filters(luma.shape, levels=_LEVELS, orientations=(0, 3), of=6)
+        self._filters = make_filters(luma.shape, levels=_LEVELS, orientations=(0, 3), of=6)
         self._bands = [
             [(band, *_scale_mixture(band)) for band in map(_whole_blocks, level)]
             for level in filtered(luma, self._filters)
@@ -83,22 +83,23 @@ class Reference:
 
     def vif_and_ifc(self, corrupted: Image) -> tuple[float, float]:
         """Both at once."""
-        kept = said = shared = 0.0
-        for gain, noise, energy, lam in self._channels(corrupted):
+        kept = total = shared = 0.0
+        for gain, noise, energy, eigenvalues in self._channels(corrupted):
             power = gain * gain
-            kept += _bits(power, noise + _WAVELET_NOISE, energy, lam)
-            said += _bits(np.ones_like(gain), _WAVELET_NOISE, energy, lam)
-            shared += _bits(power, noise + _EPS, energy, lam)
+            kept += _bits(power, noise + _WAVELET_NOISE, energy, eigenvalues)
+            total += _bits(np.ones_like(gain), _WAVELET_NOISE, energy, eigenvalues)
+            shared += _bits(power, noise + _EPS, energy, eigenvalues)
         height, width = corrupted.shape[:2]
         same = _same_luma(self.clean, corrupted)
-        return _share(kept, said, same), math.inf if same else shared / float(height * width)
+        return _share(kept, total, same), math.inf if same else shared / float(height * width)
 
     def _channels(self, corrupted: Image) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Per band: the channel's gain and noise, the clean band's energy, its covariance's eigenvalues."""
+        """For each band: gain and noise of the channel, energy of the clean band, eigenvalues of its
+        covariance."""
         check_pair(self.clean, corrupted)
         levels = filtered(grey(corrupted)[self._crop], self._filters)
         for level, (ours, theirs) in enumerate(zip(self._bands, levels, strict=True)):
-            window = 2 ** (_LEVELS - level) + 1  # widest at the finest level, so that all see the same area
+            window = 2 ** (_LEVELS - level) + 1  # widest at the finest level: all cover the same area
             trim = math.ceil((window - 1) / 2 / _BLOCK)
             inner = (slice(trim, -trim), slice(trim, -trim))
             for (band, energy, eigenvalues), theirs_band in zip(ours, theirs, strict=True):
@@ -106,11 +107,11 @@ class Reference:
                 yield gain[inner], noise[inner], energy[inner], eigenvalues
 
 
-def _share(kept: float, said: float, same: bool) -> float:
-    """The share of the information that is kept; NaN if a flat clean image has none and something changed."""
-    if said < _SILENT:
+def _share(kept: float, total: float, same: bool) -> float:
+    """The share of the information that is kept; NaN if the clean image is flat, so has none, and changed."""
+    if total < _NO_INFORMATION:
         return 1.0 if same else math.nan
-    return (kept + _EPS) / (said + _EPS)
+    return (kept + _EPS) / (total + _EPS)
 
 
 def _same_luma(clean: Image, corrupted: Image) -> bool:
@@ -123,7 +124,7 @@ def _bits(power_gain: Floats, noise: Floats | float, energy: Floats, eigenvalues
 
 
 def _scale_mixture(band: Floats) -> tuple[Floats, Floats]:
-    """A Gaussian scale mixture of 3×3 neighbourhoods: each block's energy s², and the eigenvalues of C_u."""
+    """The Gaussian scale mixture of 3×3 blocks: each block's energy s², and the eigenvalues of C_u."""
     views = np.lib.stride_tricks.sliding_window_view(band, (_BLOCK, _BLOCK)).reshape(-1, _BLOCK**2)
     covariance = np.cov(views, rowvar=False, bias=True)
     eigenvalues, vectors = np.linalg.eigh(covariance)
@@ -137,7 +138,7 @@ def _scale_mixture(band: Floats) -> tuple[Floats, Floats]:
 
 
 def _local_channel(a: Floats, b: Floats, window: int) -> tuple[Floats, Floats]:
-    """Gain and noise of corrupted = gain · clean + noise, at the centre of every block."""
+    """Gain and noise variance of corrupted = gain · clean + noise, at the centre of every block."""
 
     def mean(values: Floats) -> Floats:
         averaged = cv2.blur(values, (window, window), borderType=cv2.BORDER_REFLECT_101)
@@ -152,20 +153,21 @@ def _local_channel(a: Floats, b: Floats, window: int) -> tuple[Floats, Floats]:
 def _channel(
     variance_a: Floats, variance_b: Floats, covariance: Floats, tiny: float
 ) -> tuple[Floats, Floats]:
-    """Least-squares gain and residual variance, never negative; a flat or reversed patch carries nothing."""
+    """Least-squares gain and residual variance, never negative; the gain is 0 where either patch is flat or
+    contrast is reversed."""
     gain = covariance / (variance_a + tiny)
     noise = variance_b - gain * covariance
     flat = variance_a < tiny
     gain[flat], noise[flat] = 0.0, variance_b[flat]
-    silent = variance_b < tiny
-    gain[silent], noise[silent] = 0.0, 0.0
+    flat = variance_b < tiny
+    gain[flat], noise[flat] = 0.0, 0.0
     reversed_ = gain < 0
     gain[reversed_], noise[reversed_] = 0.0, variance_b[reversed_]
     return gain, np.maximum(noise, tiny)
 
 
 def _smooth(values: Floats, side: int) -> Floats:
-    """Gaussian mean (σ = side / 5) wherever the window lies inside."""
+    """Gaussian-weighted mean (σ = side / 5) around every pixel whose window lies inside the image."""
     half = side // 2
     blurred = cv2.GaussianBlur(values, (side, side), side / 5)
     return np.asarray(blurred, np.float64)[half:-half, half:-half]

@@ -1,6 +1,6 @@
-"""A score for every condition. A grid knows which conditions it should have, and names those it lacks.
+"""Grids: a score for every condition. A grid knows which conditions it should have and which it lacks.
 
-A score is a number, or an array with one entry per replicate: every aggregate is written once for both.
+A score is a number, or an array with one entry per replicate: every aggregate works on both.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Score = Any  # a float, or an array of replicates
 
 
 def mean(values: Iterable[Score]) -> Score:
-    """The mean of numbers, or of arrays entry by entry."""
-    held = list(values)
-    return fmean(held) if all(isinstance(value, float | int) for value in held) else np.mean(held, axis=0)
+    """The mean of numbers, or the elementwise mean of arrays."""
+    every = list(values)
+    return fmean(every) if all(isinstance(value, float | int) for value in every) else np.mean(every, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Scores (or errors) of one model on one set, by condition.
 
-    `expected` are the corrupted conditions that an aggregate covers; `clean` is kept beside them. A cell
-    without a finite score is missing, and no aggregate guesses it.
+    `expected` lists the corrupted conditions that aggregates are over; the clean score is separate. A cell
+    without a finite score is missing, and aggregates refuse the grid.
 
     >>> half = Grid.of({"clean": 0.4, "fog@1": 0.3, "fog@2": 0.2})
     >>> half.missing
@@ -48,24 +48,26 @@ class Grid:
         *,
         conditions: Iterable[Condition] | None = None,
     ) -> Self:
-        """From condition (or its string) to score.
+        """From scores by condition, or by its string.
 
-        `conditions`, such as a suite's, are those of a complete grid, and select among the scores. Without
-        them, every corruption seen must have severities 1 to 5; conditions with parameters stand alone.
+        `conditions`, such as a suite's, are the conditions of the complete grid; other scores are not used.
+        Without them, every corruption seen must have severities 1 to 5; conditions with parameters imply no
+        others.
         """
-        held: dict[Condition, Score] = {}
+        parsed: dict[Condition, Score] = {}
         for key, score in scores.items():
             condition = Condition.parse(key) if isinstance(key, str) else key
-            if condition in held:
-                raise InvalidCondition(f"{condition} has two scores: {held[condition]} and {score}.")
-            held[condition] = score
-        return cls(held, _corrupted(_implied(held) if conditions is None else conditions))
+            if condition in parsed:
+                raise InvalidCondition(f"{condition} has two scores: {parsed[condition]} and {score}.")
+            parsed[condition] = score
+        wanted = _implied(parsed) if conditions is None else conditions
+        return cls(parsed, tuple(dict.fromkeys(c for c in wanted if not c.is_clean)))
 
     @classmethod
     def from_rows(
         cls, rows: Iterable[tuple[str, int, float]], *, conditions: Iterable[Condition] | None = None
     ) -> Self:
-        """From (corruption, severity, score); severity 0 is clean and may be repeated if it agrees."""
+        """From (corruption, severity, score); severity 0 is clean, and may occur repeatedly if it agrees."""
         scores: dict[Condition, float] = {}
         for corruption, severity, score in rows:
             condition = Condition.of(corruption, severity) if severity else CLEAN
@@ -74,17 +76,17 @@ class Grid:
         return cls.of(scores, conditions=conditions)
 
     def over(self, corruptions: Iterable[str]) -> Self:
-        """The same scores, expected to be complete only over these corruptions."""
+        """The same scores with only the conditions of these corruptions expected."""
         known = self._series
         chosen = [c for name in corruptions for c in known.get(name) or every_cell([name], _levels(name))]
         return type(self)(self.scores, tuple(chosen))
 
     def at_severity(self, severity: int) -> Self:
-        """The same scores, expected to be complete only at one severity."""
+        """The same scores with only the conditions of one severity expected."""
         return type(self)(self.scores, tuple(c for c in self.expected if c.whole_severity == severity))
 
     def replicate(self, row: int) -> Self:
-        """The grid of one replicate, if scores are arrays."""
+        """The grid of one replicate, for scores that are arrays."""
         return type(self)({c: float(values[row]) for c, values in self.scores.items()}, self.expected)
 
     @cached_property
@@ -93,7 +95,7 @@ class Grid:
         return tuple(str(c) for c in self.expected if not self._has(c))
 
     def require_complete(self) -> None:
-        """Raise `IncompleteGrid`, which names every missing cell, unless the grid is complete."""
+        """Raise `IncompleteGrid`, which names every missing cell, if the grid is incomplete."""
         if self.missing or not self.expected:
             raise IncompleteGrid(self.missing or ("every corrupted condition",), len(self.expected))
 
@@ -106,7 +108,7 @@ class Grid:
 
     @property
     def corruptions(self) -> tuple[str, ...]:
-        """Corruptions, and variants of them that have parameters beside a severity."""
+        """The corruptions, and their variants that have parameters in addition to a severity."""
         return tuple(self._series)
 
     @property
@@ -114,26 +116,26 @@ class Grid:
         return tuple(sorted({c.whole_severity for c in self.expected if c.whole_severity}))
 
     def levels(self, corruption: str) -> tuple[Score, ...]:
-        """The scores of one corruption, in the order expected."""
+        """The scores of one corruption, in the order of `expected`."""
         self.require_complete()
         return tuple(self.scores[c] for c in self._series.get(corruption, ()))
 
     @cached_property
     def _series(self) -> dict[str, list[Condition]]:
-        """Conditions by corruption; if it also has severities, a condition with parameters stands alone."""
+        """Conditions by corruption; if it has severities, a condition given by parameters is separate."""
         graded = {c.series for c in self.expected if c.whole_severity is not None}
-        found: dict[str, list[Condition]] = {}
+        series: dict[str, list[Condition]] = {}
         for c in self.expected:
-            alone = c.whole_severity is None and c.series in graded
-            found.setdefault(str(c) if alone else c.series, []).append(c)
-        return found
+            separate = c.whole_severity is None and c.series in graded
+            series.setdefault(str(c) if separate else c.series, []).append(c)
+        return series
 
     def _has(self, condition: Condition) -> bool:
         return bool(np.isfinite(self.scores.get(condition, np.nan)).any())
 
 
 def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b: str) -> None:
-    """Raise `IncompleteGrid` unless two columns have the same keys; `of_a` and `of_b` say whose a key is."""
+    """Raise `IncompleteGrid` unless two columns have the same keys; `of_a` and `of_b` describe them."""
     holes = sorted(a.keys() ^ b.keys())
     if holes:
         names = (f"{key} {of_b if key in a else of_a}" for key in holes)
@@ -141,8 +143,8 @@ def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b
 
 
 def _levels(corruption: str) -> tuple[int, ...]:
-    """The severities a corruption has: five unless it declares fewer."""
-    from stormproof.corruptions import registered  # loads compilers, which most grids do not need
+    """The severities of a corruption: five unless it declares fewer."""
+    from stormproof.corruptions import registered  # imported late: it loads compilers that few grids need
 
     known = registered().get(corruption)
     return known.severities if known and known.severities else SEVERITIES
@@ -153,10 +155,11 @@ def _graded(corruption: str, levels: tuple[int, ...]) -> tuple[Condition, ...]:
     return every_cell([corruption], levels)
 
 
-def _implied(held: Iterable[Condition]) -> list[Condition]:
+def _implied(conditions: Iterable[Condition]) -> list[Condition]:
+    """The conditions of the smallest complete grid that has these."""
     implied: dict[Condition, None] = {}
     graded: set[str] = set()
-    for condition in held:
+    for condition in conditions:
         name = condition.corruption
         if not name or not condition.whole_severity or condition.params:
             implied[condition] = None
@@ -164,7 +167,3 @@ def _implied(held: Iterable[Condition]) -> list[Condition]:
             graded.add(name)
             implied.update(dict.fromkeys(_graded(name, _levels(name))))
     return list(implied)
-
-
-def _corrupted(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    return tuple(dict.fromkeys(c for c in conditions if not c.is_clean))

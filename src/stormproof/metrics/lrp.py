@@ -1,11 +1,11 @@
-"""Localisation-recall-precision error (Oksuz et al. 2018, 2021): one number for misses, false positives and
-how loosely boxes fit, at one score threshold.
+"""Localisation-recall-precision error (Oksuz et al. 2018, 2021): one number for missed objects, false
+positives and badly fitting boxes, at one score threshold.
 
     LRP = (Σ over hits (1 − IoU) / (1 − τ) + false positives + misses) / (hits + false positives + misses)
 
-τ is 0.5. Its parts are 1 − IoU over hits (Loc), 1 − precision (FP) and 1 − recall (FN). oLRP is the least LRP
-of a class over score thresholds, each condition with its own best ones. LRP here keeps the thresholds that
-are best on the clean images, as a deployed detector does. Both are means over classes.
+with τ = 0.5. Its parts are the mean of 1 − IoU over hits (Loc), 1 − precision (FP) and 1 − recall (FN). oLRP
+is the lowest LRP of a class over all score thresholds, under each condition separately. `LRP` uses the
+thresholds that are best on the clean images, as a deployed detector does. Both are means over classes.
 """
 
 from __future__ import annotations
@@ -22,37 +22,36 @@ from stormproof.metrics.cocomatching import class_overlaps
 from stormproof.metrics.matching import by_class_and_image
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.ordering import by_falling_score, starts
-from stormproof.metrics.precision import in_lanes
-from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.precision import MAX_DETECTIONS, in_lanes, sum_weights
+from stormproof.metrics.records import Detections, DetectionTruth, entries_of
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
 TAU = 0.5
-_CAP = 100  # detections per image and class, as in COCO
 PARTS = ("", " Loc", " FP", " FN")
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Detections with the IoU of the object they found, class by class and by falling score.
+    """Detections with the IoU of the objects they found, sorted by class, then by falling score.
 
-    Best score first, a detection takes the free object of its class that it overlaps most, with an IoU of
-    `tau` or more and above 0. `overlap` is that IoU, 0 where it found none. Detections that found a crowd or
-    an ignored object instead are not among them.
+    Best score first, a detection takes the free object of its class that it overlaps most, if their IoU is
+    above 0 and at least `tau`. `overlap` is that IoU, 0 for a detection that found no object. Detections that
+    found only a crowd or an ignored object are left out.
     """
 
     image: Ints
     label: Ints
     score: Floats
     overlap: Floats
-    truth_image: Ints  # of the objects that count
+    truth_image: Ints  # one entry per object that counts, as in the next and the last two
     truth_label: Ints
     falling: Ints  # the detections by falling score over all classes
     classes: int
     tau: float
-    found_at: Floats  # of the objects that count: the score of the detection that found it, or −1
-    found_box: Floats  # and its box, or NaN
+    found_at: Floats  # the score of the detection that found the object, or −1
+    found_box: Floats  # the box of that detection, or NaN
 
     @property
     def hit(self) -> Bools:
@@ -60,7 +59,7 @@ class Located:
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """The input of the loops: detections and objects, with the start of each class."""
+        """The input of the compiled loops: detections and objects, with the start of each class."""
         order = np.argsort(self.truth_label, kind="stable")
         return (
             self.image.astype(np.int32), self.score, self.overlap, starts(self.label, self.classes),
@@ -69,45 +68,35 @@ class Located:
 
     def of_images(self, chosen: Ints, images: int) -> Located:
         """The detections and objects of the chosen images, renumbered; an image may be chosen twice."""
-        places: list[list[int]] = [[] for _ in range(images)]
-        for place, image in enumerate(chosen.tolist()):
-            places[image].append(place)
-        times = np.array([len(each) for each in places])
-        flat = np.array([place for each in places for place in each], np.int64)
-        first = np.concatenate([[0], np.cumsum(times)])
-
-        def copied(owner: Ints) -> tuple[Ints, Ints]:
-            entries = np.repeat(np.arange(len(owner)), times[owner])
-            within = np.arange(len(entries)) - np.repeat(np.cumsum(times[owner]) - times[owner], times[owner])
-            return entries, flat[first[owner[entries]] + within]
-
-        said, image = copied(self.image)
-        own, truth_image = copied(self.truth_image)
+        kept, image = entries_of(self.image, chosen, images)
+        order = np.argsort(kept, kind="stable")  # by class and falling score, as before
+        kept, image = kept[order], image[order]
+        objects, truth_image = entries_of(self.truth_image, chosen, images)
         return Located(
-            image, self.label[said], self.score[said], self.overlap[said], truth_image, self.truth_label[own],
-            by_falling_score(self.score[said]), self.classes, self.tau, self.found_at[own],
-            self.found_box[own],
+            image, self.label[kept], self.score[kept], self.overlap[kept], truth_image,
+            self.truth_label[objects], by_falling_score(self.score[kept]), self.classes, self.tau,
+            self.found_at[objects], self.found_box[objects],
         )  # fmt: skip
 
     def optimal(self, weights: Weights) -> Floats:
-        """oLRP, its three parts and its threshold, by replicate and class: replicates × 5 × n.
+        """oLRP, its three parts and its threshold: replicates × 5 × classes.
 
-        Without a hit oLRP and its FN are 1, the rest NaN; all are NaN where there is no object.
+        For a class without a hit, oLRP and FN are 1 and the rest is NaN; without an object all are NaN.
         """
-        held: tuple[Weights, Floats] | None = self.__dict__.get("_optimal")
-        if held is None or held[0] is not weights:  # every condition of a run uses the same weights
+        cached: tuple[Weights, Floats] | None = self.__dict__.get("_optimal")
+        if cached is None or cached[0] is not weights:  # all conditions of a run are given the same weights
             found = in_lanes(weights, _optimal, (5, self.classes), *self.tables, self.tau)
-            self.__dict__["_optimal"] = held = (weights, found)
-        return held[1]
+            self.__dict__["_optimal"] = cached = (weights, found)
+        return cached[1]
 
     def thresholds(self, images: int) -> Floats:
-        """The score threshold of each class at which LRP over all `images` is least."""
+        """The score threshold of each class at which LRP over all `images` is lowest."""
         ones = np.ones((1, images), np.uint8)
         best: Floats = in_lanes(ones, _optimal, (5, self.classes), *self.tables, self.tau)[0, 4]
         return best
 
     def at(self, thresholds: Floats, weights: Weights) -> Floats:
-        """LRP and its parts of the detections at or above thresholds by replicate and class.
+        """LRP and its three parts at given thresholds (replicates × classes): replicates × 4 × classes.
 
         A class without a threshold (NaN) has no detections.
         """
@@ -116,7 +105,7 @@ class Located:
 
 
 def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
-    """Match each detection to an object, with their IoU."""
+    """Match detections to objects at IoU `tau` or more."""
     groups = by_class_and_image(truth, found)
     overlap = np.zeros(len(groups.detections))
     excused = np.zeros(len(groups.detections), np.bool_)
@@ -126,9 +115,9 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
         overlap, excused, finder,
     )  # fmt: skip
     found_at, found_box = np.full(len(truth), -1.0), np.full((len(truth), 4), np.nan)
-    held = finder >= 0
-    found_at[groups.truths[held]] = found.scores[groups.detections[finder[held]]]
-    found_box[groups.truths[held]] = found.boxes[groups.detections[finder[held]]]
+    hit = finder >= 0
+    found_at[groups.truths[hit]] = found.scores[groups.detections[finder[hit]]]
+    found_box[groups.truths[hit]] = found.boxes[groups.detections[finder[hit]]]
     where = np.empty_like(groups.detections)
     where[groups.detections] = np.arange(len(where))
     order = where[groups.by_class]
@@ -145,7 +134,7 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
 
 
 _WORDS = {
-    "": "localisation-recall-precision error", " Loc": "1 − IoU of hits", " FP": "1 − precision",
+    "": "localisation-recall-precision error", " Loc": "mean 1 − IoU of hits", " FP": "1 − precision",
     " FN": "1 − recall",
 }  # fmt: skip
 
@@ -157,8 +146,7 @@ _WORDS = {
 )
 def _lrp(objects: Objects, weights: Weights) -> Scored:
     best = objects.located.optimal(weights)
-    tuned = objects.located if objects.tuned is None else objects.tuned.located
-    fixed = objects.located.at(tuned.optimal(weights)[:, 4], weights)
+    fixed = objects.located.at(objects.tuning.located.optimal(weights)[:, 4], weights)
     by_class = {f"oLRP{part}": best[:, k] for k, part in enumerate(PARTS)}
     by_class |= {f"LRP{part}": fixed[:, k] for k, part in enumerate(PARTS)}
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}
@@ -169,11 +157,11 @@ def _lrp(objects: Objects, weights: Weights) -> Scored:
 def _locate(
     starts: Any, offsets: Any, overlaps: Any, crowd: Any, tau: Any, out: Any, excused: Any, finder: Any
 ) -> None:  # fmt: skip
-    """COCO's rule at one threshold: objects that count come first, a crowd takes what is left."""
+    """COCO's rule at one threshold: first the objects that count; a crowd excuses what is left."""
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         for d in range(d0, d1):
-            if d - d0 >= _CAP:
+            if d - d0 >= MAX_DETECTIONS:
                 excused[d] = True
                 continue
             row = offsets[g] + (d - d0) * (t1 - t0) - t0
@@ -196,36 +184,35 @@ def _optimal(
     image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, tau: Any,
     weights: Any, side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
+    """`Located.optimal` for a block of replicates; `misfit` is the sum of 1 − IoU over hits."""
     width = len(side_by_side)
-    objects, hits, loose, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    objects, hits, misfit, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for k in range(len(starts) - 1):
-        objects[:], hits[:], loose[:], false[:] = 0.0, 0.0, 0.0, 0.0
-        for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(width):
-                objects[lane] += weights[truth_image[i], lane]
+        sum_weights(truth_image, truth_starts[k], truth_starts[k + 1], weights, side_by_side, objects)
+        hits[:], misfit[:], false[:] = 0.0, 0.0, 0.0
         out[:, k, :] = np.nan
         for lane in range(width):
             if objects[lane] > 0:
                 out[0, k, lane], out[3, k, lane] = 1.0, 1.0
         for i in range(starts[k], starts[k + 1]):
-            last = i + 1 == starts[k + 1] or score[i + 1] != score[i]  # equal scores come together
+            # A threshold never separates equal scores.
+            last = i + 1 == starts[k + 1] or score[i + 1] != score[i]
             for lane in range(width):
                 w = np.float64(weights[image[i], lane])
                 if overlap[i] > 0:
                     hits[lane] += w
-                    loose[lane] += w * (1 - overlap[i])
+                    misfit[lane] += w * (1 - overlap[i])
                 else:
                     false[lane] += w
                 if not last or hits[lane] == 0:
                     continue
-                said = hits[lane] + false[lane]
-                lrp = (loose[lane] / (1 - tau) + false[lane] + objects[lane] - hits[lane]) / (
+                lrp = (misfit[lane] / (1 - tau) + false[lane] + objects[lane] - hits[lane]) / (
                     objects[lane] + false[lane]
                 )
                 if lrp < out[0, k, lane] or np.isnan(out[4, k, lane]):
                     out[0, k, lane] = lrp
-                    out[1, k, lane] = loose[lane] / hits[lane]
-                    out[2, k, lane] = false[lane] / said
+                    out[1, k, lane] = misfit[lane] / hits[lane]
+                    out[2, k, lane] = false[lane] / (hits[lane] + false[lane])
                     out[3, k, lane] = 1 - hits[lane] / objects[lane]
                     out[4, k, lane] = score[i]
 
@@ -235,20 +222,19 @@ def _at(
     image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, tau: Any,
     thresholds: Any, weights: Any, side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
+    """`Located.at` for a block of replicates."""
     width = len(side_by_side)
-    objects, hits, loose, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    objects, hits, misfit, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for k in range(len(starts) - 1):
-        objects[:], hits[:], loose[:], false[:] = 0.0, 0.0, 0.0, 0.0
-        for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(width):
-                objects[lane] += weights[truth_image[i], lane]
+        sum_weights(truth_image, truth_starts[k], truth_starts[k + 1], weights, side_by_side, objects)
+        hits[:], misfit[:], false[:] = 0.0, 0.0, 0.0
         for i in range(starts[k], starts[k + 1]):
             for lane in range(width):
                 if score[i] >= thresholds[k, lane]:
                     w = np.float64(weights[image[i], lane])
                     if overlap[i] > 0:
                         hits[lane] += w
-                        loose[lane] += w * (1 - overlap[i])
+                        misfit[lane] += w * (1 - overlap[i])
                     else:
                         false[lane] += w
         for lane in range(width):
@@ -256,9 +242,9 @@ def _at(
             if objects[lane] == 0:
                 continue
             lost = objects[lane] - hits[lane]
-            out[0, k, lane] = (loose[lane] / (1 - tau) + false[lane] + lost) / (objects[lane] + false[lane])
+            out[0, k, lane] = (misfit[lane] / (1 - tau) + false[lane] + lost) / (objects[lane] + false[lane])
             out[3, k, lane] = lost / objects[lane]
             if hits[lane] > 0:
-                out[1, k, lane] = loose[lane] / hits[lane]
+                out[1, k, lane] = misfit[lane] / hits[lane]
             if hits[lane] + false[lane] > 0:
                 out[2, k, lane] = false[lane] / (hits[lane] + false[lane])

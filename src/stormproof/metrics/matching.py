@@ -1,7 +1,8 @@
-"""One matcher for the devkit protocols: detections are matched to truths group by group, best score first.
+"""Groups of objects and detections that may match, and the matching rules of two devkits.
 
-A group holds what may match at all: one class in one image. Kernels run over flat arrays; a group's
-detections are consecutive and sorted by falling score, ties in the order given.
+Detections are matched group by group, best score first. A group is usually one class in one image. Kernels
+run over flat arrays: a group's detections are consecutive and sorted by falling score; equal scores keep
+their order.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from stormproof.core.sample import Ints
 from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth
 
-FALSE, TRUE, DROPPED = 0, 1, 2  # the verdict on a detection; dropped ones do not count
+FALSE, TRUE, DROPPED = 0, 1, 2  # the verdict on a detection; a dropped one does not count
 Verdicts = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Truths and detections sorted by group; `starts` columns bound each group's truths and detections."""
+    """Objects and detections sorted by group; `starts` holds the bounds of each group."""
 
     truths: Ints
     detections: Ints
-    starts: Ints  # groups × (first truth, end truth, first detection, end detection)
+    starts: Ints  # groups × (first object, end of objects, first detection, end of detections)
 
     @property
     def offsets(self) -> Ints:
-        """Where each group's overlaps begin: detections × truths of the group, flat."""
+        """Where each group's table of overlaps (detections × objects, flat) begins, and the last ends."""
         starts = self.starts
         pairs = (starts[:, 1] - starts[:, 0]) * (starts[:, 3] - starts[:, 2])
         return np.concatenate(([0], np.cumsum(pairs)))
@@ -43,11 +44,11 @@ class Groups:
 class ClassGroups(Groups):
     """Groups of one class in one image."""
 
-    by_class: Ints  # the detections of one class after the other, by falling score
+    by_class: Ints  # the detections sorted by class, then by falling score
 
 
 def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
-    """Group so that a detection may match every truth in its image; at most `most` detections per image."""
+    """Group by image: a detection may match every object; `most` detections per image, the best ones."""
     detections = by_number(found.image, len(truth.ids), found.order)
     truths = np.argsort(truth.image, kind="stable")
     owners = found.image[detections]
@@ -56,9 +57,9 @@ def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
     return Groups(truths, detections, _starts(truth.image[truths], found.image[detections]))
 
 
-@lru_cache(maxsize=2)  # several measures need the same: those of all objects, and those of people
+@lru_cache(maxsize=2)  # several metrics use the groups of all objects, or those of people
 def by_class_and_image(truth: DetectionTruth, found: Detections) -> ClassGroups:
-    """Group so that a detection may match the truths of its own class in its own image."""
+    """Group by image and class: a detection may match the objects of its own class."""
     by_class = by_number(found.labels, len(truth.classes), found.order)
     detections = by_number(found.image, len(truth.ids), by_class)
     truths = truth.grouped
@@ -68,7 +69,7 @@ def by_class_and_image(truth: DetectionTruth, found: Detections) -> ClassGroups:
 
 @kernel
 def _starts(of_truth: Any, of_found: Any) -> Any:
-    """The bounds of every group that has a truth or a detection, from sorted keys of both."""
+    """The bounds of every group that has an object or a detection, from the sorted keys of both."""
     starts = np.empty((len(of_truth) + len(of_found), 4), np.int64)
     count = t = d = 0
     while t < len(of_truth) or d < len(of_found):
@@ -87,24 +88,25 @@ def _starts(of_truth: Any, of_found: Any) -> Any:
 
 
 def judge_voc(truth: DetectionTruth, found: Detections, *, iou: float) -> Verdicts:
-    """The VOC devkit's rule: each detection looks only at the truth it overlaps most.
+    """The VOC devkit's rule: a detection is compared only with the object that it overlaps most.
 
-    At IoU ≥ `iou` it is dropped if that truth is excused, right if the truth is still free, else false.
+    At IoU ≥ `iou` it is dropped if that object is excused, and true if the object is still free; otherwise it
+    is false.
     """
     return _judge(_voc, truth, found, iou)[0]
 
 
 def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple[Verdicts, Ints]:
-    """The rule of *pezzementi*'s benchmark, and the truth each detection found (−1 for none).
+    """The verdicts of *pezzementi*'s benchmark, and the object that each detection found (−1 for none).
 
-    Best score first, a detection takes the free truth it overlaps most at IoU ≥ `iou`; one that finds
-    none but has at least `iou` of its own area in an ignore region is dropped; the rest are false.
+    Best score first, a detection takes the free object that it overlaps most at IoU ≥ `iou`. One that finds
+    none but has at least `iou` of its own area in an ignored region is dropped; the rest are false.
     """
     return _judge(_nrec, truth, found, iou)
 
 
 def _judge(rule: Any, truth: DetectionTruth, found: Detections, iou: float) -> tuple[Verdicts, Ints]:
-    """A verdict and a truth (−1 for none) per detection, in the order of `found`."""
+    """The verdict on each detection and the object it found (−1 for none), in the order of `found`."""
     groups = by_class_and_image(truth, found)
     boxes, excused = truth.boxes[groups.truths], truth.excused[groups.truths]
     verdicts, hits = rule(groups.starts, boxes, excused, found.boxes, groups.detections, iou)

@@ -1,27 +1,27 @@
-"""A metric is one function of a condition's matches and of weights on its images.
+"""A metric is one function of a condition's matches and of weights for its images.
 
     @metric("boxes", Measure("AP50", "AP at IoU 0.5", section="boxes"))
     def _score(objects: Objects, weights: Weights) -> Scored: ...
 
 `weights` has one row per replicate and one column per image. A row of ones gives the score itself, random
-weights give its spread, and weights that are 0 where a cell was not run give an estimate: every metric has an
+weights give its spread, and weights of 0 for images that were not run give an estimate: every metric has an
 interval, a difference, a gate and an estimate without further code.
 
-The input of a metric, and when it is called:
+A metric names its input, which also decides when it is called:
 
 - "boxes": `Objects`, always
-- "masks": `Objects`, if truth and detections have masks
+- "masks": `Objects`, if both objects and detections have masks
 - "people": `Objects`, if the dataset has a class of people and the run includes the clean images
-- "clips": `Objects`, if images are frames of clips and objects have tracks
+- "clips": `Objects`, if images are frames of clips and objects have track ids
 - "maps": `Maps`
-- "confidences": `Maps`, where the model says how sure it is of pixels
+- "confidences": `Maps`, if the model reports a confidence for each pixel
 - "segments": `Segments`
 
-A metric that cannot be weighted is declared with `weighted=False`. It gets no weights and returns plain
-numbers by measure; its spread comes from repeating images as often as a replicate weighs them.
+A metric that cannot be weighted is declared with `weighted=False`. It gets no weights and returns a plain
+number for each measure; for a replicate it is called with every image repeated as often as its weight says.
 
-Metrics of other packages are found by the entry point group `stormproof.metrics`, those of a file that the
-user names by `--plugin FILE`.
+Other packages provide metrics through the entry point group `stormproof.metrics`, users through a file given
+as `--plugin FILE`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SECTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The description of a number: what it is in words, where it is listed, whether more is better."""
+    """The description of a number: its name, a short explanation, its section, whether higher is better."""
 
     name: str
     words: str
@@ -56,11 +56,11 @@ class Measure:
     higher: bool = True
     fraction: bool = True  # printed as a percentage
     aggregate: bool = True  # whether a mean over conditions is meaningful
-    fading: float = 0.0  # how a score on few images errs near 1; see results.estimate
+    fading: float = 0.0  # exponent by which the bias on few images shrinks near 1; see results.estimate
 
     @property
     def scale(self) -> float:
-        """What a value is multiplied by when it is printed: fractions are in per cent."""
+        """The factor by which a value is multiplied for printing: fractions are printed in per cent."""
         return 100.0 if self.fraction else 1.0
 
     @property
@@ -71,10 +71,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByClass:
-    """Values by class from which numbers follow that are not plain means over classes.
+    """Values by class, for numbers that are not plain means over classes.
 
-    `values` are replicates × anything × classes, NaN for a class without objects; `numbers` makes the numbers
-    of all of them, or of the chosen classes.
+    `values` is replicates × anything × classes, NaN for a class without objects. `numbers` computes the
+    numbers from the values of all classes, or of some.
     """
 
     values: Floats
@@ -85,11 +85,11 @@ class ByClass:
 class Scored:
     """One condition's numbers under every row of weights.
 
-    `numbers` are by measure, `per_class` by measure and class (replicates × classes). For a number that is a
-    mean, `parts` are the values averaged (replicates × parts, NaN where a replicate has none). `optimism` is
-    how much too high a score is on so few images, by measure and class, for measures that can tell; it is
-    computed only with replicates. `by_class` is for numbers that are not means over classes but depend on
-    which classes there are; results that are joined do not keep it.
+    `numbers` holds one value per replicate for each measure, `per_class` replicates × classes. For a number
+    that is a mean, `parts` holds the values averaged (replicates × parts, NaN where a replicate has none).
+    `optimism` estimates by how much few images inflate a score, by measure and class; only some metrics
+    estimate it, and only if there are replicates. `by_class` is for numbers that depend on the choice of
+    classes without being means over them; `|` drops it.
     """
 
     numbers: Mapping[str, Floats]
@@ -97,6 +97,11 @@ class Scored:
     parts: Mapping[str, Floats] = field(default_factory=dict)
     optimism: Mapping[str, Floats] = field(default_factory=dict)
     by_class: ByClass | None = None
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The numbers under the first row of weights."""
+        return {name: float(values[0]) for name, values in self.numbers.items()}
 
     def __or__(self, other: Scored) -> Scored:
         return Scored(
@@ -112,7 +117,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """A declared metric: its input and its measures."""
+    """A declared metric: its input, its function and its measures."""
 
     given: str
     function: Function
@@ -120,32 +125,33 @@ class Metric:
     weighted: bool
 
     def score(self, cell: Any, weights: Weights) -> Scored:
-        """Its numbers for every row of weights."""
+        """The metric's numbers for every row of weights."""
+        names = [measure.name for measure in self.measures]
         if self.weighted:
-            found: Scored = self.function(cell, weights)
-            self._require(found.numbers)
-            return found
-        rows = [self.function(cell.repeated(row)) for row in weights]
-        self._require(rows[0])
-        return Scored({m.name: np.array([row[m.name] for row in rows], float) for m in self.measures})
-
-    def _require(self, numbers: Mapping[str, Any]) -> None:
-        for measure in self.measures:
-            if measure.name not in numbers:
-                name = self.function.__name__
-                raise InvalidOption(f"The metric {name!r} declares {measure.name!r} but did not return it.")
+            scored: Scored = self.function(cell, weights)
+        else:
+            rows = [self.function(cell.repeated(row)) for row in weights]
+            returned = [name for name in names if name in rows[0]]
+            scored = Scored({name: np.array([row[name] for row in rows], float) for name in returned})
+        for name in names:
+            if name not in scored.numbers:
+                metric = self.function.__name__
+                raise InvalidOption(f"The metric {metric!r} declares {name!r} but did not return it.")
+        return scored
 
 
 _DECLARED: list[Metric] = []
 
 
 def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[Function], Function]:
-    """Declare a function as the metric of some measures; `given` is one of `INPUTS`."""
+    """Declare the function that computes some measures; `given` is one of `INPUTS`."""
     if given not in INPUTS or any(measure.section not in SECTIONS for measure in measures):
         raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
 
     def register(function: Function) -> Function:
-        others = [each for each in _DECLARED if not _is_same(each.function, function)]
+        # A function may be declared again: its file was changed, or a notebook cell was run twice.
+        here = (function.__module__, function.__qualname__)
+        others = [m for m in _DECLARED if (m.function.__module__, m.function.__qualname__) != here]
         taken = {measure.name for other in others for measure in other.measures}
         for measure in measures:
             if measure.name in taken:
@@ -157,13 +163,8 @@ def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[F
     return register
 
 
-def _is_same(one: Function, other: Function) -> bool:
-    """Whether one function was declared again: its file was changed, or a notebook cell was run twice."""
-    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
-
-
 def measures() -> Mapping[str, Measure]:
-    """Every measure by name: by section, then by the file that declares it."""
+    """Every measure by name, sorted by section, then by the file that declares it."""
     return _measures(*_declared())
 
 
@@ -174,7 +175,7 @@ def _measures(*every: Metric) -> Mapping[str, Measure]:
 
 
 def metrics_of(*given: str) -> list[Metric]:
-    """Every metric that reads one of these inputs."""
+    """Every metric that takes one of these inputs."""
     return [declared for declared in _declared() if declared.given in given]
 
 
@@ -191,38 +192,38 @@ def _load_entry_points() -> None:
         entry.load()
 
 
-def ratio(above: Any, below: Any, least: float = 0.0) -> Any:
-    """above / below, for numbers or arrays; NaN where `below` is not more than `least`.
+def ratio(numerator: Any, denominator: Any, least: float = 0.0) -> Any:
+    """The quotient of numbers or arrays; NaN where the denominator is not above `least`.
 
     >>> ratio(1.0, 4.0), ratio(1.0, 0.0)
     (0.25, nan)
     """
-    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    above, below = np.asarray(numerator, np.float64), np.asarray(denominator, np.float64)
     shape = np.broadcast(above, below).shape
-    found = np.divide(above, below, out=np.full(shape, np.nan), where=below > least)
-    return found if found.ndim else float(found)
+    quotient = np.divide(above, below, out=np.full(shape, np.nan), where=below > least)
+    return quotient if quotient.ndim else float(quotient)
 
 
 def mean_of_known(values: Floats, axis: int = -1) -> Floats:
-    """The mean over the values that are not NaN, such as those of the classes that occur."""
-    present = ~np.isnan(values)
-    found: Floats = ratio(np.where(present, values, 0.0).sum(axis=axis), present.sum(axis=axis))
-    return found
+    """The mean of the values that are not NaN: those of the classes that occur, for example."""
+    known = ~np.isnan(values)
+    mean: Floats = ratio(np.where(known, values, 0.0).sum(axis=axis), known.sum(axis=axis))
+    return mean
 
 
 def weighted_ratios(
     weights: Weights, columns: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 ) -> dict[str, Floats]:
-    """Σ weight · above / Σ weight · below over images, by replicate, for several (above, below) of images."""
+    """Σ weight · numerator / Σ weight · denominator over images, by replicate, for each pair of columns."""
     table = np.stack([np.asarray(side, np.float64) for pair in columns.values() for side in pair], axis=1)
     sums = weighted_sums(weights, table)
     return {name: ratio(sums[:, 2 * k], sums[:, 2 * k + 1]) for k, name in enumerate(columns)}
 
 
 def weighted_sums(weights: Weights, table: Floats) -> Floats:
-    """Σ weight · value over images, by replicate and column of an images × columns table.
+    """Σ weight · value over images, by replicate and by column of an images × columns table.
 
-    The result for a row of ones is the same to the last bit, whatever other rows come with it.
+    A row of ones gives the same bits whatever other rows there are.
     """
     sums: Floats = weights.astype(np.float64) @ table
     sums[(weights == 1).all(axis=1)] = table.sum(axis=0)

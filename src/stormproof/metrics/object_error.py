@@ -1,10 +1,10 @@
 """Object error and flaw symptoms (*liu*): how wrong a detector is about each object, and in what way.
 
-The paper defines the error but not the matching. The rule here (docs/adr/0013) is the one that gives the
-paper's levels: of predictions scored 0.4 or more, each truth is judged by the one of its own class that
-overlaps it most, else by one of another class with an IoU of at least 0.1; a truth without either has
-error 1; false positives do not count; images without countable truths are left out. `MatchingRule` can change
-all of this.
+The paper defines the error but not the matching. The default rule (docs/adr/0013) is the one that reproduces
+the paper's levels. Only predictions scored 0.4 or more count. Each object is judged by the prediction of its
+own class that overlaps it most, or else by one of another class with an IoU of at least 0.1; an object with
+neither has error 1. False positives do not count, and images without countable objects are left out. A
+`MatchingRule` can change all of this.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
 
 
 class ClassMatching(StrEnum):
-    """Predictions of which classes may match a truth."""
+    """Which predictions may match an object, by their class."""
 
-    OWN_FIRST = "own-first"  # its own class; another one only if its own has none
-    ANY = "any"  # any class, by the largest overlap
-    OWN = "own"  # only its own class
+    OWN_FIRST = "own-first"  # those of the object's class; if there is none, those of others
+    ANY = "any"  # those of any class
+    OWN = "own"  # only those of the object's class
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingRule:
-    """Which prediction matches which truth.
+    """Which prediction matches which object.
 
     `overlap` measures agreement (`boxes.enclosing_overlap` is Eq. 2 as printed). Predictions scored below
-    `min_score` are ignored. `classes` says which classes may match; a prediction of another class matches
-    only if it overlaps by `min_overlap` or more, since a box that merely touches an object belongs to its
-    neighbour. `one_to_one` lets each prediction match once, best pairs first. Equal overlaps: own class
-    first, then higher score. A box is correct if its error 1 − overlap is strictly below `tolerance`, as in
-    the paper.
+    `min_score` are ignored. `classes` says which classes may match; a prediction of another class must
+    overlap by `min_overlap` or more, since a box that barely touches an object belongs to its neighbour. With
+    `one_to_one`, each prediction matches at most one object, best pairs first. Among equal overlaps, the
+    object's own class comes first, then the higher score. A box is correct if its error 1 − overlap is
+    strictly below `tolerance`, as in the paper.
     """
 
     overlap: Overlap = iou
@@ -70,7 +70,7 @@ class MatchingRule:
     tolerance: float = 0.5
 
     def as_dict(self) -> dict[str, Any]:
-        """The rule as JSON: part of the key under which scores are kept."""
+        """The rule as JSON, for the key under which scores are kept."""
         return {
             "overlap": f"{self.overlap.__module__}.{self.overlap.__qualname__}",
             "matching": str(self.classes),
@@ -87,19 +87,19 @@ class MatchingRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectErrors:
-    """One entry per countable truth: its image, class, error in [0, 1] and symptom."""
+    """One entry per countable object: its image, class, error in [0, 1] and symptom."""
 
     image: Ints
     labels: Ints
     errors: Floats
-    codes: Ints  # places in `SYMPTOMS`
+    codes: Ints  # indices into `SYMPTOMS`
     classes: tuple[str, ...]
     ids: tuple[str, ...]
 
     @property
     def error(self) -> float:
         """E (*liu*, section 3.3): the mean over images of the mean over their objects."""
-        return float(self.scored(np.ones((1, len(self.ids)))).numbers["E"][0])
+        return self.scored(np.ones((1, len(self.ids)))).scores["E"]
 
     @property
     def per_image(self) -> Floats:
@@ -113,36 +113,35 @@ class ObjectErrors:
         return tuple(SYMPTOMS[code] for code in self.codes)
 
     def scored(self, weights: Weights) -> Scored:
-        """E, the share of objects with each symptom, and of images with some or all objects missed."""
-        means = self.per_image
-        shown = ~np.isnan(means)
-        objects = self._per_image(np.ones(len(self.image), bool))
-        flaws = {flaw: self._per_image(self.codes == SYMPTOMS.index(flaw)) for flaw in FLAWS}
-        shares = {"E": (np.where(shown, means, 0.0), shown)}
-        shares |= {f"flaws {flaw}": (count, objects) for flaw, count in flaws.items()}
-        shares |= {f"images {flaw}": (flaws[flaw] > 0, shown) for flaw in (Symptom.PMD, Symptom.MD)}
-        numbers = weighted_ratios(weights, shares)
-        return Scored(numbers, {"E": self._by_class(weights)})
+        """E, the share of objects with each flaw, and of images with some or all objects missed."""
+        objects = np.bincount(self.image, minlength=len(self.ids))
+        flaws = {
+            flaw: np.bincount(self.image[self.codes == SYMPTOMS.index(flaw)], minlength=len(self.ids))
+            for flaw in FLAWS
+        }
+        shares: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {
+            "E": (np.nan_to_num(self.per_image), objects > 0),
+            **{f"flaws {flaw}": (count, objects) for flaw, count in flaws.items()},
+            **{f"images {flaw}": (flaws[flaw] > 0, objects > 0) for flaw in (Symptom.PMD, Symptom.MD)},
+        }
+        return Scored(weighted_ratios(weights, shares), {"E": self._by_class(weights)})
 
     def _by_class(self, weights: Weights) -> Floats:
-        """The mean error over each class's objects."""
+        """The mean error of each class's objects: replicates × classes."""
         classes, images = len(self.classes), len(self.ids)
         cell = self.image * classes + self.labels
         sums, counts = (
             np.bincount(cell, values, minlength=images * classes).reshape(images, classes).astype(float)
             for values in (self.errors, np.ones(len(cell)))
         )
-        found: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts))
-        return found
-
-    def _per_image(self, chosen: Bools) -> Floats:
-        return np.bincount(self.image[chosen], minlength=len(self.ids)).astype(np.float64)
+        means: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts))
+        return means
 
 
 def object_errors(
     truth: DetectionTruth, predictions: Predictions, *, rule: MatchingRule | None = None
 ) -> ObjectErrors:
-    """Judge every countable truth of a set under one condition.
+    """The error and the symptom of every countable object of a set under one condition.
 
     >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 10], [50, 0, 60, 9]], [0, 0]))], ["cat", "dog"])
@@ -154,23 +153,23 @@ def object_errors(
     found = lay_out(predictions, truth)
     counted = np.flatnonzero(~truth.excused)
     counted = counted[np.argsort(truth.image[counted], kind="stable")]
-    loud = np.flatnonzero(found.scores >= rule.min_score)
-    loud = loud[np.argsort(found.image[loud], kind="stable")]
+    kept = np.flatnonzero(found.scores >= rule.min_score)
+    kept = kept[np.argsort(found.image[kept], kind="stable")]
     images = np.unique(truth.image[counted])
-    owners = (truth.image[counted], found.image[loud])
+    owners = (truth.image[counted], found.image[kept])
     bounds = np.stack(
         [np.searchsorted(o, images, side) for o in owners for side in ("left", "right")], axis=1
     )
     overlap, same = np.zeros(len(counted)), np.zeros(len(counted), np.bool_)
     if rule.overlap is iou and not rule.one_to_one:
         _judge(
-            bounds, truth.boxes[counted], truth.labels[counted], np.take(found.boxes, loud, axis=0),
-            found.labels[loud], found.scores[loud], rule.classes is ClassMatching.OWN, rule.classes is
+            bounds, truth.boxes[counted], truth.labels[counted], np.take(found.boxes, kept, axis=0),
+            found.labels[kept], found.scores[kept], rule.classes is ClassMatching.OWN, rule.classes is
             ClassMatching.OWN_FIRST, rule.min_overlap, overlap, same,
         )  # fmt: skip
     else:
         for t0, t1, d0, d1 in bounds.tolist():
-            overlap[t0:t1], same[t0:t1] = _judge_image(truth, found, counted[t0:t1], loud[d0:d1], rule)
+            overlap[t0:t1], same[t0:t1] = _judge_image(truth, found, counted[t0:t1], kept[d0:d1], rule)
     codes = _symptoms(overlap, same, bounds, rule.tolerance)
     return ObjectErrors(
         truth.image[counted], truth.labels[counted], 1 - overlap, codes, truth.classes, truth.ids
@@ -186,24 +185,24 @@ def object_errors(
 )
 def _objects(objects: Objects, weights: Weights) -> Scored:
     found = objects.errors.scored(weights)
-    known = len(objects.truth.classes)  # the last class of the errors is one that the dataset lacks
+    known = len(objects.truth.classes)  # the errors have one more class, for those that the dataset lacks
     return replace(found, per_class={"E": found.per_class["E"][:, :known]})
 
 
 @kernel
 def _judge(
-    bounds: Any, truths: Any, labels: Any, boxes: Any, said: Any, scores: Any, own: Any, own_first: Any,
-    least: Any, out: Any, agrees: Any,
+    bounds: Any, truths: Any, truth_labels: Any, boxes: Any, labels: Any, scores: Any, own: Any,
+    own_first: Any, min_overlap: Any, out: Any, agrees: Any,
 ) -> None:  # fmt: skip
-    """`_judge_image` for every image, with overlaps by IoU: half of the time to score a run."""
+    """`_judge_image` compiled for all images, for IoU without `one_to_one`."""
     for g in range(len(bounds)):
         t0, t1, d0, d1 = bounds[g]
         for t in range(t0, t1):
             preferred, score = False, -1.0
             for d in range(d0, d1):
-                common, same = overlap(truths[t], boxes[d]), labels[t] == said[d]
-                if common == 0 or (not same and (own or common < least)):
-                    continue  # not about this object
+                common, same = overlap(truths[t], boxes[d]), truth_labels[t] == labels[d]
+                if common == 0 or (not same and (own or common < min_overlap)):
+                    continue  # may not match this object
                 first = own_first and same
                 better = score < 0 or first > preferred
                 if not better and first == preferred:
@@ -214,53 +213,45 @@ def _judge(
 
 
 def _judge_image(
-    truth: DetectionTruth, found: Detections, own: Ints, said: Ints, rule: MatchingRule
+    truth: DetectionTruth, found: Detections, objects: Ints, predictions: Ints, rule: MatchingRule
 ) -> tuple[Floats, Bools]:
-    """For each truth the overlap with its prediction, and whether the classes agree."""
-    if not said.size:
-        return np.zeros(len(own)), np.zeros(len(own), bool)
-    overlap = rule.overlap(truth.boxes[own], found.boxes[said])
-    same = truth.labels[own][:, None] == found.labels[said][None, :]
+    """For each object of an image, the overlap with its prediction, and whether their classes agree."""
+    if not predictions.size:
+        return np.zeros(len(objects)), np.zeros(len(objects), bool)
+    overlap = rule.overlap(truth.boxes[objects], found.boxes[predictions])
+    same = truth.labels[objects][:, None] == found.labels[predictions][None, :]
     if rule.classes is ClassMatching.OWN:
         overlap = np.where(same, overlap, 0.0)
     overlap = np.where(same | (overlap >= rule.min_overlap), overlap, 0.0)
     preferred = (
         same & (overlap > 0) if rule.classes is ClassMatching.OWN_FIRST else np.zeros(same.shape, bool)
     )
-    # np.lexsort's last key counts first; boxes without overlap come last, whatever their class.
-    ranks = (-np.broadcast_to(found.scores[said], overlap.shape), ~same, -overlap, ~preferred)
-    choose = _one_to_one if rule.one_to_one else _best
-    chosen = choose(overlap, ranks)
-    rows = np.arange(len(own))
+    # np.lexsort sorts by its last key first; boxes without overlap come last, whatever their class.
+    ranks = (-np.broadcast_to(found.scores[predictions], overlap.shape), ~same, -overlap, ~preferred)
+    chosen = _one_to_one(overlap, ranks) if rule.one_to_one else np.lexsort(ranks, axis=1)[:, 0]
+    rows = np.arange(len(objects))
     kept = chosen >= 0
     return (np.where(kept, overlap[rows, chosen], 0.0), np.where(kept, same[rows, chosen], False))
 
 
-Ranks = tuple[npt.NDArray[Any], ...]
-
-
-def _best(overlap: Floats, ranks: Ranks) -> Ints:
-    ranked: Ints = np.lexsort(ranks, axis=1)
-    return ranked[:, 0]
-
-
-def _one_to_one(overlap: Floats, ranks: Ranks) -> Ints:
+def _one_to_one(overlap: Floats, ranks: tuple[npt.NDArray[Any], ...]) -> Ints:
+    """The prediction of each object, −1 for none, when each prediction may match one object only."""
     chosen = np.full(len(overlap), -1)
-    spoken = np.zeros(overlap.shape[1], bool)
+    used = np.zeros(overlap.shape[1], bool)
     for flat in np.lexsort([rank.ravel() for rank in ranks]):
         row, column = divmod(int(flat), overlap.shape[1])
-        if overlap[row, column] > 0 and chosen[row] < 0 and not spoken[column]:
+        if overlap[row, column] > 0 and chosen[row] < 0 and not used[column]:
             chosen[row] = column
-            spoken[column] = True
+            used[column] = True
     return chosen
 
 
 def _symptoms(overlap: Floats, same: Bools, bounds: Ints, tolerance: float) -> Ints:
-    """The symptom of each object, as an index into `SYMPTOMS`; `bounds` starts with each image's objects."""
-    correct, well, right, neither, partly, wholly = range(len(SYMPTOMS))
+    """The index of each object's symptom; the first two columns of `bounds` bound each image's objects."""
+    correct, cbwo, wbco, wbwo, pmd, md = range(len(SYMPTOMS))
     placed = 1 - overlap < tolerance
-    codes = np.where(placed, np.where(same, correct, well), np.where(same, right, neither))
+    codes = np.where(placed, np.where(same, correct, cbwo), np.where(same, wbco, wbwo))
     if len(bounds):
-        anything = np.repeat(np.add.reduceat(overlap > 0, bounds[:, 0]) > 0, bounds[:, 1] - bounds[:, 0])
-        codes = np.where(overlap > 0, codes, np.where(anything, partly, wholly))
+        any_found = np.repeat(np.add.reduceat(overlap > 0, bounds[:, 0]) > 0, bounds[:, 1] - bounds[:, 0])
+        codes = np.where(overlap > 0, codes, np.where(any_found, pmd, md))
     return codes

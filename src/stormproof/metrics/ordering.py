@@ -1,7 +1,7 @@
-"""Sorting millions of detections: by falling score, and by small whole numbers, in linear time.
+"""Sorting millions of detections in linear time: by falling score, and by small integers.
 
-A comparison sort of half a million scores takes as long as matching them. Both sorts here are stable, as
-every protocol requires: ties stay in the given order.
+A comparison sort of half a million scores takes as long as matching them. Both sorts are stable, as every
+protocol requires: equal entries keep their order.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def by_falling_score(scores: Floats) -> Ints:
     >>> by_falling_score(np.array([0.5, 0.9, 0.5, 0.0])).tolist()
     [1, 0, 2, 3]
     """
-    bits = (np.asarray(scores, np.float64) + 0.0).view(np.uint64)  # + 0.0: both zeros have one pattern
-    # Patterns of positive floats rise with their values, those of negative ones fall; complement: falling.
+    bits = (np.asarray(scores, np.float64) + 0.0).view(np.uint64)  # + 0.0 turns −0.0 into 0.0
+    # Bit patterns of positive floats rise with the value, those of negative floats fall.
     rising = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     order: Ints = _radix(~rising)
     return order
 
 
 def by_number(numbers: Ints, count: int, order: Ints) -> Ints:
-    """Sort `order` again, by the numbers from 0 to `count` − 1 at those places.
+    """Sort the indices in `order` by `numbers[index]`, which is between 0 and `count` − 1.
 
     >>> by_number(np.array([1, 0, 1]), 2, np.array([2, 1, 0])).tolist()
     [1, 2, 0]
@@ -41,7 +41,7 @@ def by_number(numbers: Ints, count: int, order: Ints) -> Ints:
 
 
 def starts(labels: Ints, classes: int) -> Ints:
-    """Where each class starts, and the last ends, among entries sorted by label.
+    """Where each class starts, and where the last ends, once entries are sorted by label.
 
     >>> starts(np.array([0, 2, 0]), 3).tolist()
     [0, 2, 2, 3]
@@ -58,7 +58,7 @@ def _radix(keys: Any) -> Any:
         for i in range(len(keys)):
             count[((keys[i] >> np.uint64(shift)) & np.uint64(0xFFFF)) + np.uint64(1)] += 1
         if count.max() == len(keys):
-            continue  # all equal here, like the last digits of numbers that were float32
+            continue  # this digit is equal everywhere, like the last one of values that were float32
         count = np.cumsum(count)
         for k in range(len(order)):
             i = order[k]

@@ -1,18 +1,18 @@
-"""Panoptic quality: segments of one class that share more than half of their union are one another's match.
+"""Panoptic quality: a true and a predicted segment of one class match if their IoU is above 0.5.
 
 PQ = SQ × RQ of each class, then the mean over classes (Kirillov et al. 2019, *Panoptic Segmentation*). The
-rules for pixels without truth and for crowds are those of panopticapi:
+rules for unlabelled pixels and for crowds are those of panopticapi:
 
-- pixels without truth do not count in the union of a match;
-- a crowd matches nothing and is not missed;
-- an unmatched segment is not an error if more than half of it is without truth or on crowds of its class.
+- unlabelled pixels are left out of the union;
+- a crowd matches nothing and does not count as missed;
+- an unmatched segment is not an error if more than half of it is unlabelled or on crowds of its class.
 
-A class of stuff has one segment in an image: several that are predicted count as one.
+A class of stuff has one segment per image: several predicted segments are joined.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
-_KEY = 1 << 31  # more than any number of a segment
+_KEY = 1 << 31  # above the number of any segment
 
 
 def overlaps(truth: Truth, predicted: npt.NDArray[np.int32], *, name: str = "image") -> Overlaps:
-    """The pixels that each true and each predicted segment of an image share, one entry for each pair.
+    """The number of pixels shared by each pair of a true and a predicted segment of an image.
 
-    Segments have the numbers that `panoptic_map` gives, 0 where there is none; those of crowds are negative.
+    Segments are numbered as in `panoptic_map`; 0 means no segment, and the numbers of crowds are negative.
     """
     assert truth.panoptic is not None
     assert truth.semantic is not None
     planes = [np.ravel(plane) for plane in (truth.panoptic, truth.semantic.labels, predicted)]
-    turns = np.any([plane[1:] != plane[:-1] for plane in planes], axis=0)
-    starts = np.concatenate(([0], np.flatnonzero(turns) + 1))
+    changes = np.any([plane[1:] != plane[:-1] for plane in planes], axis=0)
+    starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
     pixels = np.diff(starts, append=planes[0].size)
     ids, labels, found = (plane[starts].astype(np.int64) for plane in planes)
     ids[labels == truth.semantic.ignore] = 0
@@ -56,7 +56,7 @@ def overlaps(truth: Truth, predicted: npt.NDArray[np.int32], *, name: str = "ima
 
 
 def _numbered(ids: Ints, labels: Ints, crowds: tuple[int, ...], name: str) -> Ints:
-    """The segments' own ids as numbers that hold their classes, negative for crowds."""
+    """The segments' numbers, which encode their classes, from their ids; negative for crowds."""
     known, first, places = np.unique(ids, return_index=True, return_inverse=True)
     mixed = (labels != labels[first][places]) & (ids != 0)
     if mixed.any():
@@ -72,53 +72,60 @@ def _numbered(ids: Ints, labels: Ints, crowds: tuple[int, ...], name: str) -> In
 def match_segments(
     image: Ints, found: Overlaps, *, labels: Ints, things: Bools, images: int
 ) -> npt.NDArray[np.float64]:
-    """What PQ is made of, from the overlaps of many images: images × (sum of IoU, TP, FP, FN) × classes.
+    """The terms of PQ, from the overlaps of many images: images × (sum of IoU, TP, FP, FN) × classes.
 
-    `image` is the image of each entry. `labels` are the dataset's class of each class that the model
-    predicts, −1 where it has none: such segments count as not predicted. `things` says of each of the
-    dataset's classes whether it has objects to count.
+    `image` is the image of each overlap. `labels` maps the model's classes to the dataset's, −1 for a class
+    that the dataset lacks: its segments count as not predicted. `things` marks the classes with countable
+    objects.
     """
     true, predicted, pixels = found
     true_class = np.where(true == 0, -1, np.abs(true) // SEGMENTS - 1)
-    known = np.append(labels, -1)  # the last is for 0, which is not a segment
-    said_class = known[np.where(predicted == 0, -1, predicted // SEGMENTS - 1)]
+    known = np.append(labels, -1)  # the last entry is for 0, which is not a segment
+    predicted_class = known[np.where(predicted == 0, -1, predicted // SEGMENTS - 1)]
     stuff = np.append(~things, False)
-    true = np.where(stuff[true_class], np.sign(true) * (true_class + 1), true)  # a crowd stays one
-    said = np.where(stuff[said_class], said_class + 1, np.where(said_class < 0, 0, predicted))
+    true = np.where(stuff[true_class], np.sign(true) * (true_class + 1), true)  # the sign marks a crowd
+    joined = np.where(predicted_class < 0, 0, predicted)
+    joined = np.where(stuff[predicted_class], predicted_class + 1, joined)
     truth, t = _segments(image, true, true_class)
-    claim, p = _segments(image, said, said_class)
-    area, size = (np.bincount(at, pixels, len(held[0])) for at, held in ((t, truth), (p, claim)))
-    crowd = truth[1] < 0
-    void = np.bincount(p, np.where(truth[1][t] == 0, pixels, 0), len(size))
-    excused = crowd[t] & (true_class == said_class)
+    guess, p = _segments(image, joined, predicted_class)
+    area, size = np.bincount(t, pixels, len(truth.image)), np.bincount(p, pixels, len(guess.image))
+    void = np.bincount(p, np.where(truth.number[t] == 0, pixels, 0), len(size))
+    excused = (truth.number[t] < 0) & (true_class == predicted_class)
     on_crowd = np.bincount(p, np.where(excused, pixels, 0), len(size))
 
     pairs, at = np.unique(t.astype(np.int64) * len(size) + p, return_inverse=True)
     t, p = np.divmod(pairs, len(size))
     shared = np.bincount(at, pixels, len(pairs))
     iou = shared / np.maximum(area[t] + size[p] - shared - void[p], 1)
-    match = (truth[2][t] == claim[2][p]) & (truth[1][t] > 0) & (claim[1][p] != 0) & (iou > 0.5)
-    missed, wrong = truth[1] > 0, (claim[1] != 0) & (void + on_crowd <= 0.5 * size)
+    match = (truth.label[t] == guess.label[p]) & (truth.number[t] > 0) & (guess.number[p] != 0) & (iou > 0.5)
+    missed, wrong = truth.number > 0, (guess.number != 0) & (void + on_crowd <= 0.5 * size)
     missed[t[match]], wrong[p[match]] = False, False
 
     table = np.zeros((4, images * len(things)))
-    hit = truth[0][t[match]] * len(things) + truth[2][t[match]]
+    hit = truth.image[t[match]] * len(things) + truth.label[t[match]]
     np.add.at(table[0], hit, iou[match])
     np.add.at(table[1], hit, 1)
-    np.add.at(table[2], claim[0][wrong] * len(things) + claim[2][wrong], 1)
-    np.add.at(table[3], truth[0][missed] * len(things) + truth[2][missed], 1)
+    np.add.at(table[2], guess.image[wrong] * len(things) + guess.label[wrong], 1)
+    np.add.at(table[3], truth.image[missed] * len(things) + truth.label[missed], 1)
     return table.reshape(4, images, len(things)).transpose(1, 0, 2).copy()
 
 
-def _segments(image: Ints, number: Ints, label: Ints) -> tuple[tuple[Ints, Ints, Ints], Ints]:
-    """Every segment once, as image, number and class; and the place of each entry's segment among them."""
+class _Segments(NamedTuple):
+    image: Ints
+    number: Ints
+    label: Ints
+
+
+def _segments(image: Ints, number: Ints, label: Ints) -> tuple[_Segments, Ints]:
+    """The distinct segments, and for each entry the index of its segment."""
     _, first, places = np.unique(image * 2 * _KEY + number + _KEY, return_index=True, return_inverse=True)
-    return (image[first], number[first], label[first]), places
+    return _Segments(image[first], number[first], label[first]), places
 
 
 def quality(sums: npt.NDArray[Any]) -> tuple[Floats, Floats, Floats]:
-    """PQ, SQ and RQ from (sum of IoU, TP, FP, FN) along the first axis; NaN where nothing was to be found or
-    found. SQ is 0 where nothing matched, as in panopticapi.
+    """PQ, SQ and RQ from (sum of IoU, TP, FP, FN) along the first axis; NaN without any segment.
+
+    SQ is 0 if no segment matched, as in panopticapi.
 
     >>> [float(part) for part in quality(np.array([1.5, 2, 1, 1]))]
     [0.5, 0.75, 0.6666666666666666]
@@ -139,7 +146,7 @@ _OVER = {"": "", " things": ", classes of things", " stuff": ", classes of stuff
       for over, words in _OVER.items() for name in _WORDS),
 )  # fmt: skip
 def _panoptic(segments: Segments, weights: Weights) -> Scored:
-    """Means are over the classes that occur in the truth or are predicted."""
+    """Means are over the classes that occur in the ground truth or are predicted."""
     images, _, classes = segments.table.shape
     sums = weighted_sums(weights, segments.table.reshape(images, -1)).reshape(len(weights), 4, classes)
     parts = dict(zip(_WORDS, quality(sums.transpose(1, 0, 2)), strict=True))
@@ -154,7 +161,7 @@ def _panoptic(segments: Segments, weights: Weights) -> Scored:
 
 
 def image_errors(segments: Segments) -> Floats:
-    """1 − PQ of each image over the classes that it shows or that are predicted in it."""
+    """1 − PQ of each image, over the classes that it shows or that are predicted in it."""
     pq, _, _ = quality(segments.table.transpose(1, 0, 2))
     errors: Floats = 1 - mean_of_known(pq[:, list(segments.kept)])
     return errors

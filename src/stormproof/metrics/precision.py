@@ -1,7 +1,8 @@
-"""Average precision and recall of weighted images, from matches found once.
+"""Average precision and recall of weighted images, from matches that are computed once.
 
-Only a hit moves recall, and precision needs nothing but the weight of everything judged so far. So a
-replicate sums the weights of a class's detections once for all thresholds, then visits the hits of each.
+Recall changes only at a hit, and precision needs only the total weight of the detections so far. So for each
+replicate the weights of a class's detections are summed once for all thresholds; then the hits of each
+threshold are visited.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from stormproof.metrics.metric import Weights
 
 Bits = npt.NDArray[np.uint16]  # one bit per IoU threshold
 COCO_POINTS, VOC07_POINTS, WHOLE_AREA = 101, 11, 0  # recalls at which precision is read; 0: all of them
-CAPS = np.array([1, 10, 100])  # detections per class and image that recall counts
-MOST = 100  # detections per class and image that are matched
-_LANES = 8  # replicates that are added up side by side
-_FEW = 4096  # entries of the largest table of a loop that ends sooner than threads start
-_HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2
-_HITS = np.array([1.0, 1.0, 0.0])  # what each kind of event adds to the hits,
-_EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number judged, beyond `judged`
+CAPS = np.array([1, 10, 100])  # for AR1, AR10 and AR100: detections per class and image
+MAX_DETECTIONS = 100  # detections per class and image that are matched
+_LANES = 8  # replicates that a loop computes side by side
+_SMALL = 4096  # entries: a loop over smaller tables ends before a thread has started
+_HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2  # kinds of events
+_HITS = np.array([1.0, 1.0, 0.0])  # what each kind adds to the number of hits,
+_EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number of detections that `Curves.judged` gives
 
 
 class Judged(NamedTuple):
-    """The detections of one protocol, class by class and by falling score, and the objects to find.
+    """Detections as a protocol judges them, sorted by class, then by falling score; and the objects to find.
 
-    `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold, `excused[d,
-    s]` where it found one that neither counts nor penalises. One that is not `inside[d, s]` is not a false
-    positive there. `place[d]` counts the detections of its class in its image that score higher; `counts[s,
-    o]` marks the objects of size s.
+    Bit t of `hit[d, s]` is set if detection d found an object of size s at the t-th IoU threshold, bit t of
+    `excused[d, s]` if it found one that is neither counted nor penalised. `inside[d, s]` says whether the
+    detection itself has size s: only then is it a false positive if it found nothing. `place[d]` counts the
+    detections of the same class and image that score higher. `counts[s, o]` marks the objects of size s.
     """
 
     image: Ints
@@ -50,11 +51,11 @@ class Judged(NamedTuple):
     thresholds: int
 
 
-class Alone(NamedTuple):
-    """Matches by image and class, of objects of any size; a pair's detections are sorted by falling score.
+class ImageMatches(NamedTuple):
+    """Matches of objects of any size, in groups of one class in one image, each sorted by falling score.
 
-    `starts` bounds the objects and the detections of each pair, as in `matching.Groups`; `hit`, `excused` and
-    `inside` are as in `Judged`, for one size.
+    `starts` bounds the objects and the detections of each group, as in `matching.Groups`; `hit`, `excused`
+    and `inside` are as in `Judged`, for one size.
     """
 
     starts: Ints
@@ -66,10 +67,10 @@ class Alone(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """The data of precision-recall curves, by size and class (a row each) and threshold.
+    """The data of precision-recall curves: a row for each size and class, and in it a curve per threshold.
 
-    `judged` are the images of the detections that count unless an event says otherwise, by row and falling
-    score. An event (a hit, or a detection that is excused) comes after the first `at` of its row's judged.
+    `judged` holds the images of the detections that count by default, by row and falling score. An event is a
+    hit or an excused detection; it comes after the first `at` detections of its row.
     """
 
     judged: npt.NDArray[np.int32]
@@ -79,7 +80,7 @@ class Curves(NamedTuple):
     event_at: npt.NDArray[np.int32]
     event_image: npt.NDArray[np.int32]
     event_kind: npt.NDArray[np.uint8]
-    event_rank: npt.NDArray[np.uint8]  # the first of `CAPS` that counts it
+    event_rank: npt.NDArray[np.uint8]  # the index of the smallest of `CAPS` that includes it
     event_starts: Ints  # thresholds × (rows + 1)
 
 
@@ -109,41 +110,40 @@ def curves_of(found: Judged) -> Curves:
     return made
 
 
-def average_precision(curves: Curves, weights: Weights, classes: int, *rules: int) -> tuple[Floats, Floats]:
+def average_precision(judged: Judged, weights: Weights, *rules: int) -> tuple[Floats, Floats]:
     """AP by replicate, rule, size, class and threshold, and recall by replicate, cap, size, class, threshold.
 
     NaN where a replicate has no object of a class. A rule is the number of recalls at which precision is
     read.
     """
-    thresholds, rows = len(curves.event_starts), len(curves.truth_starts) - 1
-    shape = (len(rules) + len(CAPS), rows, thresholds)
-    found = in_lanes(weights, _average, shape, *curves, np.array(rules))
-    found = found.reshape(len(weights), len(rules) + len(CAPS), -1, classes, thresholds)
+    sizes, classes, thresholds = len(judged.counts), judged.classes, judged.thresholds
+    shape = (len(rules) + len(CAPS), sizes * classes, thresholds)
+    found = in_lanes(weights, _average, shape, *curves_of(judged), np.array(rules))
+    found = found.reshape(len(weights), len(rules) + len(CAPS), sizes, classes, thresholds)
     return found[:, : len(rules)], found[:, len(rules) :]
 
 
-def precision_alone(matches: Alone, thresholds: int, points: int) -> tuple[Ints, Floats]:
-    """AP by threshold of every image and class with an object to find, each alone, and their images."""
+def precision_by_image(matches: ImageMatches, thresholds: int, points: int) -> tuple[Ints, Floats]:
+    """The image of every group with an object to find, and the group's AP by threshold."""
     image = np.empty(len(matches.starts), np.int64)
     found = np.empty((len(matches.starts), thresholds))
-    pairs = _alone(*matches, points, image, found)
-    return image[:pairs], found[:pairs]
+    groups = _average_by_image(*matches, points, image, found)
+    return image[:groups], found[:groups]
 
 
 def in_lanes(
     weights: Weights, loop: Any, shape: tuple[int, ...], *tables: Any, thresholds: Floats | None = None
 ) -> Floats:
-    """Run a compiled loop over all replicates, several of them side by side and on several threads; the
-    result is replicates × `shape`.
+    """Run a compiled loop over blocks of replicates, on several threads; returns replicates × `shape`.
 
-    The loop gets the `tables`, the `thresholds` (replicates × classes) as classes × lanes if there are any,
-    the weights as images × lanes, a tuple with an entry per lane, whose length is known when it is compiled,
-    and `shape` × lanes to fill.
+    A block's replicates are the lanes of vector instructions. The loop gets the `tables`, the block's
+    `thresholds` as classes × lanes (if given, as replicates × classes), its weights as images × lanes, a
+    tuple with one entry per lane, whose length the compiler knows, and an array `shape` × lanes to fill.
     """
     width = 1 if len(weights) == 1 else _LANES
     found = np.empty((len(weights), *shape))
 
-    def some(first: int) -> None:
+    def run_block(first: int) -> None:
         chosen = weights[first : first + width]
         block = np.zeros((weights.shape[1], width), weights.dtype)
         block[:, : len(chosen)] = chosen.T
@@ -156,12 +156,12 @@ def in_lanes(
         found[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
 
     starts = range(0, len(weights), width)
-    if len(starts) == 1 or max(map(np.size, tables)) < _FEW:
+    if len(starts) == 1 or max(map(np.size, tables)) < _SMALL:
         for first in starts:
-            some(first)
+            run_block(first)
     else:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(some, starts))
+            list(pool.map(run_block, starts))
     return found
 
 
@@ -192,7 +192,7 @@ def _fill(
     judged_starts: Any, truths: Any, truth_starts: Any, at: Any, image: Any, kind: Any, rank: Any,
     event_starts: Any,
 ) -> None:  # fmt: skip
-    """Write every table of `Curves`; the `next_` arrays say where each row's next entry goes."""
+    """Write every table of `Curves`; the `next_` arrays hold the place of each row's next entry."""
     sizes, thresholds = hit.shape[1], len(event_starts)
     classes = len(next_judged) // sizes
     for d in range(len(label)):
@@ -223,13 +223,22 @@ def _fill(
                 next_truth[row] += 1
 
 
+@kernel(inline=True)
+def sum_weights(image: Any, first: Any, end: Any, weights: Any, side_by_side: Any, out: Any) -> None:
+    """The total weight of the objects from `first` to `end`, lane by lane."""
+    out[:] = 0.0
+    for i in range(first, end):
+        for lane in range(len(side_by_side)):
+            out[lane] += weights[image[i], lane]
+
+
 @kernel
 def _average(
     judged: Any, judged_starts: Any, truths: Any, truth_starts: Any, event_at: Any, event_image: Any,
     event_kind: Any, event_rank: Any, event_starts: Any, points: Any, weights: Any,
     side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
-    """AP by each rule, then recall by each cap, of a block of replicates side by side."""
+    """AP by each rule, then recall by each cap, for a block of replicates."""
     width, rules = len(side_by_side), len(points)
     rows, thresholds, caps = out.shape[1], out.shape[2], out.shape[0] - rules
     widest, most = 0, 0
@@ -242,27 +251,24 @@ def _average(
     reached, best = np.zeros((most + 1, width)), np.empty((2, width))
     positives, extra, capped = np.empty(width), np.empty(width), np.empty((caps + 1, width))
     for k in range(rows):
-        positives[:] = 0
-        for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(width):
-                positives[lane] += weights[truths[i], lane]
+        sum_weights(truths, truth_starts[k], truth_starts[k + 1], weights, side_by_side, positives)
         first = judged_starts[k]
         for i in range(judged_starts[k + 1] - first):
             for lane in range(width):
                 sums[i + 1, lane] = sums[i, lane] + weights[judged[first + i], lane]
         for t in range(thresholds):
-            # An event of weight 0, or an excused one, repeats the hits of the event before it with no
-            # smaller a count, so it is never the best precision at its recall and needs no branch.
+            # An event of weight 0, or an excused one, has the hits of the event before it and at least its
+            # count, so its precision is never the best at its recall: no branch is needed.
             start, count = event_starts[t, k], event_starts[t, k + 1] - event_starts[t, k]
             extra[:] = 0
             capped[:] = 0
             for e in range(count):
-                hit, beside = _HITS[event_kind[start + e]], _EXTRA[event_kind[start + e]]
+                hit, extra_count = _HITS[event_kind[start + e]], _EXTRA[event_kind[start + e]]
                 image, at, rank = event_image[start + e], event_at[start + e], event_rank[start + e]
                 for lane in range(width):
                     w = np.float64(weights[image, lane])
                     found[e + 1, lane] = found[e, lane] + w * hit
-                    extra[lane] += w * beside
+                    extra[lane] += w * extra_count
                     capped[rank, lane] += w * hit
                     counted[e, lane] = sums[at, lane] + extra[lane]
             for rule in range(rules):
@@ -278,15 +284,16 @@ def _average(
 
 
 @kernel
-def _alone(
+def _average_by_image(
     starts: Any, truth_image: Any, counts: Any, hit: Any, excused: Any, inside: Any, points: Any, image: Any,
     out: Any,
 ) -> Any:  # fmt: skip
-    """Write the image and the AP of each pair with an object to find; the number of such pairs."""
-    found, counted = np.empty((MOST, 1)), np.empty((MOST, 1))
-    reached, best, positives, pairs = np.zeros((MOST + 1, 1)), np.empty((2, 1)), np.zeros(1), 0
-    # Most pairs have a single object: every point has the precision at its hit, with the same operations as
-    # in `interpolate`.
+    """Write the image and the AP of each group with an object to find; returns the number of such groups."""
+    found, counted = np.empty((MAX_DETECTIONS, 1)), np.empty((MAX_DETECTIONS, 1))
+    reached, best = np.zeros((MAX_DETECTIONS + 1, 1)), np.empty((2, 1))
+    positives, groups = np.zeros(1), 0
+    # Most groups have a single object: precision at every point is that at its hit, computed with the same
+    # operations as in `interpolate`.
     steps = np.float64(points - 1)
     whole = points - (steps * (1.0 / steps) > 1.0)
     for g in range(len(starts)):
@@ -296,16 +303,16 @@ def _alone(
             positives[0] += counts[o]
         if positives[0] == 0:
             continue
-        last, any_hit = min(d1, d0 + MOST), np.uint16(0)
+        last, any_hit = min(d1, d0 + MAX_DETECTIONS), np.uint16(0)
         for d in range(d0, last):
             any_hit |= hit[d]
-        image[pairs] = truth_image[t0]
+        image[groups] = truth_image[t0]
         for t in range(out.shape[1]):
-            out[pairs, t] = 0.0
+            out[groups, t] = 0.0
             if not any_hit >> t & 1:
                 continue
             if positives[0] == 1:
-                out[pairs, t] = whole * (1.0 / _judged_until_hit(hit, excused, inside, d0, t)) / points
+                out[groups, t] = whole * (1.0 / _judged_until_hit(hit, excused, inside, d0, t)) / points
                 continue
             events, hits, judged = 0, 0.0, 0.0
             for d in range(d0, last):
@@ -320,15 +327,15 @@ def _alone(
                 found[events, 0], counted[events, 0] = hits, judged
                 events += 1
             interpolate(
-                found, counted, events, positives, points, True, (0,), reached, best, out[pairs, t : t + 1]
+                found, counted, events, positives, points, True, (0,), reached, best, out[groups, t : t + 1]
             )
-        pairs += 1
-    return pairs
+        groups += 1
+    return groups
 
 
 @kernel(inline=True)
 def _judged_until_hit(hit: Any, excused: Any, inside: Any, first: Any, t: Any) -> Any:
-    """How many detections count up to the first that is a hit at a threshold."""
+    """The number of detections that count, up to and including the first hit at a threshold."""
     judged, d = 0.0, first
     while not hit[d] >> t & 1:
         judged += inside[d] and not excused[d] >> t & 1
@@ -341,12 +348,12 @@ def interpolate(
     found: Any, counted: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any,
     reached: Any, best: Any, out: Any,
 ) -> None:  # fmt: skip
-    """The mean over recalls of the best precision (found / counted) at that recall or beyond, lane by lane.
+    """The mean over recall points of the best precision (found / counted) at that recall or a higher one.
 
-    From the last of `count` events to the first, each with the points between its recall and that of the one
-    before it. The loop does not branch on the weights: such a branch is unpredictable, so slow. `reached` (a
-    row more than events, the first of zeros) and `best` (two rows) are room to work in. `rounded`: see
-    `_reach`.
+    The loop goes from the last of `count` events to the first; each adds the points between its own recall
+    and that of the event before it. It does not branch on weights, because such a branch is unpredictable and
+    therefore slow. `reached` (one row more than events, the first all zeros) and `best` (two rows) are
+    scratch arrays; `rounded` is explained in `_reach`.
     """
     width = len(side_by_side)
     _reach(found, count, positives, points, rounded, side_by_side, reached)
@@ -366,9 +373,9 @@ def interpolate(
 def _reach(
     found: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any, reached: Any
 ) -> None:  # fmt: skip
-    """How many of the recall points lie at or below found / positives; the recall itself where all count.
+    """The number of recall points at or below found / positives; without points, the recall itself.
 
-    The devkits' points are `rounded` multiples of a step, some of which are above the fraction k / steps.
+    The devkits compute points as k · step, `rounded`, some of which lie above the exact fraction k / steps.
     """
     width = len(side_by_side)
     steps = np.float64(points - 1)

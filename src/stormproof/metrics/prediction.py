@@ -1,8 +1,8 @@
-"""Predicting contextual mutators (haze, defocus) from simple ones (*pezzementi*, section IV-B).
+"""Predicting scores under contextual mutators (haze, defocus) from simple ones (*pezzementi*, IV-B).
 
-Scores are normalised by each system's own baseline, so that the fit is about robustness. For each
-contextual configuration a non-negative least squares fit, without intercept, on all systems but one
-predicts the one left out.
+Scores are divided by each system's own baseline, so that the fit is about robustness. For each contextual
+configuration, a non-negative least-squares fit without intercept on all systems but one predicts the system
+left out.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.core.sample import Floats
 
 Scores = Mapping[str, Mapping[str, float]]  # system → condition → score
-PAIRS = {"defocus": "gaussian_blur", "haze": "alpha_blend"}  # contextual → what it is at a single depth
+PAIRS = {"defocus": "gaussian_blur", "haze": "alpha_blend"}  # contextual mutator → its form without depth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """Predicted and observed normalised scores (system × contextual), the fits behind them, and R².
+    """Observed and predicted normalised scores (systems × contextual conditions), with their fits.
 
-    `weights[i, j]` are the simple mutators' weights in the fit that leaves system i out, for target j;
-    `overall[j]` those of the fit on every system.
+    `weights[i, j]` holds the simple mutators' weights in the fit of target j without system i, `overall[j]`
+    those of the fit on all systems.
     """
 
     systems: tuple[str, ...]
@@ -43,25 +43,25 @@ class Predicted:
 
     @property
     def r2_by_system(self) -> dict[str, float]:
-        """R² of each system over its configurations; NaN where these do not vary."""
+        """R² of each system over its configurations; NaN where scores do not vary."""
         rows = zip(self.systems, self.observed, self.predicted, strict=True)
-        return {system: r_squared(seen, guess) for system, seen, guess in rows}
+        return {system: r_squared(observed, predicted) for system, observed, predicted in rows}
 
 
 def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, float]]:
-    """Each system's scores over its own baseline score."""
-    flat = [system for system, row in scores.items() if not row.get(baseline)]
-    if flat:
-        raise IncompleteGrid((f"{system}: a {baseline} score above 0" for system in flat), len(scores))
+    """Each system's scores divided by its baseline score."""
+    lacking = [system for system, row in scores.items() if not row.get(baseline)]
+    if lacking:
+        raise IncompleteGrid((f"{system}: a {baseline} score above 0" for system in lacking), len(scores))
     return {
         system: {name: value / row[baseline] for name, value in row.items()} for system, row in scores.items()
     }
 
 
 def predict_from_its_pair(scores: Scores, contextual: str) -> Predicted | None:
-    """A contextual corruption predicted from the simple one it resembles; None if one of them is missing.
+    """Predict a contextual corruption from the simple one it resembles; None if one of them is missing.
 
-    Only conditions that every system has take part.
+    Only conditions that every system has are used.
     """
     rows = list(scores.values())
     shared = [text for text in rows[0] if all(text in row for row in rows)] if rows else []
@@ -73,10 +73,10 @@ def predict_from_its_pair(scores: Scores, contextual: str) -> Predicted | None:
 
 
 def predict(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Predicted:
-    """Predict each system's contextual scores from the other systems' fits (Fig. 7) with weights (Fig. 8)."""
+    """Predict each system's contextual scores (Fig. 7) by fits on the other systems (weights in Fig. 8)."""
     if len(scores) < 2 or not simple or not contextual:
         raise InvalidOption(
-            "Leaving one system out needs 2 systems, 1 simple and 1 contextual condition; "
+            "A prediction needs at least 2 systems, 1 simple and 1 contextual condition; "
             f"given {len(scores)}, {len(simple)} and {len(contextual)}."
         )
     holes = [
@@ -96,13 +96,13 @@ def predict(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) ->
 
 
 def r_squared(observed: Floats, predicted: Floats) -> float:
-    """1 − residual over total sum of squares about the mean; NaN if nothing varies."""
+    """1 − residual / total sum of squares, the latter about the mean; NaN if observations do not vary."""
     total = float(np.square(observed - observed.mean()).sum())
     return 1 - float(np.square(observed - predicted).sum()) / total if total > 0 else float("nan")
 
 
 def _fit(x: Floats, y: Floats) -> Floats:
-    """Non-negative weights for each target column: target × feature."""
-    from scipy.optimize import nnls  # here: it loads for half a second
+    """Non-negative weights: targets × features."""
+    from scipy.optimize import nnls  # imported late: it takes half a second
 
     return np.array([nnls(x, column)[0] for column in y.T])

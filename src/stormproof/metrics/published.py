@@ -1,7 +1,7 @@
-"""The papers' own numbers, as baselines to compare with and to test the arithmetic against.
+"""The papers' own numbers: baselines to compare with, and a test of our arithmetic.
 
-They are facts, printed or released by the authors; cite the paper when you use them. Values keep the
-unit they were published in.
+They are facts, printed or released by the authors; cite the paper when you use them. Values are in the unit
+in which they were published.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GridKey(NamedTuple):
 
 
 class Grids(Mapping[GridKey, Grid]):
-    """Published grids by (dataset, model, task, metric); each is built when asked for."""
+    """Published grids by (dataset, model, task, metric); each is built when it is accessed."""
 
     def __init__(self, cells: Mapping[GridKey, list[tuple[str, int, float]]]) -> None:
         self._cells = cells
@@ -48,9 +48,8 @@ class Grids(Mapping[GridKey, Grid]):
                 "List them with list(published('michaelis').grids).",
             )
         grid = Grid.from_rows(self._cells[known])
-        # The paper averages over the 15 of the benchmark; the files also contain the 4 kept for validation.
-        own = tuple(name for name in BENCHMARK_15 if name in grid.corruptions)
-        return grid.over(own) if len(own) == len(BENCHMARK_15) else grid
+        # The paper averages over the benchmark's 15 corruptions; its files also have 4 meant for validation.
+        return grid.over(BENCHMARK_15) if {*BENCHMARK_15} <= {*grid.corruptions} else grid
 
     def __iter__(self) -> Iterator[GridKey]:
         return iter(self._cells)
@@ -64,7 +63,7 @@ class Grids(Mapping[GridKey, Grid]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """One paper's numbers: `tables` as rows by column name, `grids` if every cell was released."""
+    """One paper's numbers: `tables` of rows by column name, and `grids` if every cell was released."""
 
     name: str
     citation: str
@@ -112,14 +111,14 @@ _SOURCES: Mapping[str, _Source] = {
         "Z. Pezzementi, T. Tabor, S. Yim, J. K. Chang, B. Drozd, D. Guttendorf, M. Wagner, P. Koopman: "
         "Putting Image Manipulations in Context: Robustness Testing for Safe Perception. IEEE SSRR, 2018.",
         "Average detection rate as a fraction, 8 systems under 47 mutations and the baseline (Table IV). The "
-        "baseline .71 of deformable_rfcnn is probably a slip for .63, where its near-identity rows sit.",
+        "baseline .71 of deformable_rfcnn is probably a misprint for .63, as in its near-identity rows.",
         ("adr",),
     ),
     "theodoridis": _Source(
         "J. Theodoridis, J. Hofmann, J. Maucher, A. Schilling: Trapped in Texture Bias? A Large Scale "
         "Comparison of Deep Instance Segmentation. ECCV 2022.",
-        "The paper prints no scores: its results are figures. Table 1, the frameworks compared with the "
-        "backbones and necks of each (`frameworks`), is all there is.",
+        "The paper prints no scores: its results are figures. There is only Table 1, the frameworks "
+        "compared, with the backbones and necks of each (`frameworks`).",
         ("frameworks",),
     ),
 }
@@ -134,7 +133,7 @@ def published(name: str) -> Published:
     35.6
     """
     if name not in _SOURCES:
-        raise UnknownName("paper", name, _SOURCES, f"There are {', '.join(_SOURCES)}.")
+        raise UnknownName("paper", name, _SOURCES, f"Available: {', '.join(_SOURCES)}.")
     source = _SOURCES[name]
     tables = {table: _table(f"{name}_{table}.csv") for table in source.tables}
     grids = Grids({} if source.grid is None else _cells(source.grid))

@@ -1,8 +1,8 @@
 """A steerable pyramid (Simoncelli & Freeman 1995): oriented band-pass images, an octave apart.
 
-Filters are drawn in the frequency domain: raised cosines over log-radius, cosⁿ over angle. The transform
-is scaled as a tight frame (each octave down doubles a constant's amplitude), as the spatial filters of
-the image-quality literature are.
+Filters are defined in the frequency domain: raised cosines of the log-radius, cosⁿ of the angle. The
+transform is scaled as a tight frame (each octave down doubles the amplitude of a constant), like the spatial
+filters used for image quality.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ Spectrum = npt.NDArray[np.complex128]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters for images of one shape: the first low pass, then per level the fans and the low pass."""
+    """The filters for images of one shape: a first low pass, then the angular windows and the low pass of
+    each level."""
 
     low: Floats
     levels: tuple[tuple[tuple[Spectrum, ...], Floats], ...]
 
 
-def draw_filters(shape: tuple[int, ...], *, levels: int, orientations: tuple[int, ...], of: int) -> Filters:
-    """Filters of some of `of` equally spaced orientations (0: vertical edges).
+def make_filters(shape: tuple[int, ...], *, levels: int, orientations: tuple[int, ...], of: int) -> Filters:
+    """Filters of the given orientations, out of `of` equally spaced ones; 0 responds to vertical edges.
 
     Sides must be multiples of 2^(levels − 1); each level halves them.
     """
-    drawn = []
+    filters = []
     for level in range(levels):
         octave, angle = _polar(tuple(side >> level for side in shape))
         high = _high(octave + 1)
-        drawn.append((tuple(high * _fan(angle, k, of) for k in orientations), _low(octave + 1)))
-    return Filters(_low(_polar(shape)[0]), tuple(drawn))
+        filters.append((tuple(high * _fan(angle, k, of) for k in orientations), _low(octave + 1)))
+    return Filters(_low(_polar(shape)[0]), tuple(filters))
 
 
 def filtered(image: Floats, filters: Filters) -> Iterator[list[Floats]]:
-    """Per level, finest first, the image's band at each orientation."""
+    """For each level, finest first, the image's band at each orientation."""
     spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(image, norm="ortho")) * filters.low
     for fans, low in filters.levels:
         yield [_real(spectrum * fan) for fan in fans]
@@ -49,7 +50,7 @@ def filtered(image: Floats, filters: Filters) -> Iterator[list[Floats]]:
 
 
 def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """log₂ of the radius (0 at the axes' Nyquist frequency) and the angle, zero frequency in the middle."""
+    """log₂ of the radius (0 at the Nyquist frequency) and the angle, with zero frequency in the middle."""
     rows, columns = ((np.arange(n) - n // 2) / (n / 2) for n in shape)
     x, y = np.meshgrid(columns, rows)
     radius = np.hypot(x, y)
@@ -58,7 +59,7 @@ def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
 
 
 def _high(octave: Floats) -> Floats:
-    """Passes from `octave` 0 up, nothing below −1; its square and `_low`'s add to 1."""
+    """High pass: 1 from `octave` 0 up, 0 below −1; the squares of this and of `_low` add up to 1."""
     gain: Floats = np.cos(math.pi / 2 * np.clip(-octave, 0, 1))
     return gain
 
@@ -69,7 +70,7 @@ def _low(octave: Floats) -> Floats:
 
 
 def _fan(angle: Floats, k: int, of: int) -> Spectrum:
-    """The k-th of `of` angular windows; their squares add to 1 over both half planes."""
+    """The k-th of `of` angular windows; their squares add up to 1 over both half planes."""
     order = of - 1
     scale = 2.0**order * math.factorial(order) / math.sqrt(of * math.factorial(2 * order))
     window: Spectrum = (-1j) ** order * scale * np.cos(angle - math.pi * k / of) ** order

@@ -1,31 +1,33 @@
-"""Truths and predictions of a whole set, laid out flat: one array per column, one entry per object.
+"""Ground truth and predictions of a whole set as flat arrays: one array per column, one entry per object.
 
-The truth is laid out and indexed once for all conditions; predictions are checked against it, and every error
-names the image, the record and the value.
+The ground truth is flattened and indexed once for all conditions. Predictions are checked against it; an
+error message names the image, the detection and the value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 from stormproof.metrics.ordering import by_falling_score
 
+_OBJECT_COLUMNS = ("boxes", "labels", "crowd", "ignore", "area", "sides", "occlusion", "distance")
+_NOTHING = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
+
 
 @dataclass(frozen=True, eq=False)
 class DetectionTruth:
     """The objects of every image of a set. Make it with `DetectionTruth.of`.
 
-    `image` holds positions in `ids`. Scores that tie are taken in the order of `rank`. In clips, `track` is
-    the same for one object in all frames; `clip` numbers the clip of an image, `step` the image in its clip.
+    `image` holds positions in `ids`. In clips, an object has the same `track` in all frames; `clip` is the
+    number of an image's clip, `step` the image's place in it.
     """
 
     ids: tuple[str, ...]
@@ -37,12 +39,12 @@ class DetectionTruth:
     ignore: Bools
     area: Floats
     masks: tuple[RLE | None, ...]
-    sides: Floats = None  # type: ignore[assignment]  # what the corners give, unless stated
+    sides: Floats = None  # type: ignore[assignment]  # width and height; by default, those of `boxes`
     occlusion: Floats = None  # type: ignore[assignment]  # hidden fraction; NaN where unknown
     distance: Floats = None  # type: ignore[assignment]  # metres; NaN where unknown
     track: Ints = None  # type: ignore[assignment]  # −1 where unknown
-    clip: Ints = None  # type: ignore[assignment]  # of images; −1 for those of no clip
-    step: Ints = None  # type: ignore[assignment]  # of images
+    clip: Ints = None  # type: ignore[assignment]  # one entry per image; −1 for an image of no clip
+    step: Ints = None  # type: ignore[assignment]  # one entry per image
 
     def __post_init__(self) -> None:
         counts = {"track": len(self.boxes), "clip": len(self.ids), "step": len(self.ids)}
@@ -57,40 +59,25 @@ class DetectionTruth:
 
     @classmethod
     def of(cls, truths: Iterable[tuple[str, Instances]], classes: Sequence[str]) -> Self:
-        """Lay out (image id, objects) pairs; labels index `classes`."""
+        """From (image id, objects) pairs; labels index `classes`."""
         pairs = list(truths)
         ids = tuple(name for name, _ in pairs)
         if len(set(ids)) != len(ids):
             twice = next(name for i, name in enumerate(ids) if name in ids[:i])
-            raise InvalidTruth(f"Image {twice!r} is in the truth twice; give each image one id.")
+            raise InvalidTruth(f"Image {twice!r} is in the truth twice; give each image its own id.")
         masks: list[RLE | None] = []
         for _, objects in pairs:
             masks.extend(objects.masks or [None] * len(objects))
-        truth = cls(
-            ids,
-            tuple(classes),
-            _image_column([len(o) for _, o in pairs]),
-            _stack([o.boxes for _, o in pairs], np.zeros((0, 4))),
-            _stack([o.labels for _, o in pairs], np.zeros(0, np.int64)),
-            _stack([o.crowd for _, o in pairs], np.zeros(0, bool)),
-            _stack([o.ignore for _, o in pairs], np.zeros(0, bool)),
-            _stack([o.area for _, o in pairs], np.zeros(0)),
-            tuple(masks),
-            _stack([o.sides for _, o in pairs], np.zeros((0, 2))),
-            _stack([o.occlusion for _, o in pairs], np.zeros(0)),
-            _stack([o.distance for _, o in pairs], np.zeros(0)),
-            _stack([o.tracks for _, o in pairs], np.zeros(0, np.int64)),
-        )
-        return truth._checked()
+        image, columns = _flattened([o for _, o in pairs], _NOTHING, (*_OBJECT_COLUMNS, "tracks"))
+        track = columns.pop("tracks")
+        return cls(ids, tuple(classes), image, masks=tuple(masks), track=track, **columns)._checked()
 
     @classmethod
     def of_columns(cls, ids: Sequence[str], image: Ints, objects: Instances, classes: Sequence[str]) -> Self:
-        """Lay out all images at once: `image` is the place in `ids` of each object's image, rising."""
+        """From the objects of all images; `image` is the place in `ids` of each object's image, ascending."""
         masks = objects.masks or (None,) * len(objects)
-        truth = cls(
-            tuple(ids), tuple(classes), image, objects.boxes, objects.labels, objects.crowd, objects.ignore,
-            objects.area, masks, objects.sides, objects.occlusion, objects.distance, objects.tracks,
-        )  # fmt: skip
+        columns: dict[str, Any] = {name: getattr(objects, name) for name in _OBJECT_COLUMNS}
+        truth = cls(tuple(ids), tuple(classes), image, masks=masks, track=objects.tracks, **columns)
         return truth._checked()
 
     def _checked(self) -> Self:
@@ -98,7 +85,7 @@ class DetectionTruth:
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise InvalidTruth(
-                f"Image {self.owner(i)!r}: a truth has label {self.labels[i]}, but there "
+                f"Image {self.owner(i)!r}: an object has label {self.labels[i]}, but there "
                 f"are {len(self.classes)} classes (0 to {len(self.classes) - 1})."
             )
         return self
@@ -112,20 +99,20 @@ class DetectionTruth:
 
     @cached_property
     def rank(self) -> Ints:
-        """Each image's order in a tie: by number if all ids are numbers, as in COCO, else as given."""
+        """The order of images in a tie: by number if all ids are numbers, as in COCO, else as given."""
         place = np.arange(len(self.ids))
-        if all(len(name) < 1000 and name.isdecimal() for name in self.ids):  # int() takes some thousands
+        if all(len(name) < 1000 and name.isdecimal() for name in self.ids):  # int() refuses longer strings
             place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
         return place
 
     @cached_property
     def keys(self) -> Ints:
-        """A number for each object's image and class; equal keys may match the same detections."""
+        """A number for each object that stands for its image and class."""
         return self.image * len(self.classes) + self.labels
 
     @cached_property
     def grouped(self) -> Ints:
-        """The objects by key; equal keys keep their order."""
+        """The objects sorted by key; equal keys keep their order."""
         return np.argsort(self.keys, kind="stable")
 
     @property
@@ -140,9 +127,9 @@ class DetectionTruth:
 
     def of_images(self, chosen: Ints) -> DetectionTruth:
         """The objects of the chosen images, renumbered."""
-        at, image = _of_images(self.image, chosen, len(self.ids))
+        entries, image = entries_of(self.image, chosen, len(self.ids))
         ids, clip, step = tuple(self.ids[i] for i in chosen.tolist()), self.clip[chosen], self.step[chosen]
-        return replace(taken(self, at), ids=ids, image=image, clip=clip, step=step)
+        return replace(select(self, entries), ids=ids, image=image, clip=clip, step=step)
 
     def owner(self, entry: int) -> str:
         """The id of the image that an object belongs to."""
@@ -151,17 +138,17 @@ class DetectionTruth:
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """A model's detections on a set of images, flat; `image` holds positions in the truth's `ids`.
+    """A model's detections on a set of images as flat arrays; `image` holds positions in the truth's `ids`.
 
-    In an image without entries nothing was found: build from arrays only if every image was run.
+    An image without entries is one in which nothing was found: build from arrays only if every image was run.
     """
 
     image: Ints
     boxes: Floats
     scores: Floats
     labels: Ints
-    masks: tuple[RLE | None, ...] = field(default=())
-    sides: Floats = None  # type: ignore[assignment]  # what the corners give, unless stated
+    masks: tuple[RLE | None, ...] = ()
+    sides: Floats = None  # type: ignore[assignment]  # width and height; by default, those of `boxes`
 
     def __post_init__(self) -> None:
         if self.sides is None and self.boxes.ndim == 2:
@@ -169,30 +156,24 @@ class Detections:
 
     @classmethod
     def of(cls, predictions: Mapping[str, Prediction], truth: DetectionTruth) -> Self:
-        """Lay out one prediction per image of `truth`; an image left out is an error, not an empty answer."""
+        """From one prediction per image of `truth`; a missing image is an error, not an empty prediction."""
         _check_images(predictions, truth)
         rows = [predictions[name] for name in truth.ids]
         masks: list[RLE | None] = []
         for row in rows:
             masks.extend(row.masks or [None] * len(row))
-        return cls(
-            _image_column([len(row) for row in rows]),
-            _stack([row.boxes for row in rows], np.zeros((0, 4))),
-            _stack([row.scores for row in rows], np.zeros(0)),
-            _stack([row.labels for row in rows], np.zeros(0, np.int64)),
-            tuple(masks),
-            _stack([row.sides for row in rows], np.zeros((0, 2))),
-        )
+        image, columns = _flattened(rows, Prediction(), ("boxes", "scores", "labels", "sides"))
+        return cls(image, masks=tuple(masks), **columns)
 
     def of_images(self, chosen: Ints) -> Detections:
         """The detections of the chosen images, renumbered."""
         images = max(int(chosen.max(initial=-1)), int(self.image.max(initial=-1))) + 1
-        at, image = _of_images(self.image, chosen, images)
-        return replace(taken(self, at), image=image)
+        entries, image = entries_of(self.image, chosen, images)
+        return replace(select(self, entries), image=image)
 
     @cached_property
     def order(self) -> Ints:
-        """The detections by falling score; ties as given."""
+        """The detections by falling score; equal scores keep their order."""
         return by_falling_score(self.scores)
 
     def __len__(self) -> int:
@@ -203,39 +184,34 @@ Predictions = Mapping[str, Prediction] | Detections
 Records = TypeVar("Records", DetectionTruth, Detections)
 
 
-def taken(objects: Records, chosen: Ints) -> Records:
-    """Some of the objects, in every column."""
-    columns = (
-        "image",
-        "boxes",
-        "labels",
-        "sides",
-        "scores",
-        "crowd",
-        "ignore",
-        "area",
-        "occlusion",
-        "distance",
-        "track",
-    )
-    held: dict[str, Any] = {
-        name: np.take(getattr(objects, name), chosen, axis=0) for name in columns if hasattr(objects, name)
+def select(objects: Records, chosen: Ints) -> Records:
+    """The chosen objects or detections."""
+    columns: dict[str, Any] = {
+        name: np.take(getattr(objects, name), chosen, axis=0)
+        for name in ("image", "scores", "track", *_OBJECT_COLUMNS)
+        if hasattr(objects, name)
     }
     masks = tuple(objects.masks[i] for i in chosen.tolist()) if objects.masks else ()
-    return replace(objects, masks=masks, **held)
+    return replace(objects, masks=masks, **columns)
 
 
-def _of_images(owners: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
-    """The entries of the chosen images, which may repeat, and the new place of each entry's image."""
-    order = np.argsort(owners, kind="stable")
-    starts = np.searchsorted(owners[order], np.arange(images + 1))
+def entries_of(image: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
+    """The entries that belong to the chosen images, out of `images`, and each entry's place in `chosen`.
+
+    An image may be chosen twice.
+
+    >>> [column.tolist() for column in entries_of(np.array([0, 1, 1]), np.array([1, 0, 1]), 2)]
+    [[1, 2, 0, 1, 2], [0, 0, 1, 2, 2]]
+    """
+    order = np.argsort(image, kind="stable")
+    starts = np.searchsorted(image[order], np.arange(images + 1))
     counts = (starts[1:] - starts[:-1])[chosen]
     first = np.repeat(starts[chosen] - (np.cumsum(counts) - counts), counts)
     return order[first + np.arange(counts.sum())], np.repeat(np.arange(len(chosen)), counts)
 
 
 def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
-    """Predictions as checked flat arrays that fit `truth`."""
+    """Predictions as flat arrays, checked against `truth`."""
     found = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
     count = len(found.boxes)
     for name in ("image", "scores", "labels"):
@@ -254,32 +230,29 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
             f"Detection {i} belongs to image number {found.image[i]}, but the set has "
             f"{len(truth.ids)} images (0 to {len(truth.ids) - 1})."
         )
-    _refuse(
-        ~((found.scores >= 0) & (found.scores <= 1)),
-        found,
-        truth,
-        found.scores,
-        "score",
-        "scores must lie in [0, 1]",
-    )
-    unsound = ~np.isfinite(found.boxes).all(axis=1) | (found.boxes[:, 2:] < found.boxes[:, :2]).any(axis=1)
-    _refuse(
-        unsound, found, truth, found.boxes, "box", "boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1"
-    )
-    _refuse(
-        (found.labels < 0) | (found.labels >= len(truth.classes)),
-        found,
-        truth,
-        found.labels,
-        "label",
-        f"the set has {len(truth.classes)} classes (0 to {len(truth.classes) - 1})",
-    )
+    classes, (x1, y1, x2, y2) = len(truth.classes), found.boxes.T
+    for noun, values, valid, rule in (
+        ("score", found.scores, (found.scores >= 0) & (found.scores <= 1), "scores must lie in [0, 1]"),
+        ("box", found.boxes, np.isfinite(found.boxes).all(axis=1) & (x1 <= x2) & (y1 <= y2),
+         "boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1"),
+        ("label", found.labels, (found.labels >= 0) & (found.labels < classes),
+         f"the set has {classes} classes (0 to {classes - 1})"),
+    ):  # fmt: skip
+        bad = np.flatnonzero(~valid)
+        if len(bad):
+            i = int(bad[0])
+            place = int((found.image[:i] == found.image[i]).sum())
+            more = f" ({len(bad)} such detections in all)" if len(bad) > 1 else ""
+            raise InvalidPrediction(
+                f"Image {truth.ids[int(found.image[i])]!r}, detection {place}: "
+                f"{noun} {values[i].tolist()}; {rule}{more}."
+            )
     return found
 
 
 @kernel
 def _all_valid(image: Any, boxes: Any, scores: Any, labels: Any, images: Any, classes: Any) -> Any:
-    """Whether all detections are valid; if not, `lay_out` finds the error."""
+    """Whether all detections are valid; if not, `lay_out` looks for the first that is not."""
     for d in range(len(image)):
         x1, y1, x2, y2 = boxes[d]
         if not (
@@ -298,7 +271,7 @@ def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) 
     if strangers:
         raise InvalidPrediction(
             f"Predictions for images that are not in the set: {first_few(strangers)}. "
-            "Check that ids are the dataset's, extension included."
+            "Use the dataset's ids, including the file extension."
         )
     holes = [repr(name) for name in truth.ids if name not in predictions]
     if holes:
@@ -308,26 +281,9 @@ def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) 
         )
 
 
-def _refuse(
-    bad: Bools | np.bool_,
-    found: Detections,
-    truth: DetectionTruth,
-    column: npt.NDArray[Any],
-    noun: str,
-    rule: str,
-) -> None:
-    if bad.any():
-        i = int(np.flatnonzero(bad)[0])
-        rank = int((found.image[:i] == found.image[i]).sum())
-        name = truth.ids[int(found.image[i])]
-        more = f" ({int(bad.sum())} such detections in all)" if bad.sum() > 1 else ""
-        value = column[i].tolist()
-        raise InvalidPrediction(f"Image {name!r}, detection {rank}: {noun} {value}; {rule}{more}.")
-
-
-def _image_column(counts: Sequence[int]) -> Ints:
-    return np.repeat(np.arange(len(counts)), np.asarray(counts, np.int64))
-
-
-def _stack(parts: Sequence[npt.NDArray[Any]], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.concatenate([empty, *parts])
+def _flattened(
+    images: Sequence[Instances] | Sequence[Prediction], empty: Instances | Prediction, names: Sequence[str]
+) -> tuple[Ints, dict[str, Any]]:
+    """The image of each entry, and the named columns of all images; `empty` gives their types."""
+    image = np.repeat(np.arange(len(images)), np.array([len(each) for each in images], np.int64))
+    return image, {name: np.concatenate([getattr(each, name) for each in (empty, *images)]) for name in names}

@@ -1,15 +1,15 @@
 """Person-detection curves (*pezzementi*): detection rate against false positives per image (FPPI).
 
-A deployed detector keeps the sensitivity it was tuned to. So thresholds are fixed on the clean set, at
-nine log-spaced FPPI and five IoU, and kept under every mutation; the average detection rate (ADR) is the
-mean of the 45 rates, and the FPPI actually reached is reported with it.
+A deployed detector keeps the sensitivity it was tuned to. So thresholds are fixed on the clean images, at
+nine log-spaced FPPI and five IoU, and kept under every mutation. The average detection rate (ADR) is the mean
+of the 45 rates; the FPPI actually reached is reported with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
-_POINTS = 40  # of a curve that is kept to be drawn
+_POINTS = 40  # of a curve that is stored for a figure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roc:
-    """A step curve, one point per distinct score from strict to lax; `score ≥ threshold` is kept."""
+    """A step curve with one point per distinct score, from strict to lax; at a point, detections with
+    score ≥ threshold are kept."""
 
     thresholds: Floats
     detection_rate: Floats
@@ -47,48 +48,39 @@ class Roc:
         return (float(self.detection_rate[kept - 1]), float(self.fppi[kept - 1])) if kept else (0.0, 0.0)
 
 
-class _Verdicts(NamedTuple):
-    """Detections at one IoU by falling score: their images, scores and verdicts."""
-
-    image: Ints
-    score: Floats
-    verdict: Verdicts
-
-
 @dataclass(frozen=True, eq=False)
 class People:
-    """The people of one condition: truth and detections of that one class."""
+    """The people of one condition and the detections of people: a truth with this one class."""
 
     truth: DetectionTruth
     found: Detections
 
     @property
     def shown(self) -> bool:
-        """Whether any person counts; a condition may move all of them out of the image."""
+        """Whether any person counts; a condition may move all people out of their images."""
         return not bool(self.truth.excused.all())
 
     @cached_property
     def judged(self) -> dict[float, tuple[Verdicts, Ints]]:
-        """At each of the five IoU the verdict on each detection, and the person that it found."""
+        """At each of the five IoU: the verdict on each detection, and the person that it found."""
         return {iou: judge_nrec(self.truth, self.found, iou=iou) for iou in IOUS}
 
     @cached_property
-    def verdicts(self) -> list[_Verdicts]:
-        """The detections by falling score, judged at each of the five IoU."""
-        order = np.argsort(-self.found.scores, kind="stable")
-        image, score = self.found.image[order], self.found.scores[order]
-        return [_Verdicts(image, score, verdicts[order]) for verdicts, _ in self.judged.values()]
+    def falling(self) -> tuple[Ints, Floats, list[Verdicts]]:
+        """Images, scores and verdicts (one array per IoU) of the detections, sorted by falling score."""
+        order = self.found.order
+        verdicts = [verdicts[order] for verdicts, _ in self.judged.values()]
+        return self.found.image[order], self.found.scores[order], verdicts
 
     @cached_property
     def curve(self) -> Roc:
         """Detection rate against FPPI at IoU 0.5."""
-        judged = self.verdicts[IOUS.index(0.5)]
-        return _curve(judged.score, judged.verdict, self.truth)
+        return _curve(self.truth, self.found, self.judged[0.5][0])
 
     def required_fppi(self, curve: Roc) -> Floats:
-        """Per person the FPPI of the threshold at which they are found at IoU 0.5; +∞ if they never are.
+        """For each person, the FPPI at the threshold that just finds them at IoU 0.5; +∞ if none does.
 
-        A score's FPPI is read off `curve`. Less than one false positive in the whole set counts as one.
+        The FPPI of a score is read from `curve`. Less than one false positive in the whole set counts as one.
         """
         _, hits = self.judged[0.5]
         required, finders = np.full(len(self.truth), np.inf), np.flatnonzero(hits >= 0)
@@ -98,29 +90,29 @@ class People:
         return required
 
     def sensitivities(self, weights: Weights) -> Floats:
-        """Score thresholds by replicate, IoU and reference FPPI; +∞ where even the strictest exceeds it.
+        """Score thresholds by replicate, IoU and reference FPPI; +∞ if even the strictest exceeds that FPPI.
 
-        10⁻³ false positives per image need a thousand images to be seen.
+        It takes a thousand images to tell 10⁻³ false positives per image from none.
         """
-        held: tuple[Weights, Floats] | None = self.__dict__.get("_sensitivities")
-        if held is None or held[0] is not weights:  # every condition of a run uses the same weights
+        cached: tuple[Weights, Floats] | None = self.__dict__.get("_sensitivities")
+        if cached is None or cached[0] is not weights:  # all conditions of a run are given the same weights
             out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
-            images = weights.sum(axis=1, dtype=np.float64)
-            for k, (image, score, verdict) in enumerate(self.verdicts):
-                _thresholds(
-                    image, score, verdict == FALSE, weights, images, np.array(REFERENCE_FPPI), out[:, k]
-                )
-            self.__dict__["_sensitivities"] = held = (weights, out)
-        return held[1]
+            images, levels = weights.sum(axis=1, dtype=np.float64), np.array(REFERENCE_FPPI)
+            image, score, verdicts = self.falling
+            for k, verdict in enumerate(verdicts):
+                _thresholds(image, score, verdict == FALSE, weights, images, levels, out[:, k])
+            self.__dict__["_sensitivities"] = cached = (weights, out)
+        return cached[1]
 
     def of_images(self, chosen: Ints) -> People:
-        """The people of some images, numbered as chosen."""
+        """The people of the chosen images, renumbered."""
         return People(self.truth.of_images(chosen), self.found.of_images(chosen))
 
     def rates(self, weights: Weights, thresholds: Floats) -> tuple[Floats, Floats]:
-        """Detection rate and FPPI reached at the thresholds, by replicate, IoU and sensitivity."""
+        """Detection rate and FPPI at the thresholds, by replicate, IoU and sensitivity."""
         hits, errors = np.zeros(thresholds.shape), np.zeros(thresholds.shape)
-        for k, (image, score, verdict) in enumerate(self.verdicts):
+        image, score, verdicts = self.falling
+        for k, verdict in enumerate(verdicts):
             _reached(image, score, verdict == TRUE, weights, thresholds[:, k], hits[:, k])
             _reached(image, score, verdict == FALSE, weights, thresholds[:, k], errors[:, k])
         people = weights[:, self.truth.image[~self.truth.excused]].sum(axis=1, dtype=np.float64)
@@ -136,8 +128,8 @@ def _thresholds(image: Any, score: Any, false: Any, weights: Any, images: Any, l
             present += weights[r, image[i]]
             if false[i]:
                 errors += weights[r, image[i]]
-            last = i + 1 == len(image) or score[i + 1] != score[i]  # equal scores come together
-            if not last or present == 0:  # detections of weight 0 set no threshold
+            last = i + 1 == len(image) or score[i + 1] != score[i]  # thresholds never separate equal scores
+            if not last or present == 0:  # a detection of weight 0 sets no threshold
                 continue
             present = 0.0
             rate = errors / images[r]
@@ -150,7 +142,7 @@ def _thresholds(image: Any, score: Any, false: Any, weights: Any, images: Any, l
 
 @kernel
 def _reached(image: Any, score: Any, chosen: Any, weights: Any, thresholds: Any, out: Any) -> None:
-    """The weight of the chosen detections at each threshold; thresholds fall, and so do scores."""
+    """The total weight of the chosen detections at or above each threshold; thresholds and scores fall."""
     for r in range(len(weights)):
         total, i = 0.0, 0
         for k in range(thresholds.shape[1]):
@@ -163,11 +155,11 @@ def _reached(image: Any, score: Any, chosen: Any, weights: Any, thresholds: Any,
 
 @dataclass(frozen=True, slots=True)
 class Worsening:
-    """One image's hardest-hit object: the FPPI a sensitivity must tolerate to find it, before and after."""
+    """An image's worst-affected person: the FPPI that must be tolerated to find them, before and after."""
 
     id: str
     before: float
-    after: float  # +∞: not found at any sensitivity
+    after: float  # +∞ if they are not found at any sensitivity
 
     @property
     def orders(self) -> float:
@@ -176,27 +168,24 @@ class Worsening:
 
 
 def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> Roc:
-    """The curve of a set; a detection inside an ignore region counts for nothing.
+    """The curve of a set; a detection inside an ignored region does not count.
 
     >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 9]], [0]))], ["person"])
-    >>> said = Prediction([[30, 0, 39, 9], [0, 0, 9, 9]], [0.9, 0.8], [0, 0])
-    >>> curve = roc(truth, {"a": said})
+    >>> curve = roc(truth, {"a": Prediction([[30, 0, 39, 9], [0, 0, 9, 9]], [0.9, 0.8], [0, 0])})
     >>> curve.detection_rate.tolist(), curve.fppi.tolist()
     ([0.0, 1.0], [1.0, 1.0])
     """
     found = lay_out(predictions, truth)
-    verdicts, _ = judge_nrec(truth, found, iou=iou)
-    order = np.argsort(-found.scores, kind="stable")
-    return _curve(found.scores[order], verdicts[order], truth)
+    return _curve(truth, found, judge_nrec(truth, found, iou=iou)[0])
 
 
-def _curve(scores: Floats, verdicts: Verdicts, truth: DetectionTruth) -> Roc:
-    """The curve of detections sorted by falling score."""
+def _curve(truth: DetectionTruth, found: Detections, verdicts: Verdicts) -> Roc:
     people = int((~truth.excused).sum())
     if not people:
-        raise InvalidTruth("The truth holds no object that counts, so there is no detection rate.")
-    # Detections with one score come together at any threshold, so only the last of them is a point.
+        raise InvalidTruth("The truth has no object that counts, so there is no detection rate.")
+    scores, verdicts = found.scores[found.order], verdicts[found.order]
+    # A threshold never separates equal scores, so only the last detection of each score is a point.
     points = np.flatnonzero(np.diff(scores, append=-np.inf))
     hits, errors = np.cumsum(verdicts == TRUE)[points], np.cumsum(verdicts == FALSE)[points]
     return Roc(scores[points], hits / people, errors / len(truth.ids))
@@ -208,17 +197,17 @@ def _curve(scores: Floats, verdicts: Verdicts, truth: DetectionTruth) -> Roc:
     Measure("FPPI", "false positives per image at those sensitivities, mean", "people", False, False, False),
 )
 def _people(objects: Objects, weights: Weights) -> Scored:
-    """A deployed detector keeps its sensitivity, so every replicate fixes it on its own clean images."""
+    """Every replicate fixes its sensitivities on its own clean images."""
     assert objects.people is not None
     assert objects.clean is not None
     rates, fppi = objects.people.rates(weights, objects.clean.sensitivities(weights))
     return Scored({"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))})
 
 
-def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:
-    """The curve at IoU 0.5 in few points, and where the sensitivities of the clean images lead on it.
+def curve_points(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:
+    """For a figure: at most 40 points of the curve at IoU 0.5, and marks at the clean sensitivities.
 
-    For the first row of weights, which are ones.
+    The first row of `weights` must be ones.
     """
     curve, thresholds = people.curve, clean.sensitivities(weights)
     rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(weights[:1], thresholds[:1]))
@@ -230,13 +219,18 @@ def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[flo
 
 
 def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Worsening]:
-    """Images whose required FPPI to still find a person rises most (*pezzementi*, Fig. 6), worst first.
+    """The images in which the FPPI needed to find a person rises most (*pezzementi*, Fig. 6), worst first.
 
-    A score's FPPI is read off the clean curve, where sensitivities are fixed. Rates below one false positive
-    in the whole set cannot be distinguished and count as one. Only people found when clean are included.
+    The FPPI of a score is read from the clean curve, on which sensitivities are fixed. Less than one false
+    positive in the whole set counts as one. Only people who are found on the clean images are included.
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")
+    if not np.array_equal(clean.truth.image, mutated.truth.image):
+        raise InvalidOption(
+            f"The condition moves labels: it has {len(mutated.truth)} people, the clean images have "
+            f"{len(clean.truth)}. Compare with a condition that leaves labels in place."
+        )
     before, after = (people.required_fppi(clean.curve).tolist() for people in (clean, mutated))
     rows = [
         Worsening(clean.truth.owner(i), before[i], after[i])

@@ -1,6 +1,6 @@
 """Semantic segmentation: a confusion matrix that streams over images and adds up over shards.
 
-Rows are the truth, columns the prediction. Pixels whose truth is the ignore value are not counted.
+Rows are true classes, columns predicted ones. Pixels whose true label is the ignore value do not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Confusion:
-    """Counts of pixels by true and predicted class. Sum the parts of a set to get the whole.
+    """Counts of pixels by true and predicted class. Confusions of parts of a set add up to that of the set.
 
     >>> truth = SemanticMap(np.array([[0, 1], [1, 255]], np.uint8))
     >>> c = Confusion.of(truth, np.array([[0, 1], [0, 0]], np.uint8), classes=2)
@@ -36,12 +36,12 @@ class Confusion:
 
     @classmethod
     def empty(cls, classes: int) -> Self:
-        """No pixels yet; the neutral element of addition."""
+        """A confusion of no pixels, to start a sum with."""
         return cls(np.zeros((classes, classes), np.int64))
 
     @classmethod
     def of(cls, truth: SemanticMap, predicted: LabelMap, *, classes: int, name: str = "image") -> Self:
-        """Count one image; `name` is what errors call it."""
+        """From one image; `name` is its name in error messages."""
         if predicted.shape != truth.labels.shape:
             raise InvalidPrediction(
                 f"{name}: the predicted map is {predicted.shape}, the truth "
@@ -56,7 +56,7 @@ class Confusion:
 
     @property
     def iou(self) -> Floats:
-        """Per class TP / (TP + FP + FN); NaN for a class in neither truth nor prediction."""
+        """TP / (TP + FP + FN) by class; NaN for a class that neither occurs nor is predicted."""
         return iou_of(self.counts)
 
     @property
@@ -83,7 +83,7 @@ def iou_of(counts: npt.NDArray[Any]) -> Floats:
     Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps"),
 )
 def _maps(maps: Maps, weights: Weights) -> Scored:
-    """A pixel predicted as a class that the dataset lacks is never right."""
+    """A pixel predicted as a class that the dataset lacks is wrong."""
     counts = maps.counts(weights)
     iou = iou_of(counts)[:, list(maps.kept)]
     right = ratio(np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
@@ -91,22 +91,23 @@ def _maps(maps: Maps, weights: Weights) -> Scored:
 
 
 def image_errors(maps: Maps) -> Floats:
-    """1 − mean IoU of each image over the scored classes that it shows; NaN for one that shows none."""
-    from scipy import sparse  # here: a run, which scores nothing, starts sooner without it
+    """1 − mean IoU of each image over the scored classes that it shows; NaN if it shows none."""
+    from scipy import sparse  # imported late: `stormproof run` starts faster without it
 
     side = len(maps.classes) + 1
     cells = np.arange(side * side)
-    truth, said = (
+    truth, predicted = (
         (maps.confusions @ sparse.csr_array((np.ones(len(cells)), (cells, of)))).toarray()
         for of in np.divmod(cells, side)
     )
     hits = maps.confusions[:, :: side + 1].toarray()
-    iou = np.where(truth > 0, ratio(hits, truth + said - hits), np.nan)
+    iou = np.where(truth > 0, ratio(hits, truth + predicted - hits), np.nan)
     return 1 - mean_of_known(iou[:, list(maps.kept)])
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:
-    # A row and a column beyond the classes collect values out of range, so the kernel needs no branch.
+    # An extra row and column collect values out of range, and an extra row ignored pixels, so that the kernel
+    # needs no branch.
     table = np.full(65536, classes, np.uint16)
     table[:classes] = np.arange(classes)
     skip = table.copy()
@@ -117,18 +118,21 @@ def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name
     if wide[classes].any():
         value = int(truth[(skip[truth] == classes)][0])
         raise InvalidTruth(
-            f"{name}: the truth holds class {value}, but there are {classes} classes and {ignore} is ignored."
+            f"{name}: the truth contains class {value}, but there are {classes} classes, and {ignore} is "
+            "the ignore value."
         )
     if wide[:classes, classes].any():
         value = int(predicted[(table[predicted] == classes) & (skip[truth] < classes)][0])
-        raise InvalidPrediction(f"{name}: the prediction holds class {value} of {classes} classes.")
+        raise InvalidPrediction(
+            f"{name}: the prediction contains class {value}, but there are {classes} classes."
+        )
     return wide[:classes, :classes].copy()
 
 
 @kernel
 def _tally(truth: Any, predicted: Any, rows: Any, columns: Any, counts: Any) -> None:
-    # Neighbouring pixels mostly repeat, and a count that is incremented twice in a row waits for itself;
-    # four matrices in turn keep the additions independent.
+    # Neighbouring pixels are mostly equal, and incrementing the same count twice in a row stalls the
+    # processor; four matrices, used in turn, keep the additions independent.
     side = counts.shape[0]
     lanes = np.zeros((4, side * side), np.uint32)
     whole = truth.size - truth.size % 4

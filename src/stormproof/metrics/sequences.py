@@ -16,14 +16,14 @@ from stormproof.metrics.grid import Grid, Score
 from stormproof.metrics.metric import ratio
 
 SIZES = ("AP", "APs", "APm", "APl")
-ALONG = "style"  # the corruption whose conditions are points of curves over α, not levels to average
+STYLE = "style"  # the corruption whose conditions are points of curves over α, not levels to average
 WHOLE = "image"
 AlphaScores = Mapping[float, Mapping[str, float]]  # α → score name → score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
-    """How far models' sequences lie from each other: symmetric, zero on the diagonal."""
+    """Distances between the sequences of models: symmetric, zero on the diagonal."""
 
     models: tuple[str, ...]
     matrix: Floats
@@ -32,7 +32,7 @@ class Distances:
 def relative_performance(
     sequence: AlphaScores, clean: Mapping[str, float], *, names: tuple[str, ...] = SIZES
 ) -> dict[str, dict[float, float]]:
-    """rP_α = P_α / P per score and α, as fractions; NaN where the clean score is 0.
+    """rP_α = P_α / P by score and α, as fractions; NaN where the clean score is 0.
 
     >>> relative_performance({0.5: {"AP": 0.2}}, {"AP": 0.4}, names=("AP",))
     {'AP': {0.5: 0.5}}
@@ -53,19 +53,19 @@ def relative_performance(
 
 
 def split(grid: Grid) -> tuple[Grid, Grid]:
-    """The same scores, expected over the conditions that are averaged, and over those along α."""
-    along = tuple(c for c in grid.expected if c.corruption == ALONG)
-    rest = tuple(c for c in grid.expected if c.corruption != ALONG)
-    return Grid(grid.scores, rest), Grid(grid.scores, along)
+    """Two grids of the same scores: of the conditions to average, and of those on curves over α."""
+    curves = tuple(c for c in grid.expected if c.corruption == STYLE)
+    rest = tuple(c for c in grid.expected if c.corruption != STYLE)
+    return Grid(grid.scores, rest), Grid(grid.scores, curves)
 
 
 def curve_of(condition: Condition) -> tuple[str, str, float] | None:
-    """Space, part of the image and α of a stylized condition.
+    """Space, part of the image and α of a stylized condition; None for other conditions.
 
     >>> curve_of(Condition.parse("style[alpha=0.4,on=objects,space=pixel]"))
     ('pixel', 'objects', 0.4)
     """
-    if condition.corruption != ALONG:
+    if condition.corruption != STYLE:
         return None
     params = dict(condition.params)
     return str(params.get("space", FEATURE)), str(params.get("on", WHOLE)), float(params["alpha"])
@@ -73,24 +73,23 @@ def curve_of(condition: Condition) -> tuple[str, str, float] | None:
 
 @aggregate("sequence", "rP")
 def relative_curves(grid: Grid) -> dict[str, Score]:
-    """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4).
+    """rP_α = P_α / P by 'space/part/α' (*theodoridis*, section 4).
 
-    Pixel curves start with the clean image and end where those of feature space do, so they share both
-    points.
+    A curve in pixel space starts at the clean image and ends where the curve in feature space does, so these
+    two points are added to it.
 
     >>> relative_curves(Grid.of({"clean": 0.4, "style[alpha=0.5]": 0.2}))
     {'feature/image/0.5': 0.5}
     """
     grid.require_complete()
-    found = {curve: grid.scores[c] for c in grid.expected if (curve := curve_of(c)) is not None}
-    for part in {part for space, part, _ in found if space == PIXEL}:
-        found.setdefault((PIXEL, part, 0.0), grid.clean)
-        if (FEATURE, part, 1.0) in found:
-            found.setdefault((PIXEL, part, 1.0), found[FEATURE, part, 1.0])
-    clean = grid.clean
+    points = {point: grid.scores[c] for c in grid.expected if (point := curve_of(c)) is not None}
+    for part in {part for space, part, _ in points if space == PIXEL}:
+        points.setdefault((PIXEL, part, 0.0), grid.clean)
+        if (FEATURE, part, 1.0) in points:
+            points.setdefault((PIXEL, part, 1.0), points[FEATURE, part, 1.0])
     return {
-        f"{space}/{part}/{alpha:g}": ratio(found[space, part, alpha], clean)
-        for space, part, alpha in sorted(found)
+        f"{space}/{part}/{alpha:g}": ratio(points[space, part, alpha], grid.clean)
+        for space, part, alpha in sorted(points)
     }
 
 

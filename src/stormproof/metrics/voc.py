@@ -1,8 +1,8 @@
 """PASCAL VOC average precision at IoU 0.5, by the 2007 and the 2010 rule, per class.
 
-Difficult truths (`ignore` or `crowd`) are neither counted nor penalised. *michaelis* scores PASCAL-C with the
-2007 rule: precision at recalls 0, 0.1, …, 1 (Everingham et al. 2010). From 2010 on it is the whole area under
-the monotone precision-recall curve.
+Difficult objects (`ignore` or `crowd`) are neither counted nor penalised. *michaelis* scores PASCAL-C by the
+2007 rule: the mean precision at recalls 0, 0.1, …, 1 (Everingham et al. 2010). The 2010 rule takes the whole
+area under the monotone precision-recall curve.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stormproof.core.sample import Floats
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.optimism import ap_optimism
-from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision, curves_of
+from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -35,12 +35,11 @@ def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
     {'VOC07 AP50': 0.5455, 'VOC10 AP50': 0.5}
     """
     found = lay_out(predictions, truth)
-    scored = _scored(judged_voc(truth, found), np.ones((1, len(truth.ids))))
-    return {name: float(values[0]) for name, values in scored.numbers.items()}
+    return _scored(judged_voc(truth, found), np.ones((1, len(truth.ids)))).scores
 
 
 def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Judged:
-    """The detections that count by the devkit's rule, and which of them are right."""
+    """The detections that the devkit counts, and which of them are right."""
     verdicts = judge_voc(truth, found, iou=iou)
     order = by_class_and_image(truth, found).by_class
     order = order[verdicts[order] != DROPPED]
@@ -61,12 +60,12 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
     scored = _scored(objects.voc, weights)
     if len(weights) == 1:
         return scored
-    too_high = ap_optimism(objects.boxes.judged, objects.boxes.score)[0, :, 0]  # as COCO's at this IoU
+    too_high = ap_optimism(objects.boxes.judged, objects.boxes.score)[0, :, 0]  # COCO's at IoU 0.5
     return replace(scored, optimism=dict.fromkeys(_POINTS, too_high))
 
 
 def _scored(judged: Judged, weights: Weights) -> Scored:
-    found, _ = average_precision(curves_of(judged), weights, judged.classes, *_POINTS.values())
-    by_class: dict[str, Floats] = {name: found[:, rule, 0, :, 0] for rule, name in enumerate(_POINTS)}
+    precision, _ = average_precision(judged, weights, *_POINTS.values())
+    by_class: dict[str, Floats] = {name: precision[:, rule, 0, :, 0] for rule, name in enumerate(_POINTS)}
     numbers = {name: mean_of_known(column) for name, column in by_class.items()}
     return Scored(numbers, {"VOC07 AP50": by_class["VOC07 AP50"]}, by_class)

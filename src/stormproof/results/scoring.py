@@ -20,7 +20,7 @@ from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.coco import image_precision
 from stormproof.metrics.map_calibration import reliability as map_reliability
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
-from stormproof.metrics.roc import People, drawn, worst_people
+from stormproof.metrics.roc import People, curve_points, worst_people
 from stormproof.models.classes import match_classes
 from stormproof.results import rows
 from stormproof.results.interval import Interval, around, draws
@@ -108,7 +108,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         found.reliability[text] = _reliability(cell, weights, units)
         clean = cell.people if text == "clean" else clean
         if cell.people and clean and cell.people.shown and clean.shown:
-            found.roc[text] = drawn(cell.people, clean, weights)
+            found.roc[text] = curve_points(cell.people, clean, weights)
             if text != "clean" and np.array_equal(cell.people.truth.boxes, clean.truth.boxes):
                 worst = worst_people(clean, cell.people, count=_LOST)
                 found.lost[text] = [asdict(one) for one in worst]

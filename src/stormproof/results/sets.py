@@ -15,7 +15,7 @@ from stormproof.corruptions import SUITES, find
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.presets import PRESETS, covered
 from stormproof.corruptions.registry import RESERVED
-from stormproof.metrics.sequences import ALONG
+from stormproof.metrics.sequences import STYLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _set(
     name: str, texts: Sequence[str], of: int, *, benchmark: str | None = None, suite: str | None = None
 ) -> ConditionSet:
     parsed = covered(map(Condition.parse, texts), benchmark=benchmark, suite=suite)
-    kept = tuple(str(condition) for condition in parsed if condition.corruption != ALONG)
+    kept = tuple(str(condition) for condition in parsed if condition.corruption != STYLE)
     return ConditionSet(name, tuple(texts), of, kept)
 
 

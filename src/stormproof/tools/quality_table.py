@@ -24,7 +24,7 @@ from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics import fidelity, quality
-from stormproof.metrics.crops import SIZES, object_quality, size_of
+from stormproof.metrics.quality import SIZES, object_quality, size_of
 
 
 class Quality(NamedTuple):

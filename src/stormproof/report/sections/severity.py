@@ -13,7 +13,7 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.corruptions.suites import KAMANN, MICHAELIS, Groups
-from stormproof.metrics.degradation import as_averaged
+from stormproof.metrics.degradation import without_strong_noise
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.performance import mpc
@@ -68,7 +68,7 @@ def by_group(scope: Scope) -> Section | None:
         return None
     y = Axis(unit(m), zero=True)
     michaelis = [row for run in scope.runs for row in _groups(run.grid(m), run, m, MICHAELIS)]
-    kamann = [row for run in scope.runs for row in _groups(as_averaged(run.grid(m)), run, m, KAMANN)]
+    kamann = [row for run in scope.runs for row in _groups(without_strong_noise(run.grid(m)), run, m, KAMANN)]
     figures = tuple(
         Figure(
             f"groups-{paper}", f"{m} by severity, in {paper}'s groups", Kind.LINES, SEVERITY, y, rows,
