@@ -179,6 +179,15 @@ def test_every_changed_statement_is_found(place: Path, lie: Callable[[Told], Non
     assert any(where in line for line in found), found
 
 
+def test_a_requirement_does_not_pass_by_the_interval_of_another_with_its_id(place: Path) -> None:
+    """R1 holds; the first row claims that a requirement far above every score passes under the same id."""
+    told = evidence(place)
+    (true,) = told["predicate"]["stormproof"]["requirements"]
+    false = true | {"condition": "fog@3", "threshold": 1.0}
+    told["predicate"]["stormproof"]["requirements"] = [false, true]
+    assert any("two requirements have the id 'R1'" in line for line in check_evidence(told, Run(place / "run")))
+
+
 def test_what_is_no_evidence_is_refused(place: Path, tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text("[]")
     code, text = say("verify", place / "run", "--evidence", tmp_path / "e.json")

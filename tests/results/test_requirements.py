@@ -157,6 +157,31 @@ def test_aggregates_losses_and_drops(run, scores):
     assert verdict.interval == scores.interval("P", "AP")
 
 
+def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
+    drop = [parse({"id": "R", "metric": "mPC", "at_most_drop": 0.5}, "r")]
+    some = Run(make("contrast_boxes", name="fewer", conditions=["fog"])).score(interval=True)
+    (verdict,) = judge(drop, some, scores)  # the mean of the run's five conditions, not of the baseline's ten
+    means = [np.mean([side.cells["AP"][f"fog@{k}"] for k in range(1, 6)]) for side in (scores, some)]
+    assert verdict.interval.estimate == pytest.approx(means[0] - means[1], abs=1e-12)
+    with pytest.raises(InvalidOption, match=r"R covers conditions that were not run in .*fewer-scene: gauss"):
+        judge(drop, scores, some)
+    (verdict,) = judge(drop, scores, scores.showing("AP50"))  # by the run's headline, not the baseline's
+    assert verdict.interval.estimate == 0
+    cats = Run(make("cat_boxes", name="cats")).score(interval=True)
+    with pytest.raises(InvalidOption, match="different classes.*only one of them has dog"):
+        judge(drop, cats, scores)
+    with pytest.raises(InvalidOption, match="different classes"):
+        scores.beside(cats)
+
+
+def test_two_requirements_of_one_id_are_judged_apart(scores):
+    rows = [{"metric": "AP", "condition": text, "at_least": 0.99} for text in ("fog@3", "clean")]
+    together = judge([parse({"id": "R", **row}, "r") for row in rows], scores)
+    apart = [judge([parse({"id": "R", **row}, "r")], scores)[0] for row in rows]
+    assert [verdict.interval for verdict in together] == [verdict.interval for verdict in apart]
+    assert together[0].interval != together[1].interval
+
+
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [

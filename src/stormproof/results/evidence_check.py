@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_json, sha256
 from stormproof.results.evidence import PREDICATE, STATEMENT, statement
-from stormproof.results.requirements import parse
+from stormproof.results.requirements import read_requirements
 from stormproof.results.run import Run
 from stormproof.results.verdicts import check_run
 
@@ -83,12 +83,10 @@ def check_evidence(
     if found:
         return found
     try:
-        asked = [parse(_required(row), f"requirement {k}") for k, row in enumerate(stated.requirements, 1)]
-        verdicts = check_run(run, asked, against=against, replicates=stated.intervals.replicates)
+        requirements_again = read_requirements([_required(row) for row in stated.requirements])
+        verdicts = check_run(run, requirements_again, against=against, replicates=stated.intervals.replicates)
     except InvalidOption as error:
         return [f"predicate.stormproof.requirements: {error}"]
-    if not verdicts:
-        return ["predicate.stormproof.requirements is empty"]
     made = statement(
         run, requirements, verdicts, against=against, pixels=stated.pixels.given.images,
         replicates=stated.intervals.replicates,

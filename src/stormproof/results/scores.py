@@ -176,6 +176,7 @@ class Scores:
     def beside(self, reference: Scores) -> Scores:
         """The same scores with CD, rCD and gains against a reference run on the same images."""
         require_same_images(self, reference)
+        require_same_classes(self, reference)
         # Cell by cell: means over other severities cannot be compared, though the corruptions have one name.
         lacking = [text for text in self.conditions if text not in reference.conditions]
         if lacking:
@@ -487,6 +488,16 @@ def require_same_images(a: Scores, b: Scores) -> None:
         raise InvalidOption(
             f"{counted(len(odd), 'image')} could be read in one run and not in the other ({first_few(odd)}); "
             "they must be the same images. Each run's own command tries the images it lacks again."
+        )
+
+
+def require_same_classes(a: Scores, b: Scores) -> None:
+    """Refuse scores over different classes: the gap between their means would be one of the classes."""
+    odd = sorted({*a.classes} ^ {*b.classes})
+    if odd:
+        raise InvalidOption(
+            f"{a.name} and {b.name} are scored over different classes, so their means cannot be compared: "
+            f"only one of them has {first_few(odd)}. Score both over the same classes."
         )
 
 
