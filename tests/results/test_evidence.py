@@ -185,7 +185,9 @@ def test_a_requirement_does_not_pass_by_the_interval_of_another_with_its_id(plac
     (true,) = told["predicate"]["stormproof"]["requirements"]
     false = true | {"condition": "fog@3", "threshold": 1.0}
     told["predicate"]["stormproof"]["requirements"] = [false, true]
-    assert any("two requirements have the id 'R1'" in line for line in check_evidence(told, Run(place / "run")))
+    assert any(
+        "two requirements have the id 'R1'" in line for line in check_evidence(told, Run(place / "run"))
+    )
 
 
 def test_what_is_no_evidence_is_refused(place: Path, tmp_path: Path) -> None:

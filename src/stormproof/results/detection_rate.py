@@ -28,7 +28,7 @@ from stormproof.results.breaking import Answer, BreakingPoint, Seen, breaking_po
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
-from stormproof.results.truths import Asked, Truths, check_classes, iter_matches
+from stormproof.results.truths import ClassSelection, Truths, check_classes, iter_matches
 from stormproof.results.weights import REPLICATES
 
 MIN_SCORE = 0.4
@@ -164,7 +164,7 @@ class DetectionRates:
 
 def detection_rates(
     run: Run, by: str, *,
-    classes: Asked = None, min_score: float = MIN_SCORE, replicates: int = REPLICATES,
+    classes: ClassSelection = None, min_score: float = MIN_SCORE, replicates: int = REPLICATES,
 ) -> DetectionRates:  # fmt: skip
     """The share of objects that a run found, by 'distance', 'size' or 'occlusion' of the objects."""
     if by not in SCALES:

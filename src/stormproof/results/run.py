@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.scores import Scores
     from stormproof.results.slices import Slices
-    from stormproof.results.truths import Asked
+    from stormproof.results.truths import ClassSelection
     from stormproof.results.worst import ImageLoss
 
 
@@ -177,7 +177,7 @@ class Run:
     def score(
         self,
         *,
-        classes: Asked = None,
+        classes: ClassSelection = None,
         rule: MatchingRule | None = None,
         conditions: Sequence[str] = (),
         partial: bool = False,
@@ -210,7 +210,7 @@ class Run:
         by: str,
         *,
         measure: str | None = None,
-        classes: Asked = None,
+        classes: ClassSelection = None,
         clean: Run | str | None = None,
         replicates: int | None = None,
     ) -> Slices:
@@ -227,7 +227,12 @@ class Run:
         return slice_scores(self, by, measure=measure, classes=classes, clean=clean, replicates=count)
 
     def detection_rates(
-        self, by: str, *, classes: Asked = None, min_score: float = 0.4, replicates: int | None = None
+        self,
+        by: str,
+        *,
+        classes: ClassSelection = None,
+        min_score: float = 0.4,
+        replicates: int | None = None,
     ) -> DetectionRates:
         """The share of objects found by 'distance', 'size' or 'occlusion' of the objects, with intervals.
 

@@ -26,7 +26,7 @@ from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
-from stormproof.results.truths import Asked, class_names
+from stormproof.results.truths import ClassSelection, class_names
 
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]
@@ -46,7 +46,9 @@ class ScoreOptions:
     conditions: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, classes: Asked, rule: MatchingRule | None, conditions: Sequence[str]) -> ScoreOptions:
+    def of(
+        cls, classes: ClassSelection, rule: MatchingRule | None, conditions: Sequence[str]
+    ) -> ScoreOptions:
         named = classes if classes is None or classes == "all" else class_names(classes)
         return cls(named, rule or MatchingRule(), tuple(conditions))
 

@@ -39,7 +39,7 @@ from stormproof.results.interval import FEW, Difference, Interval, around, draws
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.scoring import iter_cells, weights_of
-from stormproof.results.truths import Asked, check_classes
+from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES
 
 _ALL = ""  # the rows of all images
@@ -196,7 +196,7 @@ def _unique(columns: Sequence[str]) -> list[str]:
 
 def slice_scores(
     run: Run, by: str, *,
-    measure: str | None = None, classes: Asked = None, clean: Run | str | None = None,
+    measure: str | None = None, classes: ClassSelection = None, clean: Run | str | None = None,
     replicates: int = REPLICATES,
 ) -> Slices:  # fmt: skip
     """The scores of a run by an attribute of its images (`datasets.attributes.read_attribute`).
@@ -223,7 +223,7 @@ def slice_scores(
 
 
 def _counterpart(
-    clean: Run | str, measure: str, slices: Mapping[str, Scores], classes: Asked, replicates: int
+    clean: Run | str, measure: str, slices: Mapping[str, Scores], classes: ClassSelection, replicates: int
 ) -> Scores:
     """The scores of the clean counterpart: a slice, or all images of another run."""
     if isinstance(clean, str) and clean in slices:
@@ -247,7 +247,7 @@ class Collected:
 
 
 def collect(
-    run: Run, rows: Mapping[str, Weights], *, measure: str | None = None, classes: Asked = None
+    run: Run, rows: Mapping[str, Weights], *, measure: str | None = None, classes: ClassSelection = None
 ) -> Collected:
     """Score a complete run under several sets of weights with one matching; the headline measure by
     default."""

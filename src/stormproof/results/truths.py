@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 PEOPLE = ("person", "pedestrian")
 ALL = "all"
-# Classes to score: some, in a list or separated by commas; "all"; None for those that both share.
-Asked = Sequence[str] | str | None
+# Classes to score: names in a list or separated by commas; "all"; None for those that model and dataset share.
+ClassSelection = Sequence[str] | str | None
 
 
-def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: Asked) -> tuple[str, ...]:
+def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: ClassSelection) -> tuple[str, ...]:
     """The dataset's classes to score, in its order; of those asked for, the ones it has.
 
     >>> chosen_classes(["pedestrian"], ["car", "person"], None)
@@ -54,7 +54,7 @@ def chosen_labels(dataset: Sequence[str], chosen: Sequence[str]) -> tuple[int, .
     return tuple(label for label, name in enumerate(dataset) if name in chosen)
 
 
-def check_classes(asked: Asked, *known: Sequence[str]) -> None:
+def check_classes(asked: ClassSelection, *known: Sequence[str]) -> None:
     """Refuse a class that the dataset does not have."""
     if asked is None or asked == ALL:
         return
@@ -94,7 +94,7 @@ class Truths:
     distances: bool = False  # whether depth maps are read to know how far objects are
 
     @classmethod
-    def of_run(cls, run: Run, asked: Asked = None) -> Truths:
+    def of_run(cls, run: Run, asked: ClassSelection = None) -> Truths:
         """The objects of the classes asked for, in the images that the run could read."""
         chosen = chosen_classes(run.record.model.classes, run.dataset.classes, asked)
         return cls(run.dataset, run.record.images, run.record.seed, chosen, frozenset(run.unreadable))
