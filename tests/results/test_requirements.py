@@ -168,7 +168,7 @@ def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
     (verdict,) = judge(drop, scores, scores.showing("AP50"))  # by the run's headline, not the baseline's
     assert verdict.interval.estimate == 0
     cats = Run(make("cat_boxes", name="cats")).score(interval=True)
-    with pytest.raises(InvalidOption, match="different classes.*only one of them has dog"):
+    with pytest.raises(InvalidOption, match=r"different classes.*only one of them has dog"):
         judge(drop, cats, scores)
     with pytest.raises(InvalidOption, match="different classes"):
         scores.beside(cats)
@@ -293,6 +293,8 @@ def test_copies_are_hashed_as_they_are(run, tmp_path):
             PIL.Image.fromarray(grey).save(tmp_path / text / f"{i:03d}.png")
     opened.record = opened.record.model_copy(update={"copies": str(tmp_path)})
     found = pixel_manifest(opened)["given"]["found"]
+    assert (opened.sample(opened.ids[0], "fog@3").image == 77).all()
+    assert (opened.sample(opened.ids[0]).image != 77).any()
     assert {*found["fog@3"].values()} == {hashlib.sha256(b"(48, 64, 3)" + grey.tobytes()).hexdigest()}
     assert len({*found["clean"].values()}) == 8
 

@@ -183,7 +183,7 @@ def _say_notices(name: str, scores: Scores) -> None:
         console.warn(f"{name}: scored on {images_scored(scores)}.")
     for line in (*scores.notices, *expectations(scores)):
         console.note(f"{name}: {line}")
-    if scores.replicates is not None and (warning := few_images(scores.images)):
+    if scores.replicates is not None and (warning := few_images(scores.images, scores.clips)):
         console.note(warning)
 
 

@@ -25,7 +25,7 @@ from stormproof.report.sentences import spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
-from stormproof.results.interval import NEW_IMAGES, Difference
+from stormproof.results.interval import Difference, interval_target
 from stormproof.results.scores import NAMED, ImageErrors, Scores
 
 _IMAGES = 20  # of those that changed most
@@ -221,7 +221,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         "positive, a corruption hurts less than before, compared with the others."
     )
     if sure:
-        note += f" Intervals are for {NEW_IMAGES}; clear: below 5 % by chance, corrected over corruptions."
+        target = interval_target(a.clips)
+        note += f" Intervals are for {target}; clear: below 5 % by chance, corrected over corruptions."
     title = f"{unit(measure)} by corruption, and its change in points"
     return Table("changes", title, columns, rows, note=note)
 

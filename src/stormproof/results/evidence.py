@@ -19,15 +19,13 @@ from typing import Any
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError, counted
 from stormproof.core.files import sha256
-from stormproof.core.imagefile import read_image
 from stormproof.core.provenance import provenance
 from stormproof.core.randomness import Draw
-from stormproof.core.sample import Image, Sample
+from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
-from stormproof.corruptions import apply, registered
+from stormproof.corruptions import registered
 from stormproof.corruptions.units import physical
-from stormproof.datasets.image_files import copy_of
-from stormproof.results.interval import NEW_IMAGES
+from stormproof.results.interval import interval_target
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.tables import few_images
@@ -76,9 +74,9 @@ def statement(
                 "wrong_verdicts": {"at_most": WRONG, "words": how_sure(len(verdicts))},
                 "intervals": {
                     "level": 0.95,
-                    "target": NEW_IMAGES,
+                    "target": interval_target(run.clips),
                     "replicates": replicates,
-                    "warning": few_images(tested),
+                    "warning": few_images(tested, run.clips),
                 },
                 "predictions": {"digest": run.digest},
                 "baseline": None
@@ -182,7 +180,7 @@ def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
     for index in chosen:
         sample = run.dataset[index]
         for text in run.conditions:
-            found[text][sample.id] = _hash(_shown(run, sample, index, Condition.parse(text)))
+            found[text][sample.id] = _hash(run.corrupted(sample, Condition.parse(text)).image)
     return {
         "read": _read(run),
         "given": {
@@ -203,15 +201,6 @@ def sampled(run: Run, images: int) -> list[int]:
         return int(Draw.keyed(run.record.seed, run.dataset.ids[index]).words("pixel manifest", 1)[0])
 
     return sorted(sorted(run.readable, key=word)[:images])
-
-
-def _shown(run: Run, sample: Sample, index: int, condition: Condition) -> Image:
-    """The image that the model saw: corrupted, or the copy that the run read instead."""
-    record, dataset = run.record, run.dataset
-    if record.copies is not None and not condition.is_clean:
-        return read_image(copy_of(Path(record.copies), dataset, index, condition))
-    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-    return apply(sample, condition, seed=record.seed, **names).image
 
 
 def _hash(image: Image) -> str:

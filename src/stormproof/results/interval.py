@@ -29,13 +29,17 @@ from stormproof.metrics.metric import mean_of_known
 
 FEW = 100  # images below which an interval is printed with a warning
 LEVEL = 0.95
-NEW_IMAGES = "new images like these"
-NEW_CLIPS = "new clips like these"
 THIS_SET = "this set, if every cell were run"
 LEADING = 2  # rows before the halves in the draws of a number
 _SURELY = 0.8  # the fraction of a clean score's optimism that is certain
 _LEFT = 0.1  # the fraction of a score that optimism always leaves
 _MANY = 10**6  # images, if their number is unknown
+
+
+def interval_target(clips: int | None) -> str:
+    """What intervals are for: frames of one clip are alike, so a run on clips says nothing about new images
+    of the same clips."""
+    return "new images like these" if clips is None else "new clips like these"
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,8 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
             drawn = _read_replicates(table, held, replicates)
     except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    if held.image_errors != (errors is not None):
+    without_intervals = any(len(bins.low) < len(bins.score) for bins in held.reliability.values())
+    if held.image_errors != (errors is not None) or (replicates and without_intervals):
         return None
     found = _numbers(held.model_dump(include={*_TABLES}))
     for one in (one for several in found["lost"].values() for one in several):

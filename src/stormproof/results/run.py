@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -17,11 +18,13 @@ import pyarrow.compute as pc
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
+from stormproof.core.imagefile import read_image
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import copy_of
 from stormproof.models.classes import match_classes
 from stormproof.results.store.parts import coded, part_paths, read_failures, read_part
 from stormproof.results.store.record import RECORD, RunRecord, read_record
@@ -89,9 +92,18 @@ class Run:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """What is independent and drawn as a whole, for each image that is scored: its clip, else itself."""
+        """The independent unit that each scored image belongs to: its clip, or the image itself.
+
+        Resampling draws whole units.
+        """
         frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
         return tuple(frames[name].sequence if name in frames else name for name in self.ids)
+
+    @cached_property
+    def clips(self) -> int | None:
+        """The number of units if some are clips of several images; None if every image is its own."""
+        units = len({*self.units})
+        return units if units < len(self.units) else None
 
     @cached_property
     def held(self) -> dict[str, set[int]]:
@@ -257,15 +269,27 @@ class Run:
         return {name: match.apply(each, maps=maps) for name, each in found.items()}
 
     def sample(self, image: str, condition: str | Condition = "clean") -> Sample:
-        """An image of the run as the model saw it, with its truth."""
-        from stormproof.corruptions import apply
+        """An image of the run as it was given to the model, with its truth."""
         from stormproof.corruptions.grammar import read_condition
 
         if image not in (ids := list(self.dataset.ids)):
             raise InvalidOption(
                 f"{self.record.dataset.name} has no image {image!r}; its first is {ids[0]!r}."
             )
-        return apply(self.dataset[ids.index(image)], read_condition(condition), seed=self.record.seed)
+        return self.corrupted(self.dataset[ids.index(image)], read_condition(condition))
+
+    def corrupted(self, sample: Sample, condition: Condition) -> Sample:
+        """A clean sample of the dataset under a condition: corrupted now, or the copy that the run read."""
+        from stormproof.corruptions import apply, truth_under
+
+        copies, seed = self.record.copies, self.record.seed
+        if copies is None or condition.is_clean:
+            return apply(sample, condition, seed=seed)
+        index = self.dataset.ids.index(sample.id)
+        image = read_image(copy_of(Path(copies), self.dataset, index, condition))
+        size = (image.shape[0], image.shape[1])
+        truth = truth_under(sample.truth, size, condition, seed=seed, image_id=sample.frame)
+        return replace(sample, image=image, truth=truth)
 
     def worst(self, count: int = 20) -> list[ImageLoss]:
         """The images and conditions that cost the model most, against the same image clean."""

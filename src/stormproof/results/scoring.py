@@ -136,7 +136,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         replicates=_replicates(found, classes, names) if replicates else None,
         left_out=tuple(run.unreadable.values()), options=options,
         tags={plain(k): plain(v) for k, v in run.record.tags.items()},
-        record=run.record, folder=run.folder, clips=units if units < len(run.ids) else None,
+        record=run.record, folder=run.folder, clips=run.clips,
     )  # fmt: skip
 
 

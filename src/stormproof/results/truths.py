@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PEOPLE = ("person", "pedestrian")
 ALL = "all"
-# Classes to score: names in a list or separated by commas; "all"; None for those that model and dataset share.
+# Classes to score: names in a list or separated by commas; "all"; None: those that model and dataset share.
 ClassSelection = Sequence[str] | str | None
 
 
