@@ -17,8 +17,7 @@ from stormproof.core.errors import StoreError, StormproofError
 from stormproof.core.files import sha256
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.results.evidence import compare_file
-from stormproof.results.evidence_check import check_evidence
+from stormproof.results.evidence import check_evidence, compare_file
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import write_sealed

@@ -114,8 +114,7 @@ def score(
     from stormproof.metrics.object_error import ClassMatching, MatchingRule
     from stormproof.results import tables
     from stormproof.results.detection_rate import SCALES
-    from stormproof.results.run import Run
-    from stormproof.results.store.folders import runs_in
+    from stormproof.results.run import Run, runs_in
 
     if as_json and as_csv:
         raise InvalidOption("Give --json or --csv, not both.")

@@ -26,7 +26,8 @@ from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import Difference, interval_target
-from stormproof.results.scores import NAMED, ImageErrors, Scores
+from stormproof.results.scores import NAMED, Scores
+from stormproof.results.worst import ImageErrors
 
 _IMAGES = 20  # of those that changed most
 CLEAN = "clean"

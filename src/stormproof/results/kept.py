@@ -28,8 +28,9 @@ from stormproof.models.model import fingerprint
 from stormproof.models.python import code_identity
 from stormproof.results.interval import LEADING, Interval
 from stormproof.results.run import Run
-from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.scores import Replicates, ScoreOptions, Scores
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
+from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
 VERSION = 7  # of what a score means: raise it when any metric changes

@@ -24,7 +24,7 @@ from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.results.store.parts import check_part, coded
+from stormproof.results.store.parts import coded, open_part
 from stormproof.results.store.schema import CONFIDENCES, DETECTION, ROWS
 from stormproof.results.store.values import problem_of
 
@@ -46,7 +46,7 @@ def by_condition(
     import pyarrow.dataset as ds  # here: it loads for half a second
 
     for path in run.parts:
-        check_part(path, run.record.key)
+        open_part(path, run.record.key)  # refuses a damaged one, which a dataset would read
     data = ds.dataset(run.parts, schema=ROWS)
     out = list(run.unreadable)
     size = sum(path.stat().st_size for path in run.parts) / max(1, len(run.conditions))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import copy_of
 from stormproof.models.classes import match_classes
-from stormproof.results.store.parts import coded, part_paths, read_failures, read_part
+from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command
 from stormproof.results.store.record import RECORD, RunRecord, read_record
 from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
 
@@ -327,13 +327,12 @@ class IncompleteRun(IncompleteGrid):
         missing = missing_words(run)
         super().__init__(missing, len(run.conditions))
         failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in run.failures[:1])
-        command = shlex.join(["stormproof", "run", "--config", str(run.folder / "run.yaml")])
         if run.record.quota is not None:
             failed += f"; it is an estimate from {run.record.quota} images a condition, to be completed"
         partial = f", or {doing} the others with --partial" if len(missing) < len(run.conditions) else ""
         self.args = (
             f"{run.folder}: {len(missing)} of {len(run.conditions)} conditions lack images: "
-            f"{first_few(missing)}{failed}. Finish it with '{command}'{partial}.",
+            f"{first_few(missing)}{failed}. Finish it with '{resume_command(run.folder)}'{partial}.",
         )
 
 
@@ -388,3 +387,37 @@ def _elsewhere(record: RunRecord) -> str:
     return (
         f", or call from {folder}, where the run was started" if folder not in (None, str(Path.cwd())) else ""
     )
+
+
+def runs_in(places: Sequence[Path]) -> dict[str, Path]:
+    """Run folders by name, from run folders and folders that hold some, such as those of many models.
+
+    A run has the name in its record, since folders may be renamed. Without a name, or if the record cannot be
+    read, it has the name of its folder.
+    """
+    found: dict[str, Path] = {}
+    for place in places:
+        inside = [place] if (place / RECORD).exists() else sorted(p.parent for p in _records(place))
+        if not inside:
+            raise StoreError(f"{place} is not a run folder: it has no {RECORD}; 'stormproof run' makes one.")
+        for run in inside:
+            name = _recorded_name(run)
+            name = name or (run.name if run == place else run.relative_to(place).as_posix())
+            found[name if name not in found else str(run)] = run
+    return found
+
+
+def _recorded_name(run: Path) -> str | None:
+    try:
+        name = read_record(run).name
+    except StoreError:  # opening the run reports the error
+        return None
+    parts = PurePath(name).parts if name is not None else ()
+    if name is not None and (not parts or PurePath(name).is_absolute() or ".." in parts):
+        raise StoreError(f"{run / RECORD}: the name {name!r} leads out of a folder; give the run another.")
+    return name
+
+
+def _records(place: Path) -> list[Path]:
+    """One folder per model, or one per model and dataset."""
+    return [path for pattern in (f"*/{RECORD}", f"*/*/{RECORD}") for path in place.glob(pattern)]

@@ -27,6 +27,7 @@ from stormproof.results.interval import LEADING, Difference, Interval, around, p
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import ClassSelection, class_names
+from stormproof.results.worst import ImageErrors
 
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]
@@ -72,23 +73,6 @@ class ScoreOptions:
             for name, value in self.as_dict().items()
             if value != usual[name]
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ImageErrors:
-    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN for an image without truth.
-
-    The error is 1 − the measure that a run is reported in, of the image alone: AP, mask AP where masks count,
-    mean IoU or PQ over the classes that are there; *liu*'s E where the benchmark is by E.
-    """
-
-    ids: tuple[str, ...]
-    by_condition: Mapping[str, Floats]
-
-    def rise(self, condition: str) -> Floats:
-        """How much more wrong each image is than when clean; the error itself where the run lacks that."""
-        rise: Floats = self.by_condition[condition] - self.by_condition.get("clean", 0.0)
-        return rise
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from stormproof.results import rows
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.kept import load_scores, save_scores, scores_key
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
-from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.scores import Replicates, ScoreOptions, Scores
 from stormproof.results.store.schema import CONFUSION, OVERLAP
 from stormproof.results.truths import (
     ClassSelection,
@@ -38,6 +38,7 @@ from stormproof.results.truths import (
     iter_matches,
 )
 from stormproof.results.weights import half_weights
+from stormproof.results.worst import ImageErrors
 
 _LOST = 3  # images kept of each condition
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
