@@ -171,7 +171,7 @@ def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
     with pytest.raises(InvalidOption, match=r"different classes.*only one of them has dog"):
         judge(drop, cats, scores)
     with pytest.raises(InvalidOption, match="different classes"):
-        scores.beside(cats)
+        scores.with_reference(cats)
 
 
 def test_two_requirements_of_one_id_are_judged_apart(scores):

@@ -123,7 +123,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
 
 
 def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
-    """Runs by their model's name; two of one name are refused, since either could be meant."""
+    """Runs by their model's name; two runs of one name are refused as ambiguous."""
     found: dict[str, Run] = {}
     for run in runs:
         name = run.record.model.name
@@ -136,7 +136,7 @@ def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
 
 def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
     if "clean" not in run.conditions or len(run.conditions) < 2:
-        raise InvalidOption(f"{run.folder} holds no corrupted conditions beside clean images.")
+        raise InvalidOption(f"{run.folder} lacks clean images or corrupted conditions; ranks need both.")
     return collect(run, {ALL: weights_of(run, replicates)}, measure=measure)
 
 
@@ -156,7 +156,7 @@ def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates:
 
 
 def _independent(run: Run, inside: Bools) -> int:
-    """How many of some images, or clips, are independent."""
+    """The number of independent units, images or clips, among some images."""
     return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
@@ -165,7 +165,7 @@ Reduce = Callable[[Values], dict[str, Floats]]
 
 
 def _grouped(values: Values) -> dict[str, Floats]:
-    """Of a grid: the clean score, the mean of each corruption, and the mean of those."""
+    """The clean score of a grid, the mean of each corruption, and the mean of those means."""
     (cells,) = values.values()
     by_corruption: dict[str, list[Floats]] = {}
     for text, found in cells.items():
@@ -176,7 +176,7 @@ def _grouped(values: Values) -> dict[str, Floats]:
 
 
 def _as_is(values: Values) -> dict[str, Floats]:
-    """Of a real set: the score of each part, on images as they are."""
+    """The score of each part of a real set, whose images are used as they are."""
     return {name: cells["clean"] for name, cells in values.items()}
 
 

@@ -102,7 +102,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
     )  # fmt: skip
 
 
-Number = Annotated[float, Field(allow_inf_nan=False)] | None  # none: there is no such number
+Number = Annotated[float, Field(allow_inf_nan=False)] | None  # None for NaN, which JSON lacks
 ByCondition = dict[str, dict[str, Number]]
 
 
@@ -269,7 +269,7 @@ def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replica
 
 
 def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:
-    """The names on the way to each number."""
+    """The path of names that leads to each number."""
     if levels == 1:
         return {(name,) for name in nested}
     return {(name, *rest) for name, inner in nested.items() for rest in _names(inner, levels - 1)}

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Run:
     """A run folder: `Run("runs/mine")`, or what `stormproof.run` returns.
 
-    Everything is read once and cached: open the folder again after it has grown. `data` is the dataset, if it
-    has moved or was made in Python.
+    Everything is read once and cached, so open a new `Run` after the folder has grown. `data` is the dataset,
+    if it has moved or was made in Python.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What the run is called, by default the model, and the dataset."""
+        """The run's own name or its model's, and the dataset's."""
         return f"{self.record.name or self.record.model.name} on {self.record.dataset.name}"
 
     @property
@@ -138,12 +138,12 @@ class Run:
         return any(len(pc.list_flatten(self.read(path, ("scores",))["scores"])) for path in self.parts)
 
     def has(self, column: str) -> bool:
-        """Whether any row has a value in a column: masks, label maps."""
+        """Whether any row has a value in an optional column, such as masks."""
         return column in self._with_values
 
     @cached_property
     def _with_values(self) -> set[str]:
-        """The columns that have a value in any row; one that has is not read any further."""
+        """The optional columns that have a value in any row; each is read until a value is found."""
         found: set[str] = set()
         for path in self.parts:
             lacking = [name for name in OPTIONAL if name not in found]
@@ -157,7 +157,7 @@ class Run:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of everything that was recorded: what the run is, every prediction, every failure."""
+        """A digest of everything in the folder: the record, every prediction, every failure."""
         total = hashlib.blake2b(read_bytes(self.folder / RECORD, error=StoreError), digest_size=16)
         for path in (*self.parts, *sorted((self.folder / "failures").glob("part-*.json"))):
             with opened_file(path, error=StoreError) as file:
@@ -197,7 +197,7 @@ class Run:
         replicates: int | None = None,
         reference: Run | str | PathLike[str] | None = None,
     ) -> Scores:
-        """Every measure that fits, kept in the folder under a key of everything that determines it.
+        """The scores by every measure that fits, kept in the folder under a key of all that determines them.
 
         `classes` are those to score: by default the ones that model and dataset share, "all" of the
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
@@ -214,8 +214,8 @@ class Run:
         found = score(self, options, partial=partial, replicates=count)
         if reference is None:
             return found
-        beside = reference if isinstance(reference, Run) else Run(reference, data=self._data)
-        return found.beside(score(beside, options, partial=False, replicates=count))
+        other = reference if isinstance(reference, Run) else Run(reference, data=self._data)
+        return found.with_reference(score(other, options, partial=False, replicates=count))
 
     def slices(
         self,
@@ -264,7 +264,9 @@ class Run:
         record = self.record
         match = match_classes(record.model.classes, record.dataset.classes)
         maps = match_classes(record.model.semantic_classes, record.dataset.semantic_classes)
-        ((_, table),) = by_condition(self, [self._asked(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC))
+        ((_, table),) = by_condition(
+            self, [self._known_condition(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC)
+        )
         found = {row["image"]: prediction_of(row) for row in table.to_pylist()}
         return {name: match.apply(each, maps=maps) for name, each in found.items()}
 
@@ -292,12 +294,12 @@ class Run:
         return replace(sample, image=image, truth=truth)
 
     def worst(self, count: int = 20) -> list[ImageLoss]:
-        """The images and conditions that cost the model most, against the same image clean."""
+        """The images that suffer most, and under which condition, compared with the same image clean."""
         from stormproof.results.worst import worst_images
 
         return worst_images(self.score(partial=True), count)
 
-    def _asked(self, condition: str | Condition) -> str:
+    def _known_condition(self, condition: str | Condition) -> str:
         from stormproof.corruptions.grammar import read_condition
 
         text = str(read_condition(condition))
@@ -357,7 +359,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
         )
     try:
         named = record.dataset.spec if data is None else data
-        dataset = open_dataset(named) if isinstance(named, str) else _made(named)
+        dataset = open_dataset(named) if isinstance(named, str) else _as_dataset(named)
     except DatasetError as error:
         if data is not None:
             raise
@@ -373,7 +375,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
     return dataset
 
 
-def _made(data: Any) -> Dataset:
+def _as_dataset(data: Any) -> Dataset:
     """A dataset object, one that `stormproof.open_dataset` returned, or samples made in Python."""
     from stormproof.datasets.dataset import SampleDataset
 

@@ -1,12 +1,11 @@
 """Scores by an attribute of images: weather, city, brightness, the number of objects …
 
-A slice is a row of weights that are 0 outside it, so that a grid of slices costs no second matching. It is
-scored as if its images were the whole dataset: thresholds fixed on clean images are fixed on its own.
+A slice is a row of weights that are 0 outside it, so slices need no matching of their own. A slice is scored
+as if its images were the whole dataset: thresholds that are fixed on clean images are fixed on its own.
 
-A mean over classes is over those that a slice shows. So that a missing class is not mistaken for a
-difference, each slice is compared with all images over the slice's own classes. Holm's correction is over
-the slices. How much too high a score is on few images is read off the halves of the slice
-(`results.interval.draws`).
+A mean over classes covers those that a slice shows. Each slice is compared with all images over the same
+classes, so that a missing class is not mistaken for a difference. Holm's correction is over the slices. The
+optimism of a score is estimated from the halves of the slice (`results.interval.draws`).
 """
 
 from __future__ import annotations
@@ -50,15 +49,16 @@ _SHOWN = ("P", "mPC", "mean", "rPC", "mCE")  # aggregates that a table of slices
 class Slices(Mapping[str, Scores]):
     """The scores of each slice, by the attribute's value: `slices["rainy"].mpc`.
 
-    `whole` are those of all images; `alike[name]` are those of all images over the classes that a slice
-    shows, which it is compared with; `clean` are those of the clean counterpart, if one was named.
+    `whole` are the scores of all images. Each slice is compared with `baselines[name]`, the scores of all
+    images over the classes that the slice shows. `clean` are those of the clean counterpart, if one was
+    named.
     """
 
     attribute: Attribute
     measure: str
     whole: Scores
     slices: Mapping[str, Scores]
-    alike: Mapping[str, Scores]
+    baselines: Mapping[str, Scores]
     clean: Scores | None = None
 
     def __getitem__(self, name: str) -> Scores:
@@ -79,14 +79,14 @@ class Slices(Mapping[str, Scores]):
         return [name for name in _SHOWN if name in held]
 
     def differences(self, name: str) -> dict[str, Difference]:
-        """Each slice less all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
+        """Each slice minus all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
 
-        With Holm's correction over the slices; one that shows no object has no score, hence no difference.
+        Holm's correction is over the slices. A slice that shows no object has no score and no difference.
         """
         values: dict[str, float] = {}
         drawn: dict[str, Floats] = {}
         for each, ours in self.slices.items():
-            theirs = self.alike[each]
+            theirs = self.baselines[each]
             if name in (mine := ours.values(self.measure)):
                 values[each] = float(mine[name] - theirs.values(self.measure)[name])
                 drawn[each] = ours.spread(self.measure)[name] - theirs.spread(self.measure)[name]
@@ -138,7 +138,7 @@ class Slices(Mapping[str, Scores]):
             note += f" Fewer than {FEW} images: {', '.join(few)}."
         unit = " (in %)" if measures()[self.measure].fraction else ""
         title = f"{self.measure} by {self.attribute.name}{unit}"
-        return Table(f"slices-{self.attribute.name}", title, tuple(_unique(columns)), rows, note=note)
+        return Table(f"slices-{self.attribute.name}", title, tuple(_unique_names(columns)), rows, note=note)
 
     def as_dict(self) -> dict[str, Any]:
         """Every slice with its cells, aggregates, intervals and differences, for JSON."""
@@ -187,8 +187,8 @@ def _chance(p: float) -> str:
     return "?" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _unique(columns: Sequence[str]) -> list[str]:
-    """Columns that follow another and share a name take that one's, too."""
+def _unique_names(columns: Sequence[str]) -> list[str]:
+    """Make column names unique: a repeated one is prefixed by the name of the column before it."""
     return [
         f"{columns[k - 1]}: {name}" if columns.count(name) > 1 else name for k, name in enumerate(columns)
     ]
@@ -210,14 +210,14 @@ def slice_scores(
     cells = collect(run, {_ALL: ones, **rows}, measure=measure, classes=classes)
     whole = cells.by_slice.pop(_ALL)
     every = np.ones(len(run.readable), np.bool_)
-    alike = {
+    baselines = {
         name: {text: _over_its_classes(whole[text], part) for text, part in found.items()}
         for name, found in cells.by_slice.items()
     }
     slices = {name: _scores(run, cells, found, name, inside[name]) for name, found in cells.by_slice.items()}
     return Slices(
         attribute, cells.measure, _scores(run, cells, whole, "all images", every), slices,
-        {name: _scores(run, cells, each, name, every) for name, each in alike.items()},
+        {name: _scores(run, cells, each, name, every) for name, each in baselines.items()},
         None if clean is None else _counterpart(clean, cells.measure, slices, classes, replicates),
     )  # fmt: skip
 

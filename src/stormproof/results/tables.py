@@ -27,7 +27,7 @@ from stormproof.results.sets import sets_of
 
 COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
 FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
-# The aggregate that shows that a paper's groups are there: its table's title, and columns that may be absent.
+# The aggregate that shows whether a paper's groups are there, with the title and columns of their table.
 _GROUPS = {
     "by_group_michaelis": (
         "by group of corruptions",
@@ -120,7 +120,7 @@ def as_csv(scores: Scores) -> str:
 
 
 def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | None, str, float]]:
-    """Every number as a row of `COLUMNS`; no class is all that were scored."""
+    """Every number as a row of `COLUMNS`; the class is None for a number over all scored classes."""
     for measure, by_condition in scores.cells.items():
         for text, value in by_condition.items():
             condition = Condition.parse(text)
@@ -157,8 +157,8 @@ def few_images(images: int | None, clips: int | None) -> str | None:
 
 def summary_table(scores: Scores) -> Table:
     """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known;
-    mCE where lower is better; CD and rCD beside a reference. Conditions of no benchmark or suite have a
-    mean."""
+    mCE where lower is better; CD and rCD against a reference. Conditions that are not a benchmark or suite
+    have a mean instead."""
     sure = scores.replicates is not None
     columns = summary_columns(scores)
     table = Table(title=Text(_title(scores)), title_justify="left")
@@ -189,10 +189,10 @@ def images_scored(scores: Scores) -> str:
 
 
 def _title(scores: Scores) -> str:
-    beside = f", against {scores.reference.name}" if scores.reference else ""
+    reference = f", against {scores.reference.name}" if scores.reference else ""
     over = f", over {scores.over.words}" if scores.over.conditions else ""
     asked = f"; {scores.options.words}" if scores.options.words else ""
-    what = f"{scores.called} on {scores.dataset}, {images_scored(scores)}{over}{beside}{asked}"
+    what = f"{scores.called} on {scores.dataset}, {images_scored(scores)}{over}{reference}{asked}"
     if scores.replicates is None:
         return f"{what} (in %)"
     return f"{what}: 95 % intervals for {interval_target(scores.clips)} (in %)"

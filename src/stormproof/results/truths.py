@@ -73,7 +73,7 @@ def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
-    """The match with some of the dataset's classes; predictions of any other have no class."""
+    """The match restricted to some of the dataset's classes; predictions of others have no class."""
     place = {name: i for i, name in enumerate(chosen)}
     labels = (
         NO_CLASS if label == NO_CLASS else place.get(match.dataset[label], NO_CLASS) for label in match.labels
@@ -101,7 +101,7 @@ class Truths:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that labels index here."""
+        """The classes that labels of this truth index."""
         return self.dataset.classes if self.chosen is None else self.chosen
 
     @cached_property
@@ -118,7 +118,7 @@ class Truths:
         return bool(self.dataset.classes) and self.dataset.truth(0).instances is not None
 
     def answered_by(self, run: Run) -> bool:
-        """Whether a run's model predicts objects of these classes; one of maps alone does not."""
+        """Whether the run's model predicts objects, and there are objects of these classes to find."""
         answered = run.has_objects or not (run.has("semantic_runs") or run.has("panoptic_runs"))
         return answered and self.has_objects and bool(self.classes)
 
@@ -184,7 +184,7 @@ class Truths:
 
     @cached_property
     def _places(self) -> Ints:
-        """The label here for each of the dataset's labels; −1 for classes that were not chosen."""
+        """For each of the dataset's labels, its label among `classes`; −1 for classes not chosen."""
         known = {name: place for place, name in enumerate(self.classes)}
         return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
 

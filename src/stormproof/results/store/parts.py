@@ -164,7 +164,7 @@ def failures_of(path: Path) -> list[dict[str, Any]]:
     """The failures of one chunk; none if it has no such file."""
     if not path.exists():
         return []
-    again = _again(path)
+    again = _recreate_command(path)
     rows = read_sealed(path, again).get(FAILURES)
     if not isinstance(rows, list) or not all(map(_is_failure, rows)):
         raise StoreError(f"{path} is damaged: it does not list failures. Make it again with: {again}")
@@ -189,7 +189,7 @@ def _cells(table: pa.Table) -> list[Cell]:
     return list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
 
 
-def _again(path: Path) -> str:
+def _recreate_command(path: Path) -> str:
     """The command that makes one file of a run again."""
     return f"rm {shlex.quote(str(path))} && {resume_command(path.parent.parent)}"
 
@@ -203,7 +203,7 @@ class DamagedPart(StoreError):
     """A damaged part file; the message says how to make just this part again."""
 
     def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path} is damaged: {what}. Make this part again with: {_again(path)}")
+        super().__init__(f"{path} is damaged: {what}. Make this part again with: {_recreate_command(path)}")
         self.path, self.what = path, what
 
     def __reduce__(self) -> tuple[type[DamagedPart], tuple[Path, str]]:
@@ -220,11 +220,11 @@ def open_part(path: Path, key: str) -> pq.ParquetFile:
     _check_tag(schema.metadata, path, key)
     lacking = {name for name in LATER if name not in schema.names}
     if not schema.remove_metadata().equals(pa.schema([f for f in ROWS if f.name not in lacking])):
-        raise DamagedPart(path, f"its columns are not those of a part ({_other(schema)})")
+        raise DamagedPart(path, f"its columns are not those of a part ({_wrong_column(schema)})")
     return part
 
 
-def _other(schema: pa.Schema) -> str:
+def _wrong_column(schema: pa.Schema) -> str:
     """The first column that is wrong, in words."""
     for field in ROWS:
         if schema.get_field_index(field.name) < 0:

@@ -42,7 +42,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
-def _a_condition(text: str) -> str:
+def _valid_condition(text: str) -> str:
     try:
         written = str(Condition.parse(text))
     except InvalidCondition as error:
@@ -53,7 +53,7 @@ def _a_condition(text: str) -> str:
 
 
 Count = Annotated[int, Field(ge=0, le=1 << 24)]  # of images: a list of more does not fit in memory
-ConditionText = Annotated[str, AfterValidator(_a_condition)]
+ConditionText = Annotated[str, AfterValidator(_valid_condition)]
 
 
 class ModelRecord(_Frozen):
@@ -102,9 +102,7 @@ class RunRecord(_Frozen):
     benchmark: str | None = None
     metric: str | None = None
     tags: dict[str, str] = {}
-    quota: Annotated[int, Field(ge=1)] | None = (
-        None  # images per corrupted condition, where the run is an estimate; none: all
-    )
+    quota: Annotated[int, Field(ge=1)] | None = None  # images per corrupted condition; None: all of them
     provenance: dict[str, Any] = {}
 
     @property
@@ -183,7 +181,7 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
         make_folder(folder)
     if held is None and (run / RECORD).exists():
         for path in (*part_paths(run), *(run / FAILURES).glob("part-*.json")):
-            path.unlink()  # of a run whose every cell failed
+            path.unlink()  # left by a run whose every cell failed
     if joined != held:
         write_sealed(run / RECORD, joined.model_dump(mode="json"))
     return joined
@@ -194,7 +192,7 @@ def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
     if (run / RECORD).exists():
         held = read_record(run)
         found = differences(held, wanted)
-        if found and _never_answered(run):
+        if found and _has_no_rows(run):
             return None
         if found:
             raise StoreError(
@@ -206,8 +204,8 @@ def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
     return None
 
 
-def _never_answered(run: Path) -> bool:
-    """Whether every cell of a run failed, so that another run may take its folder without loss."""
+def _has_no_rows(run: Path) -> bool:
+    """Whether every cell of a run failed, so another run may take over its folder."""
     return all(rows_in(path) == 0 for path in part_paths(run))
 
 
