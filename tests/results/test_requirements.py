@@ -56,7 +56,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
     [
         ({"id": "R", "metric": "AP51", "condition": "clean", "at_least": 0.5}, "Unknown metric 'AP51'"),
         ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 40}, "write 0.4"),
-        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 0}, "impossible or empty"),
+        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 0}, "impossible or trivial"),
         ({"id": "R", "metric": "AP50", "condition": "clean", "at_most_loss": 1.5}, "impossible"),
         ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": "high"}, "not a number"),
         ({"id": "R", "metric": "AP50", "condition": "fgo@3x", "at_least": 0.5}, "fgo@3x"),
@@ -369,7 +369,7 @@ def test_counts_may_exceed_1_and_are_printed_as_they_are(scores: Scores) -> None
     assert verdict.printed[0] == value
     assert verdict.printed[3] == pytest.approx(25 - value)
     assert f"| {value:.2f} |" in markdown("net", [verdict])
-    with pytest.raises(InvalidOption, match="impossible or empty"):
+    with pytest.raises(InvalidOption, match="impossible or trivial"):
         parse(row | {"at_most": -1}, "here")
 
 

@@ -33,9 +33,9 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
 from stormproof.results.aggregates import aggregates
 from stormproof.results.interval import THIS_SET, Interval
-from stormproof.results.kept import Number
+from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
-from stormproof.results.scores import mean_of
+from stormproof.results.scores import ScoreOptions, mean_of
 from stormproof.results.scoring import iter_cells
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
@@ -144,16 +144,19 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
     weights = poisson_weights(run.units, replicates=replicates)
     found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
     content = {
-        "estimate": True, "target": THIS_SET, "model": run.record.model.name,
-        "dataset": run.record.dataset.name, "measure": clean.measure.name, "mean": over.mean_name,
-        **asdict(found),
+        "key": scores_key(run, ScoreOptions()), "estimate": True, "target": THIS_SET,
+        "model": run.record.model.name, "dataset": run.record.dataset.name,
+        "measure": clean.measure.name, "mean": over.mean_name, **asdict(found),
     }  # fmt: skip
     write_sealed(run.folder / ESTIMATE, json_safe(content))
     return found
 
 
 def read_estimate(run: Run) -> dict[str, Any] | None:
-    """The estimate that `estimate_run` kept; None if the run is not an estimate."""
+    """The estimate that `estimate_run` kept; None if the run is not an estimate.
+
+    An estimate from other predictions, or from another version of a metric, is refused.
+    """
     path = run.folder / ESTIMATE
     if run.record.quota is None or not path.exists():
         return None
@@ -164,6 +167,8 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {again}") from None
+    if content["key"] != scores_key(run, ScoreOptions()):
+        raise StoreError(f"{path} is out of date: the run has changed since. Make it again with: {again}")
     return content
 
 
@@ -181,6 +186,7 @@ class _Kept(BaseModel):
     """What `estimate_run` writes."""
 
     model_config = ConfigDict(extra="forbid")
+    key: str
     estimate: bool
     target: str
     model: str

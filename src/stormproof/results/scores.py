@@ -22,7 +22,7 @@ from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
+from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat, grid_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
@@ -228,12 +228,12 @@ class Scores:
         return [c for c in map(Condition.parse, texts) if not c.is_clean]
 
     def grid(self, measure: str) -> Grid:
-        """A measure's grid over the conditions of the run; empty where the run lacks the measure."""
-        return Grid.of(dict(self.cells.get(measure, {})), conditions=map(Condition.parse, self.conditions))
+        """A measure's grid over the conditions of the run; empty if the run lacks the measure."""
+        return grid_of(self.cells.get(measure, {}), self.conditions)
 
     def covered(self, measure: str) -> Grid:
-        """The same over the conditions that means cover."""
-        return Grid.of(dict(self.cells.get(measure, {})), conditions=map(Condition.parse, self.over.covered))
+        """A measure's grid over the conditions that means cover."""
+        return grid_of(self.cells.get(measure, {}), self.over.covered)
 
     def complete(self, measure: str) -> bool:
         """Whether a measure has a score for clean and for every condition."""

@@ -133,30 +133,31 @@ class Truths:
         return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
-        truth = self._flat(condition)
+        known = getattr(self.dataset, "all_objects", lambda: None)()
+        if known is None or moves(condition) or self.distances:
+            truth = DetectionTruth.of(self._objects(condition), self.classes)
+        else:
+            owners, objects = known
+            place = np.full(len(self.dataset), -1)
+            place[self._readable] = np.arange(len(self._readable))
+            kept = np.flatnonzero((place[owners] >= 0) & (self._places[objects.labels] >= 0))
+            ids = [self.dataset.ids[index] for index in self._readable]
+            truth = DetectionTruth.of_columns(
+                ids, place[owners[kept]], self._taken(objects, kept), self.classes
+            )
         frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
         if not frames:
             return truth
         clip, step = steps([frames.get(name) for name in truth.ids])
         return replace(truth, clip=clip, step=step)
 
-    def _flat(self, condition: Condition) -> DetectionTruth:
-        known = getattr(self.dataset, "all_objects", lambda: None)()
-        if known is None or moves(condition) or self.distances:
-            return DetectionTruth.of(self._objects(condition), self.classes)
-        owners, objects = known
-        readable = [index for index in range(self.images) if index not in self.unreadable]
-        place = np.full(len(self.dataset), -1)
-        place[readable] = np.arange(len(readable))
-        kept = np.flatnonzero((place[owners] >= 0) & (self._places[objects.labels] >= 0))
-        ids = [self.dataset.ids[index] for index in readable]
-        return DetectionTruth.of_columns(ids, place[owners[kept]], self._taken(objects, kept), self.classes)
+    @property
+    def _readable(self) -> list[int]:
+        return [index for index in range(self.images) if index not in self.unreadable]
 
     def _objects(self, condition: Condition) -> Iterator[tuple[str, Instances]]:
         nothing = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
-        for index in range(self.images):
-            if index in self.unreadable:
-                continue
+        for index in self._readable:
             name, truth = self.dataset.ids[index], self.dataset.truth(index)
             if self.distances:
                 truth = self._with_distances(index, truth)
