@@ -21,6 +21,7 @@ from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
+from stormproof.report.comparison import compare_view
 from stormproof.results.evidence import pixel_manifest, sampled
 from stormproof.results.requirements import parse, read_requirements
 from stormproof.results.run import Run
@@ -172,6 +173,9 @@ def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
         judge(drop, cats, scores)
     with pytest.raises(InvalidOption, match="different classes"):
         scores.with_reference(cats)
+    notice = "Means are over different classes: only one of the runs is scored on dog."
+    assert compare_view(scores, cats).notices[-1] == notice
+    assert not any("different classes" in each for each in compare_view(scores, some).notices)
 
 
 def test_two_requirements_of_one_id_are_judged_apart(scores):

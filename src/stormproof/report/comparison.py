@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stormproof.core.errors import first_few
 from stormproof.core.loading import framework
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
@@ -96,6 +97,10 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     Changes have intervals where both runs have replicates of the same images.
     """
     both = make_view([a, b], measure=measure)
+    only_one = sorted({*a.classes} ^ {*b.classes}) if a.classes and b.classes else []
+    if only_one:
+        notice = f"Means are over different classes: only one of the runs is scored on {first_few(only_one)}."
+        both = replace(both, notices=(*both.notices, notice))
     first, second = over_common(*disambiguate_names([a, b]))
     chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
     title = f"{plain(first.name)} → {plain(second.name)}"

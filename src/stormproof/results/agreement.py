@@ -28,7 +28,7 @@ from stormproof.metrics.metric import Scored, Weights, ratio
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
-from stormproof.results.slices import Collected, collect
+from stormproof.results.slices import Collected, collect, units_in
 from stormproof.results.weights import REPLICATES
 
 LEAST = 3  # models or classes that can be ranked
@@ -91,7 +91,7 @@ def agree(
         part: min(
             count
             for name in ranked
-            for count in (len({*pairs[name].units}), _independent(others[name], parts[name][part]))
+            for count in (len({*pairs[name].units}), units_in(others[name], parts[name][part]))
         )
         for part in theirs
     }
@@ -136,7 +136,9 @@ def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
 
 def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
     if "clean" not in run.conditions or len(run.conditions) < 2:
-        raise InvalidOption(f"{run.folder} lacks clean images or corrupted conditions; ranks need both.")
+        raise InvalidOption(
+            f"{run.folder} holds no corrupted conditions, or no clean images; ranks need both."
+        )
     return collect(run, {ALL: weights_of(run, replicates)}, measure=measure)
 
 
@@ -153,11 +155,6 @@ def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates:
     ones = weights_of(run, replicates)
     rows: dict[str, Weights] = {name: ones * inside.astype(ones.dtype) for name, inside in parts.items()}
     return collect(run, rows, measure=measure)
-
-
-def _independent(run: Run, inside: Bools) -> int:
-    """The number of independent units, images or clips, among some images."""
-    return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
 Values = Mapping[str, Mapping[str, Floats]]  # by slice, then by condition: a row for each replicate

@@ -29,14 +29,13 @@ from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import json_safe
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.coco import MASKS
-from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
+from stormproof.metrics.metric import Measure, Metric, mean_of_known, measures, ratio
 from stormproof.results.aggregates import aggregates
 from stormproof.results.interval import THIS_SET, Interval
 from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
 from stormproof.results.scores import ScoreOptions, mean_of
-from stormproof.results.scoring import iter_cells
+from stormproof.results.scoring import headline_of, iter_cells, metric_of
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
 from stormproof.results.weights import REPLICATES, poisson_weights
@@ -207,20 +206,12 @@ def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
     found: dict[str, Cell] = {}
     for text, content in iter_cells(run, None, conditions):
         measure = run.record.metric or headline_of(content)
-        for metric in metrics_of(*content.kinds):
-            for declared in metric.measures:
-                if declared.name == measure and text not in found:
-                    found[text] = Cell(content, metric, declared)
+        metric = metric_of(content, measure)
+        if metric is not None and text not in found:
+            found[text] = Cell(content, metric, measures()[measure])
     if not found:
         raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
     return found
-
-
-def headline_of(content: Objects | Maps | Segments) -> str:
-    """The measure that a cell is reported in by default."""
-    if isinstance(content, Segments):
-        return "PQ"
-    return "mIoU" if isinstance(content, Maps) else f"{MASKS}AP" if content.scored_masks else "AP"
 
 
 def next_share(found: Estimate, precision: float) -> int:

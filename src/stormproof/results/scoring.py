@@ -17,9 +17,9 @@ from stormproof.datasets.dataset import thing_classes
 from stormproof.metrics import panoptic, semantic
 from stormproof.metrics.calibration import Tuned, reliability
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.coco import image_precision
+from stormproof.metrics.coco import MASKS, image_precision
 from stormproof.metrics.map_calibration import reliability as map_reliability
-from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
+from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of, ratio
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.roc import People, drawn, worst_people
 from stormproof.models.classes import match_classes
@@ -211,6 +211,20 @@ def iter_cells(
             clean, tuned = cell.people, Tuned(cell.located, cell.touching)
             cell = replace(cell, clean=clean, tuned=tuned)
         yield text, cell
+
+
+def headline_of(cell: Cell) -> str:
+    """The measure that a cell is reported in by default."""
+    if isinstance(cell, Segments):
+        return "PQ"
+    return "mIoU" if isinstance(cell, Maps) else f"{MASKS}AP" if cell.scored_masks else "AP"
+
+
+def metric_of(cell: Cell, measure: str) -> Metric | None:
+    """The metric that computes a measure of a cell; None if none that fits does."""
+    return next(
+        (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
+    )
 
 
 def scored_classes(run: Run, classes: ClassSelection) -> dict[str, tuple[str, ...]]:

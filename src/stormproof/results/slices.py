@@ -24,20 +24,11 @@ from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.metric import (
-    Metric,
-    Scored,
-    Weights,
-    mean_of_known,
-    measures,
-    metrics_of,
-    ratio,
-)
-from stormproof.results.estimate import headline_of
+from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import iter_cells, weights_of
+from stormproof.results.scoring import headline_of, iter_cells, metric_of, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES
 
@@ -259,7 +250,7 @@ def collect(
     names: tuple[str, ...] = ()
     for text, cell in iter_cells(run, classes, run.conditions):
         wanted = measure or run.record.metric or headline_of(cell)
-        metric = _metric_of(cell, wanted)
+        metric = metric_of(cell, wanted)
         if metric is None or (chosen and chosen != wanted):
             continue
         chosen, names = wanted, _class_names(cell)
@@ -268,12 +259,6 @@ def collect(
     if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
     return Collected(chosen, names, found)
-
-
-def _metric_of(cell: Objects | Maps | Segments, measure: str) -> Metric | None:
-    return next(
-        (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
-    )
 
 
 def _class_names(cell: Objects | Maps | Segments) -> tuple[str, ...]:
@@ -298,10 +283,7 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
 
 
 def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
-    images, units = (
-        int(inside.sum()),
-        len({unit for unit, there in zip(run.units, inside, strict=True) if there}),
-    )
+    images, units = int(inside.sum()), units_in(run, inside)
     first = next(iter(found.values()))
     measured = list(first.numbers)
     shown = _shown(first, cells.classes)
@@ -320,6 +302,11 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
         ),
         record=record, folder=run.folder, label=label, clips=units if units < images else None,
     )  # fmt: skip
+
+
+def units_in(run: Run, inside: Bools) -> int:
+    """The number of independent units, clips or images, among some of a run's images."""
+    return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
 def _shown(scored: Scored, classes: Sequence[str]) -> list[str]:
