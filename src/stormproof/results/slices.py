@@ -122,11 +122,12 @@ class Slices(Mapping[str, Scores]):
             for row in rows:
                 found = kept.get(str(row[0]))
                 row += [None, None] if found is None else [100 * found.estimate, _span(found, 100.0)]
-        few = [each for each, scores in self.slices.items() if (scores.images or 0) < FEW]
+        few = [each for each, scores in self.slices.items() if (scores.units or 0) < FEW]
         note = f"{self.attribute.note} " if self.attribute.note else ""
         note += "Against all: points above or below all images over the slice's classes."
         if few:
-            note += f" Fewer than {FEW} images: {', '.join(few)}."
+            units = "images" if self.whole.clips is None else "clips"
+            note += f" Fewer than {FEW} {units}: {', '.join(few)}."
         unit = " (in %)" if measures()[self.measure].fraction else ""
         title = f"{self.measure} by {self.attribute.name}{unit}"
         return Table(f"slices-{self.attribute.name}", title, tuple(_unique_names(columns)), rows, note=note)
