@@ -66,7 +66,7 @@ def test_an_interruption_is_one_line(verb: str, tmp_path: Path, monkeypatch: pyt
 
     write_image(tmp_path / "a.png", np.zeros((8, 8, 3), np.uint8))
     monkeypatch.setattr("stormproof.tools.corrupted_copies.make_all", interrupted)
-    monkeypatch.setattr("stormproof.results.store.folders.runs_in", interrupted)
+    monkeypatch.setattr("stormproof.results.run.runs_in", interrupted)
     words = {"corrupt": [str(tmp_path), str(tmp_path / "out"), "-c", "fog@3"], "score": [str(tmp_path)]}
     done = CliRunner().invoke(app, [verb, *words[verb]])
     assert done.exit_code == 130

@@ -20,8 +20,7 @@ from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.many import runs_of
 from stormproof.engine.run import run
-from stormproof.results.run import Run
-from stormproof.results.store.folders import runs_in
+from stormproof.results.run import Run, runs_in
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import with_digest
 

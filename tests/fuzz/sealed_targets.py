@@ -132,7 +132,7 @@ def _other_table(table: pa.Table, dice: random.Random) -> pa.Table:
 
 def evidence(dice: random.Random, folder: Path) -> None:
     """Evidence about a run, changed, beside the run as it is."""
-    from stormproof.results.evidence_check import check_evidence, read_evidence
+    from stormproof.results.evidence import check_evidence, read_evidence
     from stormproof.results.run import Run
 
     run, content = _attested()

@@ -26,7 +26,7 @@ from stormproof.report.figures import write_figures
 from stormproof.report.sources import published_scores, run_scores
 from stormproof.report.view import make_view
 from stormproof.results.run import Run
-from stormproof.results.scores import ImageErrors
+from stormproof.results.worst import ImageErrors
 
 
 def call(*words: str) -> Any:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption
-from stormproof.results.breaking import Answer, Seen, breaking_point, crossing, parse_axis, search
+from stormproof.results.breaking import Answer, Observed, breaking_point, crossing, parse_axis, search
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(0, 0.02, 400)
 
 
-def seen(score: float) -> Seen:
-    return Seen(score, np.concatenate([[score] * 2, score + NOISE]))
+def seen(score: float) -> Observed:
+    return Observed(score, np.concatenate([[score] * 2, score + NOISE]))
 
 
 def sigmoid(strength: float) -> float:
@@ -96,7 +96,7 @@ def test_replicates_without_objects_say_nothing():
     falling = {1.0: 0.6, 3.0: 0.2}
 
     def with_holes(score, holes):
-        return Seen(score, np.concatenate([[score] * 2, np.where(np.arange(40) < holes, np.nan, score)]))
+        return Observed(score, np.concatenate([[score] * 2, np.where(np.arange(40) < holes, np.nan, score)]))
 
     for holes, span in ((3, (2.0, 2.0)), (30, (-np.inf, np.inf))):
         found = breaking_point(
@@ -107,6 +107,6 @@ def test_replicates_without_objects_say_nothing():
 
 
 def test_images_without_any_object_are_refused():
-    nothing = Seen(np.nan, np.full(5, np.nan))
+    nothing = Observed(np.nan, np.full(5, np.nan))
     with pytest.raises(InvalidOption, match="none of them shows an object"):
         breaking_point(nothing, {1.0: nothing, 2.0: nothing}, 0.4)

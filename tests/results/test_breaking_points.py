@@ -7,14 +7,22 @@ import math
 import numpy as np
 import pytest
 
-from stormproof.results.breaking import Answer, Axis, Breaking, BreakingPoint, Seen, breaking_point, search
+from stormproof.results.breaking import (
+    Answer,
+    Axis,
+    Breaking,
+    BreakingPoint,
+    Observed,
+    breaking_point,
+    search,
+)
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(0, 0.01, 400)
 
 
-def seen(score: float, *, optimism: float = 0.0) -> Seen:
-    return Seen(score, np.concatenate([[score - optimism] * 2, score + NOISE]))
+def seen(score: float, *, optimism: float = 0.0) -> Observed:
+    return Observed(score, np.concatenate([[score - optimism] * 2, score + NOISE]))
 
 
 def at_severities(*scores: float, threshold: float, optimism: float = 0.0) -> BreakingPoint:
@@ -81,16 +89,16 @@ def test_halves_that_score_higher_do_not_move_the_interval() -> None:
     """Average precision on half of the images is too high; only the spread of halves counts."""
     scores = (0.26, 0.22, 0.18, 0.14, 0.10)
     raised = {
-        k + 1.0: Seen(score, np.concatenate([[score] * 2, score + 0.05 + NOISE]))
+        k + 1.0: Observed(score, np.concatenate([[score] * 2, score + 0.05 + NOISE]))
         for k, score in enumerate(scores)
     }
-    clean = Seen(0.3, np.concatenate([[0.3] * 2, 0.35 + NOISE]))
+    clean = Observed(0.3, np.concatenate([[0.3] * 2, 0.35 + NOISE]))
     found, plain = breaking_point(clean, raised, 0.2), at_severities(*scores, threshold=0.2)
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_a_search_never_confirms_what_is_not_monotone() -> None:
-    def look(strengths: object) -> dict[float, Seen]:
+    def look(strengths: object) -> dict[float, Observed]:
         values = np.interp(list(strengths), [1, 2, 3, 4, 5], [0.223, 0.156, 0.176, 0.129, 0.128])  # type: ignore[call-overload]
         return {s: seen(float(v)) for s, v in zip(strengths, values, strict=True)}  # type: ignore[call-overload]
 
@@ -113,6 +121,6 @@ def test_an_error_is_confirmed_as_a_score_is() -> None:
 
 def test_no_object_in_most_halves_leaves_the_ends_open() -> None:
     holes = np.concatenate([[0.5] * 2, np.where(np.arange(40) < 30, np.nan, 0.5)])
-    found = breaking_point(Seen(0.7, holes), {1.0: Seen(0.6, holes), 3.0: Seen(0.2, holes)}, 0.4)
+    found = breaking_point(Observed(0.7, holes), {1.0: Observed(0.6, holes), 3.0: Observed(0.2, holes)}, 0.4)
     assert (found.low, found.high) == (-math.inf, math.inf)
     assert math.isnan(found.breaks)

@@ -11,6 +11,7 @@ import pytest
 import stormproof
 from stormproof.core.sample import Image, Instances, Prediction, Sample, Truth
 from stormproof.datasets.dataset import OpenedDataset, open_dataset
+from stormproof.results.evidence import statement
 
 CLIPS, FRAMES = 4, 6
 
@@ -81,6 +82,19 @@ def test_a_requirement_on_flicker(run: stormproof.Run) -> None:
         {"id": "R2", "metric": "flicker", "condition": "clean", "at_most": 0.1},
     ]
     assert [str(verdict.outcome) for verdict in stormproof.check(run, given)] == ["pass", "inconclusive"]
+
+
+def test_evidence_is_for_new_clips_and_warns_of_few_of_them(run: stormproof.Run) -> None:
+    verdicts = stormproof.check(
+        run, [{"id": "F", "metric": "flicker", "condition": "clean", "at_most": 0.99}]
+    )
+    intervals = statement(run, None, verdicts, pixels=1)["predicate"]["stormproof"]["intervals"]
+    assert intervals["target"] == "new clips like these"
+    assert intervals["warning"].startswith(f"{CLIPS} clips are few")
+
+
+def test_slices_of_few_clips_are_named(run: stormproof.Run) -> None:
+    assert "Fewer than 100 clips: " in run.slices("brightness", measure="found", replicates=20).table().note
 
 
 def test_the_report_has_a_filmstrip(run: stormproof.Run, tmp_path: Path) -> None:

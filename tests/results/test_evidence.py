@@ -17,8 +17,7 @@ from stormproof.core.errors import StoreError, StormproofError
 from stormproof.core.files import sha256
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.results.evidence import compare_file
-from stormproof.results.evidence_check import check_evidence
+from stormproof.results.evidence import check_evidence, compare_file
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import write_sealed
@@ -177,6 +176,17 @@ def test_every_changed_statement_is_found(place: Path, lie: Callable[[Told], Non
     found = check_evidence(told, Run(place / "run"))
     assert found
     assert any(where in line for line in found), found
+
+
+def test_a_requirement_does_not_pass_by_the_interval_of_another_with_its_id(place: Path) -> None:
+    """R1 holds; the first row claims that a requirement far above every score passes under the same id."""
+    told = evidence(place)
+    (true,) = told["predicate"]["stormproof"]["requirements"]
+    false = true | {"condition": "fog@3", "threshold": 1.0}
+    told["predicate"]["stormproof"]["requirements"] = [false, true]
+    assert any(
+        "two requirements have the id 'R1'" in line for line in check_evidence(told, Run(place / "run"))
+    )
 
 
 def test_what_is_no_evidence_is_refused(place: Path, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_no_difference_is_never_clear() -> None:
 def test_a_verdict_needs_the_whole_interval(
     monkeypatch: pytest.MonkeyPatch, asked: dict[str, float], outcome: Outcome
 ) -> None:
-    monkeypatch.setattr(verdicts, "_asked", lambda *_: Interval(0.5, 0.4, 0.6, 0.1 / 1.96))
+    monkeypatch.setattr(verdicts, "_interval", lambda *_: Interval(0.5, 0.4, 0.6, 0.1 / 1.96))
     scores: Any = None  # which are not looked at
     row = {"id": "R", "metric": "AP", "condition": "fog@3", **asked}
     assert verdicts.judge([parse(row, "r")], scores)[0].outcome is outcome
@@ -115,7 +115,7 @@ def test_of_many_requirements_one_fails_only_where_it_is_not_chance(monkeypatch:
     """Of 20 requirements that are all just met, one falls 2 standard errors short in 4 of 10 runs."""
     known = {f"R{k}": Interval(0.5, 0.402, 0.598, 0.05) for k in range(20)}
     known["R3"] = Interval(0.39, 0.292, 0.488, 0.05)  # 2.2 standard errors below 0.5
-    monkeypatch.setattr(verdicts, "_asked", lambda r, *_: known[r.id])
+    monkeypatch.setattr(verdicts, "_interval", lambda r, *_: known[r.id])
     rows = [{"id": name, "metric": "AP", "condition": "fog@3", "at_least": 0.5} for name in known]
     scores: Any = None
     judged = {v.requirement.id: v for v in verdicts.judge([parse(row, "r") for row in rows], scores)}

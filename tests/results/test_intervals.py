@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import stormproof
 from engine.scenes import write_scene, write_street
 from metrics.crowds import crowded_set, repeated
 from results.conftest import MODELS, Make
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Image, Prediction, Sample, SemanticMap, Truth
+from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.cells import Objects
@@ -270,3 +274,29 @@ def test_a_class_of_one_image_has_no_interval(tmp_path: Path) -> None:
         assert np.isnan([found["owl"].low, found["owl"].high, found["owl"].se]).all(), measure
         assert not np.isnan([found["cat"].se, found["dog"].se]).any(), measure
         assert found["owl"].estimate == scores.per_class[measure]["clean"]["owl"]
+
+
+def test_a_class_of_one_label_map_has_no_interval(tmp_path: Path) -> None:
+    """Most halves that show its image agree on its IoU, which says nothing about other images."""
+    rng = np.random.default_rng(0)
+    samples, guesses = [], {}
+    for k in range(12):
+        labels = rng.integers(0, 2, (8, 8)).astype(np.uint8)
+        labels[0, :4] = 2 if k == 3 else labels[0, :4]  # the only image with a train
+        image = np.full((8, 8, 3), 10 * k, np.uint8)
+        samples.append(Sample(f"{k}", image, Truth(semantic=SemanticMap(labels))))
+        guesses[10 * k] = np.where(rng.random((8, 8)) < 0.2, 0, labels).astype(np.uint8)
+    names = ("road", "sky", "train")
+    dataset = SampleDataset.of(samples, semantic_classes=names)
+
+    def guess(images: Sequence[Image]) -> list[Prediction]:
+        return [Prediction(semantic=guesses[int(image[0, 0, 0])]) for image in images]
+
+    run = stormproof.run(guess, dataset, out=tmp_path / "run", conditions="clean", progress=False)
+    found = run.score(interval=True).replicates
+    assert found is not None
+    by_class = found.per_class["IoU"]["clean"]
+    assert by_class["train"].estimate > 0
+    assert np.isnan([by_class["train"].low, by_class["train"].high, by_class["train"].se]).all()
+    assert [by_class[name].images for name in names] == [12, 12, 1]
+    assert by_class["road"].se > 0

@@ -113,6 +113,14 @@ def test_kept_scores_are_what_was_made_of_people_too(folder: Path, monkeypatch: 
     assert same(made, Run(folder).score(replicates=20))
 
 
+def test_intervals_are_not_taken_from_scores_that_were_made_without(folder: Path) -> None:
+    made = Run(folder).score(replicates=20)
+    (path,) = (folder / "scores").glob("*.json")
+    path.unlink()
+    Run(folder).score()  # writes the file again, without the intervals of reliability
+    assert same(made, Run(folder).score(replicates=20))
+
+
 @pytest.mark.parametrize("kind", ["json", "images", "20"])
 def test_a_changed_file_is_not_believed(folder: Path, kind: str) -> None:
     right = Run(folder).score(replicates=20)

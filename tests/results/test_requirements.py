@@ -21,6 +21,7 @@ from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
+from stormproof.report.comparison import compare_view
 from stormproof.results.evidence import pixel_manifest, sampled
 from stormproof.results.requirements import parse, read_requirements
 from stormproof.results.run import Run
@@ -56,7 +57,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
     [
         ({"id": "R", "metric": "AP51", "condition": "clean", "at_least": 0.5}, "Unknown metric 'AP51'"),
         ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 40}, "write 0.4"),
-        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 0}, "impossible or empty"),
+        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 0}, "impossible or trivial"),
         ({"id": "R", "metric": "AP50", "condition": "clean", "at_most_loss": 1.5}, "impossible"),
         ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": "high"}, "not a number"),
         ({"id": "R", "metric": "AP50", "condition": "fgo@3x", "at_least": 0.5}, "fgo@3x"),
@@ -155,6 +156,34 @@ def test_aggregates_losses_and_drops(run, scores):
     assert error.requirement.text == f"mean over {count} conditions at most 0.99"
     (verdict,) = check_run(Run(run), [parse({"id": "E", "metric": "P", "at_least": 0.001}, "r")])
     assert verdict.interval == scores.interval("P", "AP")
+
+
+def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
+    drop = [parse({"id": "R", "metric": "mPC", "at_most_drop": 0.5}, "r")]
+    some = Run(make("contrast_boxes", name="fewer", conditions=["fog"])).score(interval=True)
+    (verdict,) = judge(drop, some, scores)  # the mean of the run's five conditions, not of the baseline's ten
+    means = [np.mean([side.cells["AP"][f"fog@{k}"] for k in range(1, 6)]) for side in (scores, some)]
+    assert verdict.interval.estimate == pytest.approx(means[0] - means[1], abs=1e-12)
+    with pytest.raises(InvalidOption, match=r"R covers conditions that were not run in .*fewer-scene: gauss"):
+        judge(drop, scores, some)
+    (verdict,) = judge(drop, scores, scores.showing("AP50"))  # by the run's headline, not the baseline's
+    assert verdict.interval.estimate == 0
+    cats = Run(make("cat_boxes", name="cats")).score(interval=True)
+    with pytest.raises(InvalidOption, match=r"different classes.*only one of them has dog"):
+        judge(drop, cats, scores)
+    with pytest.raises(InvalidOption, match="different classes"):
+        scores.with_reference(cats)
+    notice = "Means are over different classes: only one of the runs is scored on dog."
+    assert compare_view(scores, cats).notices[-1] == notice
+    assert not any("different classes" in each for each in compare_view(scores, some).notices)
+
+
+def test_two_requirements_of_one_id_are_judged_apart(scores):
+    rows = [{"metric": "AP", "condition": text, "at_least": 0.99} for text in ("fog@3", "clean")]
+    together = judge([parse({"id": "R", **row}, "r") for row in rows], scores)
+    apart = [judge([parse({"id": "R", **row}, "r")], scores)[0] for row in rows]
+    assert [verdict.interval for verdict in together] == [verdict.interval for verdict in apart]
+    assert together[0].interval != together[1].interval
 
 
 @pytest.mark.parametrize(
@@ -268,6 +297,8 @@ def test_copies_are_hashed_as_they_are(run, tmp_path):
             PIL.Image.fromarray(grey).save(tmp_path / text / f"{i:03d}.png")
     opened.record = opened.record.model_copy(update={"copies": str(tmp_path)})
     found = pixel_manifest(opened)["given"]["found"]
+    assert (opened.sample(opened.ids[0], "fog@3").image == 77).all()
+    assert (opened.sample(opened.ids[0]).image != 77).any()
     assert {*found["fog@3"].values()} == {hashlib.sha256(b"(48, 64, 3)" + grey.tobytes()).hexdigest()}
     assert len({*found["clean"].values()}) == 8
 
@@ -342,7 +373,7 @@ def test_counts_may_exceed_1_and_are_printed_as_they_are(scores: Scores) -> None
     assert verdict.printed[0] == value
     assert verdict.printed[3] == pytest.approx(25 - value)
     assert f"| {value:.2f} |" in markdown("net", [verdict])
-    with pytest.raises(InvalidOption, match="impossible or empty"):
+    with pytest.raises(InvalidOption, match="impossible or trivial"):
         parse(row | {"at_most": -1}, "here")
 
 

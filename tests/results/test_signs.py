@@ -15,10 +15,10 @@ from stormproof.results import estimate, scores
 from stormproof.results.estimate import Estimate, next_share
 from stormproof.results.interval import Interval, holm
 from stormproof.results.requirements import parse
-from stormproof.results.scores import ImageErrors, Replicates, Scores
+from stormproof.results.scores import Replicates, Scores
 from stormproof.results.sets import sets_of
 from stormproof.results.verdicts import Outcome, judge
-from stormproof.results.worst import worst_images
+from stormproof.results.worst import ImageErrors, worst_images
 
 IMAGES, HALVES = 400, 60
 

@@ -94,8 +94,7 @@ def agree(
         stormproof agree runs/coco-c runs/coco-o --by domain --measure AP
     """
     from stormproof.results.agreement import agree as correlate
-    from stormproof.results.run import Run
-    from stormproof.results.store.folders import runs_in
+    from stormproof.results.run import Run, runs_in
 
     sides = [[Run(folder) for folder in runs_in([side]).values()] for side in (synthetic, real)]
     table = correlate(*sides, by=by, measure=measure, replicates=replicates).table()

@@ -59,7 +59,7 @@ def export(
     """
     from stormproof.core.files import unlinked
     from stormproof.corruptions.plugins import load_plugins
-    from stormproof.results.store.folders import runs_in
+    from stormproof.results.run import runs_in
 
     load_plugins(plugin or ())
     found = runs_in(runs)

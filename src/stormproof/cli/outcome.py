@@ -111,6 +111,6 @@ def say_scored_on(run: Run) -> int:
     images = len(run.readable)
     if run.unreadable:
         console.note(f"{left_out(len(run.unreadable))}.")
-    if warning := few_images(images):
+    if warning := few_images(images, run.clips):
         console.note(warning)
     return images

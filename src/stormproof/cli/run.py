@@ -189,8 +189,8 @@ def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> Non
     from stormproof.engine.many import run_all, runs_of
     from stormproof.engine.plan import label_findings, size_of
     from stormproof.engine.progress import RunProgress
-    from stormproof.results.store.record import claiming
-    from stormproof.results.store.settings import SETTINGS, write_settings
+    from stormproof.results.store.parts import SETTINGS
+    from stormproof.results.store.record import claiming, write_settings
 
     plugins = settings.get("plugin") or ()
     load_plugins([plugins] if isinstance(plugins, str) else plugins)
@@ -281,7 +281,7 @@ def merge(
 
         stormproof merge runs/zoo runs/zoo-1 runs/zoo-2
     """
-    from stormproof.results.store.folders import runs_in
+    from stormproof.results.run import runs_in
     from stormproof.results.store.record import RECORD
 
     if any((shard / RECORD).exists() for shard in shards) or not shards:

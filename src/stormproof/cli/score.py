@@ -114,8 +114,7 @@ def score(
     from stormproof.metrics.object_error import ClassMatching, MatchingRule
     from stormproof.results import tables
     from stormproof.results.detection_rate import SCALES
-    from stormproof.results.run import Run
-    from stormproof.results.store.folders import runs_in
+    from stormproof.results.run import Run, runs_in
 
     if as_json and as_csv:
         raise InvalidOption("Give --json or --csv, not both.")
@@ -183,7 +182,7 @@ def _say_notices(name: str, scores: Scores) -> None:
         console.warn(f"{name}: scored on {images_scored(scores)}.")
     for line in (*scores.notices, *expectations(scores)):
         console.note(f"{name}: {line}")
-    if scores.replicates is not None and (warning := few_images(scores.images)):
+    if scores.replicates is not None and (warning := few_images(scores.images, scores.clips)):
         console.note(warning)
 
 

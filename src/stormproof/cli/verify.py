@@ -48,7 +48,7 @@ def verify(
 
         stormproof verify runs/yolox --evidence evidence.json --require requirements.yaml
     """
-    from stormproof.results.store.folders import runs_in
+    from stormproof.results.run import runs_in
     from stormproof.tools.corrupted_copies import MANIFEST
 
     if (folder / MANIFEST).exists():
@@ -68,7 +68,7 @@ def verify(
 def _verify_evidence(
     folder: Path, evidence: Path, against: Path | None, require: Path | None, data: str | None
 ) -> None:
-    from stormproof.results.evidence_check import check_evidence, read_evidence
+    from stormproof.results.evidence import check_evidence, read_evidence
     from stormproof.results.run import Run
 
     stated, beside = read_evidence(evidence), None if against is None else Run(against, data=data)

@@ -21,9 +21,18 @@ from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
 from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_images
 from stormproof.results.store.lock import sole_writer
-from stormproof.results.store.parts import part_paths
-from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, may_claim, read_record
-from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
+from stormproof.results.store.parts import SETTINGS, part_paths
+from stormproof.results.store.record import (
+    RECORD,
+    RunRecord,
+    claim,
+    claiming,
+    covering,
+    may_claim,
+    read_record,
+    shard_of,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from stormproof.results.estimate import Estimate

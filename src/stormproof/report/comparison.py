@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stormproof.core.errors import first_few
 from stormproof.core.loading import framework
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
@@ -25,8 +26,9 @@ from stormproof.report.sentences import spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
-from stormproof.results.interval import NEW_IMAGES, Difference
-from stormproof.results.scores import NAMED, ImageErrors, Scores
+from stormproof.results.interval import Difference, interval_target
+from stormproof.results.scores import NAMED, Scores
+from stormproof.results.worst import ImageErrors
 
 _IMAGES = 20  # of those that changed most
 CLEAN = "clean"
@@ -95,6 +97,10 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     Changes have intervals where both runs have replicates of the same images.
     """
     both = make_view([a, b], measure=measure)
+    only_one = sorted({*a.classes} ^ {*b.classes}) if a.classes and b.classes else []
+    if only_one:
+        notice = f"Means are over different classes: only one of the runs is scored on {first_few(only_one)}."
+        both = replace(both, notices=(*both.notices, notice))
     first, second = over_common(*disambiguate_names([a, b]))
     chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
     title = f"{plain(first.name)} → {plain(second.name)}"
@@ -221,7 +227,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         "positive, a corruption hurts less than before, compared with the others."
     )
     if sure:
-        note += f" Intervals are for {NEW_IMAGES}; clear: below 5 % by chance, corrected over corruptions."
+        target = interval_target(a.clips)
+        note += f" Intervals are for {target}; clear: below 5 % by chance, corrected over corruptions."
     title = f"{unit(measure)} by corruption, and its change in points"
     return Table("changes", title, columns, rows, note=note)
 

@@ -23,8 +23,9 @@ from stormproof.report.sources import Source, disambiguate_names, scores_of
 from stormproof.report.view import drawable, make_view
 from stormproof.results.detection_rate import SCALES
 from stormproof.results.run import Run
-from stormproof.results.scores import ImageErrors, Scores
+from stormproof.results.scores import Scores
 from stormproof.results.store.record import RunRecord
+from stormproof.results.worst import ImageErrors
 
 Say = Callable[[str], None]
 

@@ -14,9 +14,8 @@ from stormproof.core.text import plain
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
 from stormproof.results.estimate import read_estimate
-from stormproof.results.run import DatasetGone, Run
+from stormproof.results.run import DatasetGone, Run, runs_in
 from stormproof.results.scores import Scores
-from stormproof.results.store.folders import runs_in
 
 PUBLISHED = "published:"
 Source = Run | Scores | str | PathLike[str]

@@ -6,7 +6,7 @@ and reports all call these two functions, so a number means the same wherever it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -30,9 +30,8 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
     it is a mean over the conditions there are.
     """
     declared_measure = measures()[measure]
-    everything = Grid.of(dict(cells), conditions=map(Condition.parse, over.conditions))
+    everything, levels = grid_of(cells, over.conditions), grid_of(cells, over.covered)
     _, along = split(everything)
-    levels = _covered(cells, over)
     parts = {"any": everything}
     if declared_measure.aggregate and levels.expected and not levels.missing:
         parts["scores" if declared_measure.higher else "errors"] = levels
@@ -52,7 +51,7 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
 def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) -> dict[str, Any]:
     """Every aggregate of a measure that compares a run with a reference run, over the same conditions."""
     declared_measure = measures()[measure]
-    grids = [_covered(side, over) for side in (cells, reference)]
+    grids = [grid_of(side, over.covered) for side in (cells, reference)]
     if not declared_measure.aggregate or any(grid.missing for grid in grids):
         return {}
     found: dict[str, Any] = {}
@@ -64,8 +63,9 @@ def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) ->
     return found
 
 
-def _covered(cells: Cells, over: ConditionSet) -> Grid:
-    return Grid.of(dict(cells), conditions=map(Condition.parse, over.covered))
+def grid_of(cells: Cells, conditions: Iterable[str]) -> Grid:
+    """The grid of a measure's cells over some conditions."""
+    return Grid.of(dict(cells), conditions=map(Condition.parse, conditions))
 
 
 def flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:

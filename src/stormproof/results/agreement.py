@@ -28,7 +28,7 @@ from stormproof.metrics.metric import Scored, Weights, ratio
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
-from stormproof.results.slices import Collected, collect
+from stormproof.results.slices import Collected, collect, units_in
 from stormproof.results.weights import REPLICATES
 
 LEAST = 3  # models or classes that can be ranked
@@ -91,7 +91,7 @@ def agree(
         part: min(
             count
             for name in ranked
-            for count in (len({*pairs[name].units}), _independent(others[name], parts[name][part]))
+            for count in (len({*pairs[name].units}), units_in(others[name], parts[name][part]))
         )
         for part in theirs
     }
@@ -123,7 +123,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
 
 
 def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
-    """Runs by their model's name; two of one name are refused, since either could be meant."""
+    """Runs by their model's name; two runs of one name are refused as ambiguous."""
     found: dict[str, Run] = {}
     for run in runs:
         name = run.record.model.name
@@ -136,7 +136,9 @@ def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
 
 def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
     if "clean" not in run.conditions or len(run.conditions) < 2:
-        raise InvalidOption(f"{run.folder} holds no corrupted conditions beside clean images.")
+        raise InvalidOption(
+            f"{run.folder} holds no corrupted conditions, or no clean images; ranks need both."
+        )
     return collect(run, {ALL: weights_of(run, replicates)}, measure=measure)
 
 
@@ -155,17 +157,12 @@ def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates:
     return collect(run, rows, measure=measure)
 
 
-def _independent(run: Run, inside: Bools) -> int:
-    """How many of some images, or clips, are independent."""
-    return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
-
-
 Values = Mapping[str, Mapping[str, Floats]]  # by slice, then by condition: a row for each replicate
 Reduce = Callable[[Values], dict[str, Floats]]
 
 
 def _grouped(values: Values) -> dict[str, Floats]:
-    """Of a grid: the clean score, the mean of each corruption, and the mean of those."""
+    """The clean score of a grid, the mean of each corruption, and the mean of those means."""
     (cells,) = values.values()
     by_corruption: dict[str, list[Floats]] = {}
     for text, found in cells.items():
@@ -176,7 +173,7 @@ def _grouped(values: Values) -> dict[str, Floats]:
 
 
 def _as_is(values: Values) -> dict[str, Floats]:
-    """Of a real set: the score of each part, on images as they are."""
+    """The score of each part of a real set, whose images are used as they are."""
     return {name: cells["clean"] for name, cells in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""Where a score falls below a requirement as a corruption grows: the search, the crossing and its interval.
+"""The strength of a corruption at which a score falls below a requirement: search, crossing and interval.
 
 One corruption is run at the strengths that the search asks for, all on the same images. More corruption is
 assumed not to help: the fit is the isotonic regression of the scores, capped by the clean one, with straight
@@ -46,8 +46,8 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A score at one strength: its estimate and its draws (`results.interval`)."""
+class Observed:
+    """The score at one strength: its estimate and its draws (`results.interval`)."""
 
     score: float
     drawn: Floats
@@ -89,7 +89,7 @@ class BreakingPoint:
     confirmed: bool
 
 
-Look = Callable[[Sequence[float]], Mapping[float, Seen]]
+Observe = Callable[[Sequence[float]], Mapping[float, Observed]]
 
 
 def crossing(strengths: Floats, scores: Floats, threshold: float) -> float:
@@ -109,14 +109,14 @@ def crossing(strengths: Floats, scores: Floats, threshold: float) -> float:
 
 
 def breaking_point(
-    clean: Seen, seen: Mapping[float, Seen], threshold: float, *, tolerance: float = TOLERANCE
+    clean: Observed, seen: Mapping[float, Observed], threshold: float, *, tolerance: float = TOLERANCE
 ) -> BreakingPoint:
     """The crossing of the scores seen so far, with its interval."""
     strengths = np.array(sorted(seen))
     points = [seen[strength] for strength in strengths.tolist()]
     scores = np.array([one.score for one in points])
     held = dict(zip(strengths.tolist(), scores.tolist(), strict=True))
-    if not np.isfinite([clean.score, *scores]).all():
+    if not len(scores) or not np.isfinite([clean.score, *scores]).all():
         raise InvalidOption(
             "These images have no score: none of them shows an object. Search on more images."
         )
@@ -143,7 +143,9 @@ def breaking_point(
     return BreakingPoint(answer, threshold, strength, low, high, clean.score, held, breaks, first, confirmed)
 
 
-def _crossings(strengths: Floats, clean: Seen, points: Sequence[Seen], threshold: float, side: int) -> Floats:
+def _crossings(
+    strengths: Floats, clean: Observed, points: Sequence[Observed], threshold: float, side: int
+) -> Floats:
     """The crossing on every half of the images, with scores minus their optimism (side 0) or unchanged (1).
 
     Empty if most halves show no object.
@@ -157,16 +159,22 @@ def _crossings(strengths: Floats, clean: Seen, points: Sequence[Seen], threshold
 
 
 def search(
-    look: Look, clean: Seen, first: Sequence[float], threshold: float, *, tolerance: float, digits: int = 2
+    observe: Observe,
+    clean: Observed,
+    first: Sequence[float],
+    threshold: float,
+    *,
+    tolerance: float,
+    digits: int = 2,
 ) -> BreakingPoint:
-    """Score the `first` strengths, then those near the crossing until neighbours are `tolerance` apart, and
-    last one on either side of the interval, which confirms it.
+    """Score the `first` strengths, then strengths near the crossing until its neighbours are `tolerance`
+    apart, and finally one on either side of the interval, to confirm it.
 
-    Only the strengths asked for are run, all on the same images. `digits` are those of a strength.
+    Strengths are rounded to `digits` decimals.
     """
     if len(first) < 2:
         raise InvalidOption(f"A search needs two strengths at least, not {len(first)}.")
-    seen = dict(look(first))
+    seen = dict(observe(first))
     lowest, highest = min(first), max(first)
     found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     while found.strength is not None:
@@ -179,7 +187,7 @@ def search(
             asked = round((below + above) / 2, digits)
         if asked in seen:
             break
-        seen |= look([asked])
+        seen |= observe([asked])
         found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     if found.strength is None:
         return found
@@ -191,7 +199,7 @@ def search(
         asked_sides = [side for side in dict.fromkeys(sides) if side not in seen]
         if found.confirmed or not asked_sides:
             break
-        seen |= look(asked_sides)
+        seen |= observe(asked_sides)
         found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     return found
 
@@ -324,26 +332,28 @@ def find_breaking_point(
     """Search along an axis; `run` runs conditions into the folder `out`."""
     sign = 1.0 if measures()[measure].higher else -1.0
 
-    def look(strengths: Sequence[float]) -> Mapping[float, Seen]:
+    def observe(strengths: Sequence[float]) -> Mapping[float, Observed]:
         conditions = {strength: axis.condition(strength) for strength in strengths}
         run(list(conditions.values()))
-        seen = _seen(out, [str(c) for c in conditions.values()], measure, sign, replicates)
+        seen = _observe(out, [str(c) for c in conditions.values()], measure, sign, replicates)
         return {strength: seen[str(condition)] for strength, condition in conditions.items()}
 
     run([])
-    clean = _seen(out, [], measure, sign, replicates)["clean"]
-    found = search(look, clean, axis.first, sign * threshold, tolerance=tolerance)
+    clean = _observe(out, [], measure, sign, replicates)["clean"]
+    found = search(observe, clean, axis.first, sign * threshold, tolerance=tolerance)
     if sign < 0:
         plain = {strength: -score for strength, score in found.scores.items()}
         found = replace(found, threshold=threshold, clean=-found.clean, scores=plain)
     return Breaking(axis, measure, found)
 
 
-def _seen(folder: Path, texts: list[str], measure: str, sign: float, replicates: int) -> dict[str, Seen]:
+def _observe(
+    folder: Path, texts: list[str], measure: str, sign: float, replicates: int
+) -> dict[str, Observed]:
     """The scores of some conditions and of the clean images, with their draws."""
     conditions = ("clean", *(text for text in texts if text != "clean"))
     scores = Run(folder).score(conditions=conditions, replicates=replicates)
     if measure not in scores.cells:
         raise InvalidOption(f"The run has no {measure}; it has {', '.join(scores.cells)}.")
     spread = scores.spread(measure)
-    return {text: Seen(sign * scores.score(measure, text), sign * spread[text]) for text in conditions}
+    return {text: Observed(sign * scores.score(measure, text), sign * spread[text]) for text in conditions}

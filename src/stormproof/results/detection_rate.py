@@ -1,7 +1,7 @@
 """The share of objects that are found, by an attribute of objects: their distance, size or occlusion.
 
-An object is found if a detection of its class with a score of at least `min_score` takes it at IoU 0.5, by
-COCO's matching. A detection of nothing has no distance, so there is no precision by distance, and no AP.
+An object is found if COCO's matching assigns it a detection of its class with a score of at least `min_score`
+at IoU 0.5. A false positive has no distance, so there is no precision by distance, and no AP.
 
 Where the rate falls below a half, objects are lost: the breaking distance. It comes from a monotone fit of
 the rates (`results.breaking`), its interval from random halves of the images.
@@ -24,11 +24,11 @@ from stormproof.core.table import Cell, Table
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.metrics.records import DetectionTruth
-from stormproof.results.breaking import Answer, BreakingPoint, Seen, breaking_point
+from stormproof.results.breaking import Answer, BreakingPoint, Observed, breaking_point
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
-from stormproof.results.truths import Asked, Truths, check_classes, iter_matches
+from stormproof.results.truths import ClassSelection, Truths, check_classes, iter_matches
 from stormproof.results.weights import REPLICATES
 
 MIN_SCORE = 0.4
@@ -44,7 +44,7 @@ class Scale:
     unit: str
     values: Callable[[DetectionTruth], Floats]
     edges: tuple[float, ...]
-    names: tuple[str, ...] = ()  # of the bins; else their edges are
+    names: tuple[str, ...] = ()  # of the bins; without names, bins are called by their edges
 
 
 SCALES = {
@@ -105,11 +105,11 @@ class DetectionRates:
         """Where the rate falls below a value as the attribute grows, with its interval."""
         table = self._of(condition)
         seen = {
-            each.middle: Seen(float(table[0, k]), draws(table[:, k]))
+            each.middle: Observed(float(table[0, k]), draws(table[:, k]))
             for k, each in enumerate(self.bins)
             if math.isfinite(table[0, k])
         }
-        sure = Seen(1.0, draws(np.ones(len(table))))
+        sure = Observed(1.0, draws(np.ones(len(table))))
         return breaking_point(sure, seen, rate, tolerance=math.inf)
 
     def _of(self, condition: str) -> Floats:
@@ -164,7 +164,7 @@ class DetectionRates:
 
 def detection_rates(
     run: Run, by: str, *,
-    classes: Asked = None, min_score: float = MIN_SCORE, replicates: int = REPLICATES,
+    classes: ClassSelection = None, min_score: float = MIN_SCORE, replicates: int = REPLICATES,
 ) -> DetectionRates:  # fmt: skip
     """The share of objects that a run found, by 'distance', 'size' or 'occlusion' of the objects."""
     if by not in SCALES:
@@ -193,13 +193,13 @@ def detection_rates(
 
 
 def make_bins(scale: Scale, values: Floats, unit: Ints, counting: Bools) -> tuple[Bin, ...]:
-    """Bins between the edges of a scale; one with fewer than `LEAST` objects joins the next, the last the one
-    before. Named bins never join; those without objects are left out."""
+    """Bins between the edges of a scale. A bin with fewer than `LEAST` objects is joined to the next one, the
+    last to the one before. Named bins are never joined; empty ones are left out."""
     known = counting & np.isfinite(values)
     if not known.any():
         raise InvalidOption(
-            "The dataset does not say this of any object; distance needs depth (depth=FOLDER beside the "
-            "dataset), KITTI's labels or the built-in street."
+            "The dataset does not give this attribute for any object; distance needs depth (depth=FOLDER in "
+            "the dataset's spec), KITTI's labels or the built-in street."
         )
     found: list[Bin] = []
     for low, high in pairwise(_bounds(scale, values[known])):

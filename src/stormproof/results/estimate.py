@@ -18,24 +18,24 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import json_safe
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.coco import MASKS
-from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
+from stormproof.metrics.metric import Measure, Metric, mean_of_known, measures, ratio
 from stormproof.results.aggregates import aggregates
 from stormproof.results.interval import THIS_SET, Interval
+from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
-from stormproof.results.scores import mean_of
-from stormproof.results.scoring import iter_cells
+from stormproof.results.scores import ScoreOptions, mean_of
+from stormproof.results.scoring import headline_of, iter_cells, metric_of
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
 from stormproof.results.weights import REPLICATES, poisson_weights
@@ -74,7 +74,7 @@ class Estimate:
     clean: float
     images: int
     shares: float
-    inferences: float  # of those of the full grid, a fraction
+    inferences: float  # as a fraction of the full grid's
     by_corruption: Mapping[str, Interval]
 
 
@@ -98,13 +98,13 @@ def estimate(
     c = np.stack([score(clean, shares[text], every[:, shares[text]]) for text in over.covered])
     whole = float(score(clean, np.arange(images), every[:1])[0])
     mean_share = float(np.mean([len(shares[text]) for text in over.covered]))
-    expected, bend = _on_shares(clean, images, round(mean_share))
+    expected, bend = _clean_on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(over.covered, a[:, 0]), np.array(expected)), 0, 1)
     follows = np.nan_to_num(follows)  # nothing can follow a clean score of 0
     moved = a - follows[:, None] * (c - expected)
     bends = np.stack([_bend(found[0], clean.measure.fading) for found in parts])
     too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
-    left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
+    left = max(0.0, 1 - mean_share / images)  # the part of the finite set that is not seen yet
 
     def interval(row: Floats) -> Interval:
         return _interval(_mean(row, moved), float(_mean(row, too_high)), left)
@@ -143,16 +143,19 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
     weights = poisson_weights(run.units, replicates=replicates)
     found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
     content = {
-        "estimate": True, "target": THIS_SET, "model": run.record.model.name,
-        "dataset": run.record.dataset.name, "measure": clean.measure.name, "mean": over.mean_name,
-        **asdict(found),
+        "key": scores_key(run, ScoreOptions()), "estimate": True, "target": THIS_SET,
+        "model": run.record.model.name, "dataset": run.record.dataset.name,
+        "measure": clean.measure.name, "mean": over.mean_name, **asdict(found),
     }  # fmt: skip
     write_sealed(run.folder / ESTIMATE, json_safe(content))
     return found
 
 
 def read_estimate(run: Run) -> dict[str, Any] | None:
-    """The estimate that `estimate_run` kept; None if the run is not an estimate."""
+    """The estimate that `estimate_run` kept; None if the run is not an estimate.
+
+    An estimate from other predictions, or from another version of a metric, is refused.
+    """
     path = run.folder / ESTIMATE
     if run.record.quota is None or not path.exists():
         return None
@@ -163,19 +166,18 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {again}") from None
+    if content["key"] != scores_key(run, ScoreOptions()):
+        raise StoreError(f"{path} is out of date: the run has changed since. Make it again with: {again}")
     return content
-
-
-_Number = Annotated[float, Field(allow_inf_nan=False)] | None
 
 
 class _KeptInterval(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    estimate: _Number
-    low: _Number
-    high: _Number
-    se: _Number
-    optimism: _Number
+    estimate: Number
+    low: Number
+    high: Number
+    se: Number
+    optimism: Number
     images: int | None
 
 
@@ -183,6 +185,7 @@ class _Kept(BaseModel):
     """What `estimate_run` writes."""
 
     model_config = ConfigDict(extra="forbid")
+    key: str
     estimate: bool
     target: str
     model: str
@@ -191,7 +194,7 @@ class _Kept(BaseModel):
     mean: str
     mpc: _KeptInterval
     rpc: _KeptInterval
-    clean: _Number
+    clean: Number
     images: int
     shares: float
     inferences: float
@@ -199,24 +202,16 @@ class _Kept(BaseModel):
 
 
 def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
-    """The conditions of a run, to be scored on any of their images by the run's headline measure."""
+    """Each condition of a run with the metric of its headline measure, to be scored on any of its images."""
     found: dict[str, Cell] = {}
     for text, content in iter_cells(run, None, conditions):
         measure = run.record.metric or headline_of(content)
-        for metric in metrics_of(*content.kinds):
-            for declared in metric.measures:
-                if declared.name == measure and text not in found:
-                    found[text] = Cell(content, metric, declared)
+        metric = metric_of(content, measure)
+        if metric is not None and text not in found:
+            found[text] = Cell(content, metric, measures()[measure])
     if not found:
         raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
     return found
-
-
-def headline_of(content: Objects | Maps | Segments) -> str:
-    """The measure of a cell if none is named."""
-    if isinstance(content, Segments):
-        return "PQ"
-    return "mIoU" if isinstance(content, Maps) else f"{MASKS}AP" if content.scored_masks else "AP"
 
 
 def next_share(found: Estimate, precision: float) -> int:
@@ -232,8 +227,8 @@ def next_share(found: Estimate, precision: float) -> int:
 
 
 @lru_cache(maxsize=1)  # one run is estimated at a time, maybe from many shares of the same size
-def _on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
-    """The clean score to be expected on shares of a size, and its g: the mean over such shares."""
+def _clean_on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
+    """The clean score expected on shares of a size, and its g, both as means over random shares."""
     rng = np.random.default_rng(0)
     orders = [rng.permutation(images) for _ in range(_ORDERS if size < images else 1)]
     shares = [np.sort(order[k : k + size]) for order in orders for k in range(0, images - size + 1, size)]
@@ -243,7 +238,7 @@ def _on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
 
 
 def _bend(parts: Floats, fading: float) -> Floats:
-    """The mean of g over the parts of a score."""
+    """The mean of g over the values that a score averages."""
     return mean_of_known(np.sqrt(parts) * (1 - parts) ** fading)
 
 
@@ -260,7 +255,7 @@ def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
 
 
 def _mean(row: Floats, values: Floats) -> Floats:
-    """The mean of values weighted by `row`, over the cells that have a value in a replicate."""
+    """The mean over cells weighted by `row`; cells without a value in a replicate are skipped."""
     known = ~np.isnan(values)
     found: Floats = ratio(row @ np.where(known, values, 0.0), row @ known)
     return found

@@ -5,38 +5,47 @@ not signed; `cosign attest-blob` and other tools sign it. It does not claim conf
 
 A run does not store corrupted pixels. Those of a sample of images are made again, as the run made them, and
 hashed: equal hashes mean that two people tested the same pixels.
+
+`check_evidence` computes everything that a statement says again from the run, and compares.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError, counted
-from stormproof.core.files import sha256
-from stormproof.core.imagefile import read_image
+from stormproof.core.files import read_json, sha256
 from stormproof.core.provenance import provenance
 from stormproof.core.randomness import Draw
-from stormproof.core.sample import Image, Sample
+from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
-from stormproof.corruptions import apply, registered
+from stormproof.corruptions import registered
 from stormproof.corruptions.units import physical
-from stormproof.datasets.image_files import copy_of
-from stormproof.results.interval import NEW_IMAGES
+from stormproof.results.interval import interval_target
+from stormproof.results.requirements import read_requirements
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.tables import few_images
-from stormproof.results.verdicts import WRONG, Outcome, Verdict, how_sure
+from stormproof.results.verdicts import WRONG, Outcome, Verdict, check_run, how_sure
 from stormproof.results.weights import REPLICATES
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 SAMPLE = 20  # images whose corrupted pixels are hashed, unless another number is asked for
+_LARGEST = 1 << 26  # bytes of a file of evidence
+_SAME = 1e-9  # the error of writing a number as text
+_PARTS = ("subject", "predicateType", "predicate")
+# Depends on when the statement was made. Digests of files are compared by `_configuration`.
+_NOT_COMPARED = (("predicate", "configuration"), ("created",), ("environment", "check"))
 _RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL: "FAILED"}
 
 
@@ -76,9 +85,9 @@ def statement(
                 "wrong_verdicts": {"at_most": WRONG, "words": how_sure(len(verdicts))},
                 "intervals": {
                     "level": 0.95,
-                    "target": NEW_IMAGES,
+                    "target": interval_target(run.clips),
                     "replicates": replicates,
-                    "warning": few_images(tested),
+                    "warning": few_images(tested, run.clips),
                 },
                 "predictions": {"digest": run.digest},
                 "baseline": None
@@ -182,7 +191,7 @@ def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
     for index in chosen:
         sample = run.dataset[index]
         for text in run.conditions:
-            found[text][sample.id] = _hash(_shown(run, sample, index, Condition.parse(text)))
+            found[text][sample.id] = _hash(run.corrupted(sample, Condition.parse(text)).image)
     return {
         "read": _read(run),
         "given": {
@@ -203,15 +212,6 @@ def sampled(run: Run, images: int) -> list[int]:
         return int(Draw.keyed(run.record.seed, run.dataset.ids[index]).words("pixel manifest", 1)[0])
 
     return sorted(sorted(run.readable, key=word)[:images])
-
-
-def _shown(run: Run, sample: Sample, index: int, condition: Condition) -> Image:
-    """The image that the model saw: corrupted, or the copy that the run read instead."""
-    record, dataset = run.record, run.dataset
-    if record.copies is not None and not condition.is_clean:
-        return read_image(copy_of(Path(record.copies), dataset, index, condition))
-    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-    return apply(sample, condition, seed=record.seed, **names).image
 
 
 def _hash(image: Image) -> str:
@@ -237,3 +237,138 @@ def _read(run: Run) -> dict[str, Any] | None:
         "of": "lines of image id, condition and content (bytes of the file, or of the pixels where there is "
         "no file, and their 8-byte BLAKE2b), separated by tabs, by image and condition",
     }
+
+
+# Checking evidence: everything it states is computed again from the run and compared.
+
+
+class _Intervals(BaseModel):
+    replicates: Annotated[int, Field(ge=2, le=100_000)]
+
+
+class _Given(BaseModel):
+    images: Annotated[int, Field(ge=0)]
+
+
+class _Pixels(BaseModel):
+    given: _Given
+
+
+class _Predictions(BaseModel):
+    digest: str
+
+
+class _Baseline(BaseModel):
+    predictions: _Predictions
+
+
+class _Stated(BaseModel):
+    """The parts needed to make a statement again."""
+
+    requirements: list[dict[str, Any]]
+    intervals: _Intervals
+    predictions: _Predictions
+    baseline: _Baseline | None
+    pixels: _Pixels
+
+
+def read_evidence(path: Path) -> dict[str, Any]:
+    """A file that `stormproof evidence` wrote."""
+    content = read_json(path, at_most=_LARGEST, error=InvalidOption)
+    if not isinstance(content, dict) or content.get("_type") != STATEMENT:
+        raise InvalidOption(f"{path} is not an in-toto statement; 'stormproof evidence' writes one.")
+    if content.get("predicateType") != PREDICATE:
+        raise InvalidOption(f"{path} is not about a test result; 'stormproof evidence' writes it.")
+    return content
+
+
+def check_evidence(
+    content: Mapping[str, Any], run: Run, *, against: Run | None = None, requirements: Path | None = None
+) -> list[str]:
+    """The statements of the evidence that do not follow from the run, in words; empty if all do.
+
+    Checked are the digest of the predictions, the baseline and its digest, then every verdict with its
+    interval from the same number of replicates, the sample of pixels, and what was tested. `requirements` is
+    the file that the evidence names.
+    """
+    predicate = content.get("predicate")
+    try:
+        stated = _Stated.model_validate(predicate["stormproof"] if isinstance(predicate, dict) else None)
+    except (ValidationError, KeyError) as error:
+        what = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ("stormproof",)}
+        return [f"predicate.stormproof.{'.'.join(map(str, what['loc']))} is missing or wrong"]
+    found = _other_runs(stated, run, against)
+    if found:
+        return found
+    try:
+        asked = read_requirements([_required(row) for row in stated.requirements])
+        verdicts = check_run(run, asked, against=against, replicates=stated.intervals.replicates)
+    except InvalidOption as error:
+        return [f"predicate.stormproof.requirements: {error}"]
+    made = statement(
+        run, requirements, verdicts, against=against, pixels=stated.pixels.given.images,
+        replicates=stated.intervals.replicates,
+    )  # fmt: skip
+    again = json.loads(json.dumps(made))
+    found = [*_configuration(content, again, requirements)]
+    given, computed = ({part: each.get(part) for part in _PARTS} for each in (content, again))
+    places = [place for place in _differences(given, computed) if _is_compared(place)]
+    return [*found, *(f"{'.'.join(place)} does not follow from the run" for place in places)]
+
+
+def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
+    """Whether the predictions of the run and of its baseline are those that were judged."""
+    if stated.predictions.digest != run.digest:
+        return [f"it is about other predictions than those in {run.folder}"]
+    if stated.baseline is None:
+        return [] if against is None else ["it has no baseline; leave --against out"]
+    if against is None:
+        return ["it was judged against a baseline; name its run with --against RUN"]
+    if stated.baseline.predictions.digest != against.digest:
+        return [f"its baseline has other predictions than those in {against.folder}"]
+    return []
+
+
+def _required(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A requirement as it was written in its file."""
+    known = {name: row[name] for name in ("id", "metric", "of", "condition", "suite") if row.get(name)}
+    return {**known, str(row.get("bound")): row.get("threshold")}
+
+
+def _configuration(
+    content: Mapping[str, Any], again: Mapping[str, Any], requirements: Path | None
+) -> Iterator[str]:
+    """Check the digests of run.json and, if given, of the file of requirements."""
+    listed = content["predicate"].get("configuration")
+    entries = listed if isinstance(listed, list) else []
+    digests = [entry.get("digest") for entry in entries if isinstance(entry, dict)]
+    if again["predicate"]["configuration"][-1]["digest"] not in digests:
+        yield "predicate.configuration does not have the digest of run.json"
+    if requirements is not None and {"sha256": sha256(requirements, error=InvalidOption)} not in digests:
+        yield f"predicate.configuration does not have the digest of {requirements}"
+
+
+def _differences(given: Any, computed: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The places where two documents differ."""
+    if isinstance(given, dict) and isinstance(computed, dict):
+        for name in dict.fromkeys((*computed, *given)):
+            if name in given and name in computed:
+                yield from _differences(given[name], computed[name], (*place, str(name)))
+            else:
+                yield (*place, str(name))
+    elif isinstance(given, list) and isinstance(computed, list) and len(given) == len(computed):
+        for k, (one, two) in enumerate(zip(given, computed, strict=True)):
+            yield from _differences(one, two, (*place, str(k)))
+    elif not _equal(given, computed):
+        yield place
+
+
+def _equal(given: Any, computed: Any) -> bool:
+    if isinstance(computed, float) and type(given) in (int, float):
+        return bool(abs(given) < 1e300 and math.isclose(given, computed, rel_tol=_SAME, abs_tol=_SAME))
+    return type(given) is type(computed) and bool(given == computed)
+
+
+def _is_compared(place: tuple[str, ...]) -> bool:
+    inner = place[2:] if place[:2] == ("predicate", "stormproof") else place
+    return not any(inner[: len(start)] == start for start in _NOT_COMPARED)

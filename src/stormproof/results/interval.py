@@ -1,17 +1,17 @@
-"""How sure a number is: standard error, interval, and the chance of a value beyond a bound.
+"""How certain a number is: its standard error, its interval, and the probability of a value beyond a bound.
 
-A number comes with its draws: first the number minus its optimism, twice, then the number on every random
-half of the images (`results.weights`). The same construction is used for scores, aggregates, losses and
-differences, and intervals, probabilities and verdicts all follow from it:
+A number comes with its draws: two rows with the number minus its optimism, then a row for each random half
+of the images (`results.weights`). The same construction serves scores, aggregates, losses and differences,
+and intervals, probabilities and verdicts all follow from it:
 
     θ − t · se − optimism   to   θ + t · se
 
 `se` is the standard deviation over the halves: half of the images vary about their set as the set varies
 about the population. t is Student's, with one degree of freedom less than there are images. Optimism is how
 much too high a score is on few images; it moves one end outward, towards the true value, and is never
-subtracted from the estimate (docs/adr/0068). It errs on the safe side for a score, and so on the unsafe side
-for ratios to that score: from the clean score, the second row subtracts only as much as is certain. The row
-that moves an end further is the one that counts.
+subtracted from the estimate (docs/adr/0068). Optimism is rather overestimated, which is safe for a score but
+unsafe for a ratio to that score. So the second row subtracts only the certain part of the clean score's
+optimism, and of the two rows, the one that moves an end further counts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ from stormproof.metrics.metric import mean_of_known
 
 FEW = 100  # images below which an interval is printed with a warning
 LEVEL = 0.95
-NEW_IMAGES = "new images like these"
-NEW_CLIPS = "new clips like these"
 THIS_SET = "this set, if every cell were run"
 LEADING = 2  # rows before the halves in the draws of a number
-_SURELY = 0.8  # the fraction of a clean score's optimism that is certain
-_LEFT = 0.1  # the fraction of a score that optimism always leaves
-_MANY = 10**6  # images, if their number is unknown
+_CERTAIN_SHARE = 0.8  # the fraction of a clean score's optimism that is certain
+_LEAST_LEFT = 0.1  # the fraction of a score that optimism always leaves
+_UNKNOWN_NUMBER = 10**6  # of images
+
+
+def interval_target(clips: int | None) -> str:
+    """What intervals are for: frames of one clip are alike, so a run on clips says nothing about new images
+    of the same clips."""
+    return "new images like these" if clips is None else "new clips like these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Interval:
             return math.nan
         if self.se == 0:
             return 0.0 if distance > 0 else 1.0
-        return float(stdtr(_freedom(self.images), -distance / self.se))
+        return float(stdtr(_degrees_of_freedom(self.images), -distance / self.se))
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -103,12 +107,11 @@ class Difference:
 
 
 def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) -> Floats:
-    """The score minus its optimism, and minus the part that is certain, then the score on every half.
+    """The draws of a score: the score minus its optimism, minus only the certain part of it, and every half.
 
-    `values` are the score and the halves; `clean` says whether other scores are relative to this one.
-
-    If the optimism of a score is unknown, it is taken from the halves: a bias that falls as 1/images equals
-    the gap between half of the images and all of them.
+    `values` are the score and its value on every half; `clean` says that other scores are relative to this
+    one. If the optimism is unknown, it is estimated from the halves: a bias that falls as 1/images equals the
+    gap between half of the images and all of them.
 
     >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56]), clean=True).tolist()]
     [0.48, 0.484, 0.4, 0.6, 0.56]
@@ -116,9 +119,9 @@ def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) ->
     score, halves = values[0], values[1:]
     if math.isnan(optimism):
         optimism = float(mean_of_known(halves)) - score
-    least = _LEFT * score if score > 0 else -math.inf  # so that ratios to it stay defined
+    least = _LEAST_LEFT * score if score > 0 else -math.inf  # so that ratios to it stay defined
     return np.concatenate(
-        [[max(score - share * optimism, least) for share in (1.0, _SURELY if clean else 1.0)], halves]
+        [[max(score - share * optimism, least) for share in (1.0, _CERTAIN_SHARE if clean else 1.0)], halves]
     )
 
 
@@ -134,13 +137,13 @@ def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Inte
     """
     every = drawn[LEADING:]
     halves = every[np.isfinite(every)]
-    less = estimate - drawn[:LEADING]
-    optimism = float(less[np.argmax(np.abs(less))])  # NaN, if either is
-    one = images is not None and images < 2
-    if one or math.isnan(optimism) or len(halves) < max(2, len(every) / 2):
+    gaps = estimate - drawn[:LEADING]
+    optimism = float(gaps[np.argmax(np.abs(gaps))])  # NaN if either is
+    single = images is not None and images < 2
+    if single or math.isnan(optimism) or len(halves) < max(2, len(every) / 2):
         return Interval(estimate, math.nan, math.nan, math.nan, math.nan, images)
     se = float(halves.std(ddof=1))
-    reach = float(stdtrit(_freedom(images), (1 + LEVEL) / 2)) * se
+    reach = float(stdtrit(_degrees_of_freedom(images), (1 + LEVEL) / 2)) * se
     low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)
     return Interval(estimate, low, high, se, optimism, images)
 
@@ -184,5 +187,5 @@ def _two_sided(interval: Interval) -> float:
     return min(1.0, 2 * min(interval.chance_above(0.0), interval.chance_below(0.0)))
 
 
-def _freedom(images: int | None) -> float:
-    return (images or _MANY) - 1
+def _degrees_of_freedom(images: int | None) -> float:
+    return (images or _UNKNOWN_NUMBER) - 1

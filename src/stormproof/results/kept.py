@@ -28,11 +28,12 @@ from stormproof.models.model import fingerprint
 from stormproof.models.python import code_identity
 from stormproof.results.interval import LEADING, Interval
 from stormproof.results.run import Run
-from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.scores import Replicates, ScoreOptions, Scores
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
+from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 6  # of what a score means: raise it when any metric changes
+VERSION = 7  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -84,7 +85,8 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
             drawn = _read_replicates(table, held, replicates)
     except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    if held.image_errors != (errors is not None):
+    without_intervals = any(len(bins.low) < len(bins.score) for bins in held.reliability.values())
+    if held.image_errors != (errors is not None) or (replicates and without_intervals):
         return None
     found = _numbers(held.model_dump(include={*_TABLES}))
     for one in (one for several in found["lost"].values() for one in several):
@@ -100,7 +102,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
     )  # fmt: skip
 
 
-Number = Annotated[float, Field(allow_inf_nan=False)] | None  # none: there is no such number
+Number = Annotated[float, Field(allow_inf_nan=False)] | None  # None for NaN, which JSON lacks
 ByCondition = dict[str, dict[str, Number]]
 
 
@@ -267,7 +269,7 @@ def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replica
 
 
 def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:
-    """The names on the way to each number."""
+    """The path of names that leads to each number."""
     if levels == 1:
         return {(name,) for name in nested}
     return {(name, *rest) for name, inner in nested.items() for rest in _names(inner, levels - 1)}

@@ -15,11 +15,11 @@ from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.tables import images_scored, percent, summary_columns
 
-_TINT = "rgba(33, 102, 172, {:.2f})"  # of a cell: the more is left of the clean score, the stronger
+_TINT = "rgba(33, 102, 172, {:.2f})"  # the more of the clean score is left, the stronger
 
 
 def run_html(run: Run) -> str:
-    """What the run is of, and how far it is."""
+    """What was run, and how complete it is."""
     missing = sum(run.missing.values())
     facts = {
         "model": run.record.model.name,

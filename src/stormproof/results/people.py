@@ -77,7 +77,7 @@ def open_people(run: Run) -> PeopleRun:
 
 def predict_contextual(runs: Sequence[PeopleRun]) -> dict[str, Predicted]:
     """Normalised ADR under defocus and haze from blur and blending, one system left out (Fig. 7)."""
-    wanted = [text for text in (runs[0].found if runs else ()) if text == "clean" or _has_part(text)]
+    wanted = [text for text in (runs[0].found if runs else ()) if text == "clean" or _is_paired(text)]
     shared = [text for text in wanted if all(text in run.found for run in runs)]
     scores = normalise({_name(runs, k): {t: run.adr(t) for t in shared} for k, run in enumerate(runs)})
     predicted = {name: predict_from_its_pair(scores, name) for name in PAIRS}
@@ -90,7 +90,7 @@ def predict_contextual(runs: Sequence[PeopleRun]) -> dict[str, Predicted]:
     return found
 
 
-def _has_part(condition: str) -> bool:
+def _is_paired(condition: str) -> bool:
     return Condition.parse(condition).corruption in {*PAIRS, *PAIRS.values()}
 
 
@@ -100,13 +100,13 @@ def _name(runs: Sequence[PeopleRun], k: int) -> str:
 
 
 def levels(contextual: str) -> tuple[float, ...]:
-    """The magnitudes of the simple mutator that a contextual one resembles, and 0 for hardly any."""
+    """The magnitudes of the simple mutator that a contextual one resembles, and 0 for almost none."""
     simple = (c for c in MUTATORS if c.corruption == PAIRS[contextual])
     return (0.0, *(float(value) for c in simple for _, value in c.params if not isinstance(value, str)))
 
 
 def amount(condition: Condition, depth: Field) -> Field:
-    """What a contextual condition does at each pixel: σ of the blur in pixels, or the weight of grey."""
+    """How strong a contextual condition is at each pixel: σ of the blur in pixels, or the weight of grey."""
     values = {
         key: float(value) for key, value in find(condition.corruption or "").parameters(condition).items()
     }

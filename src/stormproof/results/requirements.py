@@ -16,7 +16,7 @@ that names it, never a pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,11 +98,11 @@ def parse(row: Any, where: str) -> Requirement:
         if value is not None and not isinstance(value, str):
             raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
     metric, of = _metric(metric, where), _measure(of, where)
-    made = Requirement(
-        identity, metric, *_bound(row, where, counts=_is_count(metric, of)),
-        _condition(condition, where), _suite(suite, where), of,
-    )  # fmt: skip
-    _check_sense(made, where)
+    condition = _valid(condition, Condition.parse, where)
+    suite = _valid(suite, lambda name: find_suite(name).name, where)
+    bound, threshold = _bound(row, where, counts=_is_count(metric, of))
+    made = Requirement(identity, metric, bound, threshold, condition, suite, of)
+    _check_meaning(made, where)
     return made
 
 
@@ -122,10 +122,12 @@ def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, fl
         return given[0], float(value)
     if given[0] == "at_least" and not 0 < value <= 1:
         fix = f"; write {value / 100:g}?" if 1 < value <= 100 else ""
-        raise InvalidOption(f"{where}: at_least {value:g} is impossible or empty; scores are fractions{fix}.")
+        raise InvalidOption(
+            f"{where}: at_least {value:g} is impossible or trivial; scores are fractions{fix}."
+        )
     if given[0] != "at_least" and not 0 <= value < 1:
         fix = f"; write {value / 100:g}?" if 1 <= value < 100 else ""
-        raise InvalidOption(f"{where}: {given[0]} {value:g} is impossible or empty; use a fraction{fix}.")
+        raise InvalidOption(f"{where}: {given[0]} {value:g} is impossible or trivial; use a fraction{fix}.")
     return given[0], float(value)
 
 
@@ -144,25 +146,17 @@ def _measure(name: str | None, where: str) -> str | None:
     return name
 
 
-def _condition(text: str | None, where: str) -> str | None:
+def _valid(text: str | None, read: Callable[[str], object], where: str) -> str | None:
+    """The name that `read` understands a text as."""
     if text is None:
         return None
     try:
-        return str(Condition.parse(text))
+        return str(read(text))
     except StormproofError as error:
         raise InvalidOption(f"{where}: {error}") from None
 
 
-def _suite(name: str | None, where: str) -> str | None:
-    if name is None:
-        return None
-    try:
-        return find_suite(name).name
-    except StormproofError as error:
-        raise InvalidOption(f"{where}: {error}") from None
-
-
-def _check_sense(r: Requirement, where: str) -> None:
+def _check_meaning(r: Requirement, where: str) -> None:
     """Refuse a requirement that no run could answer."""
     if r.metric not in AGGREGATES and r.condition is None:
         fix = "add condition: clean or another, or make the metric mPC with of: " + r.metric

@@ -1,14 +1,14 @@
-"""A run's rows as flat arrays, read so that memory does not grow with the grid.
+"""Reads a run's rows into flat arrays without using more memory for a larger grid.
 
-A part holds a few images under all conditions, so reading one condition decodes all of them. Boxes of many
-conditions come from one pass over the parts: they are kept in memory, in the smallest type that loses no bit,
-and beyond a limit in a temporary file. Everything else is read for as many conditions at a time as fit.
+A part holds a few images under all conditions, so reading one condition decodes all of them. Boxes are
+therefore read in one pass over the parts and kept by condition: in memory, in the smallest type that loses no
+bit, and beyond a limit in a temporary file. Everything else is read for as many conditions at a time as fit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +24,7 @@ from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.results.store.parts import check_part, coded
+from stormproof.results.store.parts import coded, open_part
 from stormproof.results.store.schema import CONFIDENCES, DETECTION, ROWS
 from stormproof.results.store.values import problem_of
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 _BUDGET = 256 << 20  # bytes of part files read at a time; about ten times as much in memory
-_HELD = 192 << 20  # bytes of boxes in memory, beyond which they go to a file
+_IN_MEMORY = 192 << 20  # bytes of boxes in memory, beyond which they go to a file
 _WIDTHS = (1, 4, 1, 1, 2)  # numbers of each box in the columns of `Boxes`
 _COLUMNS = ("index", "image", "condition", "boxes", "sides", "scores", "labels")
 
@@ -43,20 +43,20 @@ def by_condition(
     run: Run, conditions: Sequence[str], columns: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each condition, sorted by image; read for as many conditions at once as fit."""
-    import pyarrow.dataset as ds  # here: it loads for half a second
+    import pyarrow.dataset as ds  # late: it takes half a second
 
     for path in run.parts:
-        check_part(path, run.record.key)
+        open_part(path, run.record.key)  # refuses a damaged one, which a dataset would read
     data = ds.dataset(run.parts, schema=ROWS)
-    out = list(run.unreadable)
+    left_out = list(run.unreadable)
     size = sum(path.stat().st_size for path in run.parts) / max(1, len(run.conditions))
     at_once = max(1, int(_BUDGET / max(size, 1)))
     wanted = ["index", "image", "condition", "height", "width", *columns]
     for start in range(0, len(conditions), at_once):
         group = list(conditions[start : start + at_once])
         chosen = ds.field("condition").isin(group) & (ds.field("index") < run.record.images)
-        if out:
-            chosen &= ~ds.field("index").isin(out)
+        if left_out:
+            chosen &= ~ds.field("index").isin(left_out)
         table = data.to_table(columns=wanted, filter=chosen).sort_by("index")
         if problem_of(table, run.record.known_classes):
             for path in run.parts:
@@ -68,15 +68,15 @@ def by_condition(
 def detections(
     run: Run, conditions: Sequence[str], match: ClassMatch, positions: dict[str, int], *, masks: bool
 ) -> Iterator[tuple[str, Detections]]:
-    """The detections of each condition in the dataset's labels; a class that the dataset lacks has the label
-    after the last."""
+    """The detections of each condition in the dataset's labels; classes that the dataset lacks get the label
+    after its last."""
     if masks:
         for text, table in by_condition(run, conditions, DETECTION):
-            yield text, _flat(table, match, positions)
+            yield text, _with_masks(table, match, positions)
         return
     buffer = DetectionBuffer()
     for path in run.parts:
-        for text, part in _boxes_of(path, run, conditions, positions, run.unreadable):
+        for text, part in _boxes_of(path, run, conditions, positions):
             buffer.add(text, part)
     for text in conditions:
         image, boxes, scores, labels, sides = joined(list(buffer.take(text)))
@@ -86,8 +86,8 @@ def detections(
 def counted(
     run: Run, conditions: Sequence[str], columns: tuple[str, str, str]
 ) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
-    """Pixels of each condition by what is true and what was predicted: three columns, and each entry's image
-    as its place among the readable ones."""
+    """The pixel counts of each condition: true label, predicted label and pixels of each entry, and the place
+    of its image among the readable ones."""
     for text, table in by_condition(run, conditions, columns):
         truth, predicted, pixels = (numbers(table[name]).astype(np.int64) for name in columns)
         lengths = pc.fill_null(pc.list_value_length(table[columns[0]]), 0).combine_chunks()
@@ -96,8 +96,8 @@ def counted(
 
 
 def confidences(run: Run, conditions: Sequence[str]) -> Iterator[Floats | None]:
-    """The sums of each image's confidences (`metrics.map_calibration`), condition by condition; zeros where
-    an image has none, None where no image has any."""
+    """The sums of each image's confidences (`metrics.map_calibration`), condition by condition: zeros for an
+    image without any, None if no image has any."""
     if not run.has(CONFIDENCES):
         yield from [None] * len(conditions)
         return
@@ -128,7 +128,7 @@ def _finite_mean(column: pa.ChunkedArray) -> float:
     return math.fsum(finite.tolist()) / len(finite) if finite.size else math.nan
 
 
-def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Detections:
+def _with_masks(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Detections:
     """Detections with masks."""
     owners = np.array([positions[name] for name in table["image"].to_pylist()], np.int64)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
@@ -155,7 +155,7 @@ def _mapped(labels: Ints, match: ClassMatch) -> Ints:
 
 
 def _masks(table: pa.Table) -> Iterator[RLE]:
-    """A mask per object; empty if the model returned boxes without masks, as it may for some images."""
+    """A mask per object; an empty one where the model returned boxes without masks."""
     sizes = zip(table["height"].to_pylist(), table["width"].to_pylist(), strict=True)
     for size, row, scores in zip(sizes, table["masks"], table["scores"], strict=True):
         if not row.is_valid:
@@ -172,13 +172,13 @@ class Boxes(NamedTuple):
     boxes: Floats
     scores: Floats
     labels: npt.NDArray[Any]
-    sides: Floats | None  # where a row states them
+    sides: Floats | None  # None if no row states them
 
 
 class DetectionBuffer:
     """Boxes by condition: in memory up to a limit, beyond it in a temporary file."""
 
-    def __init__(self, held: int = _HELD) -> None:
+    def __init__(self, held: int = _IN_MEMORY) -> None:
         self._left, self._file = held, TemporaryFile()  # noqa: SIM115  it goes with this object
         self._parts: dict[str, list[Boxes | tuple[int, int, list[np.dtype[Any] | None]]]] = {}
 
@@ -212,14 +212,14 @@ class DetectionBuffer:
 
 
 def _boxes_of(
-    path: Path, run: Run, conditions: Sequence[str], positions: dict[str, int], out: Collection[int]
+    path: Path, run: Run, conditions: Sequence[str], positions: dict[str, int]
 ) -> Iterator[tuple[str, Boxes]]:
     """The boxes of one part under some conditions."""
     table = run.read(path, _COLUMNS).combine_chunks()
     index = np.asarray(table["index"])
-    place = _numbered(table["condition"], {text: i for i, text in enumerate(conditions)})
-    where = np.where((index < run.record.images) & ~np.isin(index, list(out)), place, -1)
-    owner = _numbered(table["image"], positions)
+    place = _codes_of(table["condition"], {text: i for i, text in enumerate(conditions)})
+    where = np.where((index < run.record.images) & ~np.isin(index, list(run.unreadable)), place, -1)
+    owner = _codes_of(table["image"], positions)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
     starts = np.cumsum(lengths) - lengths
     boxes = numbers(table["boxes"]).reshape(-1, 4)
@@ -233,7 +233,7 @@ def _boxes_of(
             image = np.repeat(owner[one], lengths[one])
             stated = None if sides is None else np.take(sides, at, axis=0)
             corners = np.take(boxes, at, axis=0)  # a fraction of what boxes[at] takes
-            part = Boxes(image, _small(corners), _small(scores[at]), _few(labels[at]), stated)
+            part = Boxes(image, _as_float32(corners), _as_float32(scores[at]), _as_bytes(labels[at]), stated)
             yield conditions[where[one[0]]], part
 
 
@@ -252,7 +252,7 @@ def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
     )  # fmt: skip
 
 
-def _numbered(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
+def _codes_of(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
     """Strings as numbers; −1 for unknown ones."""
     words, codes = coded(column)
     found = np.array([known.get(word, -1) for word in words], np.int32)
@@ -274,7 +274,7 @@ def stated_sides(column: pa.ChunkedArray, boxes: Floats, lengths: Ints) -> Float
 
 
 def _elements(starts: Ints, lengths: Ints) -> Ints:
-    """The places of rows' elements in flat columns, row after row.
+    """The positions of the elements of some rows in a flat column, row after row.
 
     >>> _elements(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -284,19 +284,19 @@ def _elements(starts: Ints, lengths: Ints) -> Ints:
     return places
 
 
-def _small(values: Floats) -> npt.NDArray[Any]:
+def _as_float32(values: Floats) -> npt.NDArray[Any]:
     """The numbers as float32 if no bit is lost."""
-    return values.astype(np.float32) if _is_small(values.ravel()) else values
+    return values.astype(np.float32) if _fits_float32(values.ravel()) else values
 
 
 @kernel
-def _is_small(values: Any) -> Any:
+def _fits_float32(values: Any) -> Any:
     for i in range(len(values)):  # noqa: SIM110  a kernel has no all()
         if np.float64(np.float32(values[i])) != values[i]:
             return False
     return True
 
 
-def _few(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _as_bytes(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The labels in one byte each, if they fit."""
     return labels.astype(np.uint8) if labels.size and 0 <= labels.min() <= labels.max() < 256 else labels

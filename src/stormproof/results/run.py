@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,15 @@ import pyarrow.compute as pc
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
+from stormproof.core.imagefile import read_image
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import copy_of
 from stormproof.models.classes import match_classes
-from stormproof.results.store.parts import coded, part_paths, read_failures, read_part
+from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command
 from stormproof.results.store.record import RECORD, RunRecord, read_record
 from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
 
@@ -32,15 +35,15 @@ if TYPE_CHECKING:
     from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.scores import Scores
     from stormproof.results.slices import Slices
-    from stormproof.results.truths import Asked
+    from stormproof.results.truths import ClassSelection
     from stormproof.results.worst import ImageLoss
 
 
 class Run:
     """A run folder: `Run("runs/mine")`, or what `stormproof.run` returns.
 
-    Everything is read once and cached: open the folder again after it has grown. `data` is the dataset, if it
-    has moved or was made in Python.
+    Everything is read once and cached, so open a new `Run` after the folder has grown. `data` is the dataset,
+    if it has moved or was made in Python.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What the run is called, by default the model, and the dataset."""
+        """The run's own name or its model's, and the dataset's."""
         return f"{self.record.name or self.record.model.name} on {self.record.dataset.name}"
 
     @property
@@ -89,9 +92,18 @@ class Run:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """What is independent and drawn as a whole, for each image that is scored: its clip, else itself."""
+        """The independent unit that each scored image belongs to: its clip, or the image itself.
+
+        Resampling draws whole units.
+        """
         frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
         return tuple(frames[name].sequence if name in frames else name for name in self.ids)
+
+    @cached_property
+    def clips(self) -> int | None:
+        """The number of units if some are clips of several images; None if every image is its own."""
+        units = len({*self.units})
+        return units if units < len(self.units) else None
 
     @cached_property
     def held(self) -> dict[str, set[int]]:
@@ -126,12 +138,12 @@ class Run:
         return any(len(pc.list_flatten(self.read(path, ("scores",))["scores"])) for path in self.parts)
 
     def has(self, column: str) -> bool:
-        """Whether any row has a value in a column: masks, label maps."""
+        """Whether any row has a value in an optional column, such as masks."""
         return column in self._with_values
 
     @cached_property
     def _with_values(self) -> set[str]:
-        """The columns that have a value in any row; one that has is not read any further."""
+        """The optional columns that have a value in any row; each is read until a value is found."""
         found: set[str] = set()
         for path in self.parts:
             lacking = [name for name in OPTIONAL if name not in found]
@@ -145,7 +157,7 @@ class Run:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of everything that was recorded: what the run is, every prediction, every failure."""
+        """A digest of everything in the folder: the record, every prediction, every failure."""
         total = hashlib.blake2b(read_bytes(self.folder / RECORD, error=StoreError), digest_size=16)
         for path in (*self.parts, *sorted((self.folder / "failures").glob("part-*.json"))):
             with opened_file(path, error=StoreError) as file:
@@ -177,7 +189,7 @@ class Run:
     def score(
         self,
         *,
-        classes: Asked = None,
+        classes: ClassSelection = None,
         rule: MatchingRule | None = None,
         conditions: Sequence[str] = (),
         partial: bool = False,
@@ -185,7 +197,7 @@ class Run:
         replicates: int | None = None,
         reference: Run | str | PathLike[str] | None = None,
     ) -> Scores:
-        """Every measure that fits, kept in the folder under a key of everything that determines it.
+        """The scores by every measure that fits, kept in the folder under a key of all that determines them.
 
         `classes` are those to score: by default the ones that model and dataset share, "all" of the
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
@@ -202,15 +214,15 @@ class Run:
         found = score(self, options, partial=partial, replicates=count)
         if reference is None:
             return found
-        beside = reference if isinstance(reference, Run) else Run(reference, data=self._data)
-        return found.beside(score(beside, options, partial=False, replicates=count))
+        other = reference if isinstance(reference, Run) else Run(reference, data=self._data)
+        return found.with_reference(score(other, options, partial=False, replicates=count))
 
     def slices(
         self,
         by: str,
         *,
         measure: str | None = None,
-        classes: Asked = None,
+        classes: ClassSelection = None,
         clean: Run | str | None = None,
         replicates: int | None = None,
     ) -> Slices:
@@ -227,7 +239,12 @@ class Run:
         return slice_scores(self, by, measure=measure, classes=classes, clean=clean, replicates=count)
 
     def detection_rates(
-        self, by: str, *, classes: Asked = None, min_score: float = 0.4, replicates: int | None = None
+        self,
+        by: str,
+        *,
+        classes: ClassSelection = None,
+        min_score: float = 0.4,
+        replicates: int | None = None,
     ) -> DetectionRates:
         """The share of objects found by 'distance', 'size' or 'occlusion' of the objects, with intervals.
 
@@ -247,28 +264,42 @@ class Run:
         record = self.record
         match = match_classes(record.model.classes, record.dataset.classes)
         maps = match_classes(record.model.semantic_classes, record.dataset.semantic_classes)
-        ((_, table),) = by_condition(self, [self._asked(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC))
+        ((_, table),) = by_condition(
+            self, [self._known_condition(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC)
+        )
         found = {row["image"]: prediction_of(row) for row in table.to_pylist()}
         return {name: match.apply(each, maps=maps) for name, each in found.items()}
 
     def sample(self, image: str, condition: str | Condition = "clean") -> Sample:
-        """An image of the run as the model saw it, with its truth."""
-        from stormproof.corruptions import apply
+        """An image of the run as it was given to the model, with its truth."""
         from stormproof.corruptions.grammar import read_condition
 
         if image not in (ids := list(self.dataset.ids)):
             raise InvalidOption(
                 f"{self.record.dataset.name} has no image {image!r}; its first is {ids[0]!r}."
             )
-        return apply(self.dataset[ids.index(image)], read_condition(condition), seed=self.record.seed)
+        return self.corrupted(self.dataset[ids.index(image)], read_condition(condition))
+
+    def corrupted(self, sample: Sample, condition: Condition) -> Sample:
+        """A clean sample of the dataset under a condition: corrupted now, or the copy that the run read."""
+        from stormproof.corruptions import apply, truth_under
+
+        copies, seed = self.record.copies, self.record.seed
+        if copies is None or condition.is_clean:
+            return apply(sample, condition, seed=seed)
+        index = self.dataset.ids.index(sample.id)
+        image = read_image(copy_of(Path(copies), self.dataset, index, condition))
+        size = (image.shape[0], image.shape[1])
+        truth = truth_under(sample.truth, size, condition, seed=seed, image_id=sample.frame)
+        return replace(sample, image=image, truth=truth)
 
     def worst(self, count: int = 20) -> list[ImageLoss]:
-        """The images and conditions that cost the model most, against the same image clean."""
+        """The images that suffer most, and under which condition, compared with the same image clean."""
         from stormproof.results.worst import worst_images
 
         return worst_images(self.score(partial=True), count)
 
-    def _asked(self, condition: str | Condition) -> str:
+    def _known_condition(self, condition: str | Condition) -> str:
         from stormproof.corruptions.grammar import read_condition
 
         text = str(read_condition(condition))
@@ -298,13 +329,12 @@ class IncompleteRun(IncompleteGrid):
         missing = missing_words(run)
         super().__init__(missing, len(run.conditions))
         failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in run.failures[:1])
-        command = shlex.join(["stormproof", "run", "--config", str(run.folder / "run.yaml")])
         if run.record.quota is not None:
             failed += f"; it is an estimate from {run.record.quota} images a condition, to be completed"
         partial = f", or {doing} the others with --partial" if len(missing) < len(run.conditions) else ""
         self.args = (
             f"{run.folder}: {len(missing)} of {len(run.conditions)} conditions lack images: "
-            f"{first_few(missing)}{failed}. Finish it with '{command}'{partial}.",
+            f"{first_few(missing)}{failed}. Finish it with '{resume_command(run.folder)}'{partial}.",
         )
 
 
@@ -329,7 +359,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
         )
     try:
         named = record.dataset.spec if data is None else data
-        dataset = open_dataset(named) if isinstance(named, str) else _made(named)
+        dataset = open_dataset(named) if isinstance(named, str) else _as_dataset(named)
     except DatasetError as error:
         if data is not None:
             raise
@@ -345,7 +375,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
     return dataset
 
 
-def _made(data: Any) -> Dataset:
+def _as_dataset(data: Any) -> Dataset:
     """A dataset object, one that `stormproof.open_dataset` returned, or samples made in Python."""
     from stormproof.datasets.dataset import SampleDataset
 
@@ -359,3 +389,37 @@ def _elsewhere(record: RunRecord) -> str:
     return (
         f", or call from {folder}, where the run was started" if folder not in (None, str(Path.cwd())) else ""
     )
+
+
+def runs_in(places: Sequence[Path]) -> dict[str, Path]:
+    """Run folders by name, from run folders and folders that hold some, such as those of many models.
+
+    A run has the name in its record, since folders may be renamed. Without a name, or if the record cannot be
+    read, it has the name of its folder.
+    """
+    found: dict[str, Path] = {}
+    for place in places:
+        inside = [place] if (place / RECORD).exists() else sorted(p.parent for p in _records(place))
+        if not inside:
+            raise StoreError(f"{place} is not a run folder: it has no {RECORD}; 'stormproof run' makes one.")
+        for run in inside:
+            name = _recorded_name(run)
+            name = name or (run.name if run == place else run.relative_to(place).as_posix())
+            found[name if name not in found else str(run)] = run
+    return found
+
+
+def _recorded_name(run: Path) -> str | None:
+    try:
+        name = read_record(run).name
+    except StoreError:  # opening the run reports the error
+        return None
+    parts = PurePath(name).parts if name is not None else ()
+    if name is not None and (not parts or PurePath(name).is_absolute() or ".." in parts):
+        raise StoreError(f"{run / RECORD}: the name {name!r} leads out of a folder; give the run another.")
+    return name
+
+
+def _records(place: Path) -> list[Path]:
+    """One folder per model, or one per model and dataset."""
+    return [path for pattern in (f"*/{RECORD}", f"*/*/{RECORD}") for path in place.glob(pattern)]

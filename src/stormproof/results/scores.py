@@ -22,23 +22,24 @@ from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
+from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat, grid_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
-from stormproof.results.truths import Asked, class_names
+from stormproof.results.truths import ClassSelection, class_names
+from stormproof.results.worst import ImageErrors
 
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]
-_NOTHING = ConditionSet("", (), 0, ())
+_NO_CONDITIONS = ConditionSet("", (), 0, ())
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """The options that determine scores beside the run itself; part of the key under which they are kept.
+    """The options that determine scores, besides the run itself; part of the key under which they are kept.
 
-    `classes` are names, "all", or None for those that model and dataset share; `conditions` some of the
-    run's, or none for all of them.
+    `classes` are names, "all", or None for those that model and dataset share; `conditions` are some of the
+    run's, or empty for all of them.
     """
 
     classes: tuple[str, ...] | str | None = None
@@ -46,7 +47,9 @@ class ScoreOptions:
     conditions: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, classes: Asked, rule: MatchingRule | None, conditions: Sequence[str]) -> ScoreOptions:
+    def of(
+        cls, classes: ClassSelection, rule: MatchingRule | None, conditions: Sequence[str]
+    ) -> ScoreOptions:
         named = classes if classes is None or classes == "all" else class_names(classes)
         return cls(named, rule or MatchingRule(), tuple(conditions))
 
@@ -73,32 +76,13 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageErrors:
-    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN for an image without truth.
-
-    The error is 1 − the measure that a run is reported in, of the image alone: AP, mask AP where masks count,
-    mean IoU or PQ over the classes that are there; *liu*'s E where the benchmark is by E.
-    """
-
-    ids: tuple[str, ...]
-    by_condition: Mapping[str, Floats]
-
-    def rise(self, condition: str) -> Floats:
-        """How much more wrong each image is than when clean; the error itself where the run lacks that."""
-        rise: Floats = self.by_condition[condition] - self.by_condition.get("clean", 0.0)
-        return rise
-
-
-@dataclass(frozen=True, eq=False)
 class Replicates:
-    """What intervals follow from: every cell less its optimism, then on every random half of the images
-    (`interval.draws`).
+    """The draws of every cell (`interval.draws`), which intervals follow from, and the intervals of classes.
 
-    Aggregates and differences of such rows are rows of the same form. Intervals of classes are kept as they
-    are.
+    Aggregates and differences of draws are draws again.
     """
 
-    cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → as drawn
+    cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → draws
     per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
 
     @property
@@ -137,18 +121,18 @@ class Scores:
     options: ScoreOptions = field(default_factory=ScoreOptions)
     reference: Scores | None = None
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    estimate: Mapping[str, Any] | None = None  # of a run of part of the grid
+    estimate: Mapping[str, Any] | None = None  # if only part of the grid was run
     tags: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     record: RunRecord | None = None
     folder: Path | None = None
     citation: str = ""
-    label: str = ""  # the name in tables, if what the run is called is not enough
-    clips: int | None = None  # that the images are frames of, if they are
+    label: str = ""  # the name in tables, where the run's own name is ambiguous
+    clips: int | None = None  # the number of clips, if images are frames of clips
 
     @property
     def units(self) -> int | None:
-        """How many are independent: the clips, else the images."""
+        """The number of independent units: clips, or images."""
         return self.images if self.clips is None else self.clips
 
     @property
@@ -173,10 +157,11 @@ class Scores:
             raise UnknownName("measure of this run", measure, list(self), there)
         return replace(self, metric=measure)
 
-    def beside(self, reference: Scores) -> Scores:
+    def with_reference(self, reference: Scores) -> Scores:
         """The same scores with CD, rCD and gains against a reference run on the same images."""
         require_same_images(self, reference)
-        # Cell by cell: means over other severities cannot be compared, though the corruptions have one name.
+        require_same_classes(self, reference)
+        # Every condition, not just every corruption: means over different severities cannot be compared.
         lacking = [text for text in self.conditions if text not in reference.conditions]
         if lacking:
             raise InvalidOption(
@@ -195,7 +180,7 @@ class Scores:
     @property
     def over(self) -> ConditionSet:
         """The set of conditions that aggregates cover: the first."""
-        return self.sets[0] if self.sets else _NOTHING
+        return self.sets[0] if self.sets else _NO_CONDITIONS
 
     @cached_property
     def aggregates(self) -> Mapping[str, dict[str, Any]]:
@@ -243,12 +228,12 @@ class Scores:
         return [c for c in map(Condition.parse, texts) if not c.is_clean]
 
     def grid(self, measure: str) -> Grid:
-        """A measure's grid over the conditions of the run; empty where the run lacks the measure."""
-        return Grid.of(dict(self.cells.get(measure, {})), conditions=map(Condition.parse, self.conditions))
+        """A measure's grid over the conditions of the run; empty if the run lacks the measure."""
+        return grid_of(self.cells.get(measure, {}), self.conditions)
 
     def covered(self, measure: str) -> Grid:
-        """The same over the conditions that means cover."""
-        return Grid.of(dict(self.cells.get(measure, {})), conditions=map(Condition.parse, self.over.covered))
+        """A measure's grid over the conditions that means cover."""
+        return grid_of(self.cells.get(measure, {}), self.over.covered)
 
     def complete(self, measure: str) -> bool:
         """Whether a measure has a score for clean and for every condition."""
@@ -454,7 +439,7 @@ def _totals(measure: str, cells: Cells, reference: Cells | None, over: Condition
 def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
     common = [text for text in a.conditions if text in b.conditions]
     sets = sets_of(common, a.benchmark if a.benchmark == b.benchmark else None)
-    over = sets[0] if sets else _NOTHING
+    over = sets[0] if sets else _NO_CONDITIONS
     values = [side.values(measure, over) for side in (a, b)]
     spread = [side.spread(measure, over) for side in (a, b)]
     names = [name for name in values[0] if name in values[1] and all(name in side for side in spread)]
@@ -490,6 +475,16 @@ def require_same_images(a: Scores, b: Scores) -> None:
         )
 
 
+def require_same_classes(a: Scores, b: Scores) -> None:
+    """Refuse scores over different classes: their means differ even if the models do not."""
+    odd = sorted({*a.classes} ^ {*b.classes})
+    if odd:
+        raise InvalidOption(
+            f"{a.name} and {b.name} are scored over different classes, so their means cannot be compared: "
+            f"only one of them has {first_few(odd)}. Score both over the same classes."
+        )
+
+
 def mean_of(found: Mapping[str, Any]) -> Any:
-    """The mean among a measure's aggregates; none where the grid does not allow one."""
+    """The mean under corruption among a measure's aggregates; None if the grid does not allow one."""
     return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)

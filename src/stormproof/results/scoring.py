@@ -10,26 +10,27 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, OutputError
-from stormproof.core.sample import Floats
+from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.dataset import thing_classes
 from stormproof.metrics import panoptic, semantic
 from stormproof.metrics.calibration import Tuned, reliability
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.coco import image_precision
+from stormproof.metrics.coco import MASKS, image_precision
 from stormproof.metrics.map_calibration import reliability as map_reliability
-from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
+from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of, ratio
+from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.roc import People, curve_points, worst_people
 from stormproof.models.classes import match_classes
 from stormproof.results import rows
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.kept import load_scores, save_scores, scores_key
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
-from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.scores import Replicates, ScoreOptions, Scores
 from stormproof.results.store.schema import CONFUSION, OVERLAP
 from stormproof.results.truths import (
-    Asked,
+    ClassSelection,
     Truths,
     check_classes,
     chosen_classes,
@@ -37,12 +38,13 @@ from stormproof.results.truths import (
     iter_matches,
 )
 from stormproof.results.weights import half_weights
+from stormproof.results.worst import ImageErrors
 
 _LOST = 3  # images kept of each condition
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 Cell = Objects | Maps | Segments
-# The kinds of classes that scores by class are over; those of any other are objects.
-_KINDS = {"IoU": "maps", "PQ": "panoptic"}
+_KINDS = {Segments: "panoptic", Maps: "maps", Objects: "objects"}  # in the order that a run is reported in
+_KIND_OF_MEASURE = {"IoU": "maps", "PQ": "panoptic"}  # by class; all others are of objects
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
@@ -79,12 +81,13 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
 
 @dataclass
 class _Found:
-    """The results of scoring, by condition."""
+    """The results of scoring, by condition; errors by kind first."""
 
     scored: dict[str, Scored]
     errors: dict[str, dict[str, Floats]] = field(
-        default_factory=lambda: {"panoptic": {}, "maps": {}, "objects": {}}
+        default_factory=lambda: {kind: {} for kind in _KINDS.values()}
     )
+    units_by_class: dict[str, Ints] = field(default_factory=dict)  # by kind: how many units show each class
     roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     lost: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     reliability: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -94,18 +97,16 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     weights, units = weights_of(run, replicates), len({*run.units})
     found = _Found({text: Scored({}) for text in conditions})
     clean: People | None = None
-    for text, cell in iter_cells(run, options.classes, conditions, options):
+    for text, cell in iter_cells(run, options.classes, conditions, options.rule):
         found.scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
-        if isinstance(cell, Segments):
-            found.errors["panoptic"][text] = panoptic.image_errors(cell)
+        kind = _KINDS[type(cell)]
+        found.errors[kind][text] = _image_errors(cell, run.record.metric)
+        if replicates and kind not in found.units_by_class:
+            found.units_by_class[kind] = _units_by_class(cell, run.units)
+        if isinstance(cell, Objects) or (isinstance(cell, Maps) and cell.confidences is not None):
+            found.reliability[text] = _reliability(cell, weights, units)
+        if not isinstance(cell, Objects):
             continue
-        if isinstance(cell, Maps):
-            found.errors["maps"][text] = semantic.image_errors(cell)
-            if cell.confidences is not None:
-                found.reliability[text] = _reliability(cell, weights, units)
-            continue
-        found.errors["objects"][text] = _object_errors(cell, run.record.metric)
-        found.reliability[text] = _reliability(cell, weights, units)
         clean = cell.people if text == "clean" else clean
         if cell.people and clean and cell.people.shown and clean.shown:
             found.roc[text] = curve_points(cell.people, clean, weights)
@@ -133,16 +134,20 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         quality=rows.changes(run, conditions), roc=found.roc, lost=found.lost,
         reliability=found.reliability,
         image_errors=ImageErrors(run.ids, errors) if errors else None,
-        replicates=_replicates(run, found.scored, classes, names, options.classes) if replicates else None,
+        replicates=_replicates(found, classes, names) if replicates else None,
         left_out=tuple(run.unreadable.values()), options=options,
         tags={plain(k): plain(v) for k, v in run.record.tags.items()},
-        record=run.record, folder=run.folder, clips=units if units < len(run.ids) else None,
+        record=run.record, folder=run.folder, clips=run.clips,
     )  # fmt: skip
 
 
-def _object_errors(cell: Objects, metric: str | None) -> Floats:
-    """How wrong each image is, by the measure that the run is reported in: 1 − AP, of masks where they count,
-    or *liu*'s E where the benchmark is by E."""
+def _image_errors(cell: Cell, metric: str | None) -> Floats:
+    """The error of each image by the measure that the run is reported in: 1 − PQ, 1 − mIoU, 1 − AP (of masks
+    where they count), or *liu*'s E where the benchmark uses it."""
+    if isinstance(cell, Segments):
+        return panoptic.image_errors(cell)
+    if isinstance(cell, Maps):
+        return semantic.image_errors(cell)
     if metric == "E":
         return cell.errors.per_image
     return 1 - image_precision(cell.masks if cell.scored_masks else cell.boxes)
@@ -173,51 +178,56 @@ def weights_of(run: Run, replicates: int) -> Weights:
 
 
 def iter_cells(
-    run: Run, classes: Asked, conditions: Sequence[str], options: ScoreOptions | None = None
+    run: Run, classes: ClassSelection, conditions: Sequence[str], rule: MatchingRule | None = None
 ) -> Iterator[tuple[str, Cell]]:
     """The panoptic maps of every condition, then the label maps, then the objects, the clean ones first."""
-    yield from _segments(run, classes, conditions)
-    record, dataset = run.record, run.dataset
-    if run.has("confusion_pixels"):
-        match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
-        kept = chosen_labels(match.dataset, scored_classes(run, classes)["maps"])
-        labels = np.asarray(match.labels, np.int64)
+    images, scored = len(run.readable), scored_classes(run, classes)
+    match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
+    labels = np.asarray(match.labels, np.int64)
+    if "panoptic" in scored:
+        countable = thing_classes(run.dataset)
+        things = np.array([name in countable for name in match.dataset], np.bool_)
+        kept = chosen_labels(match.dataset, scored["panoptic"])
+        for text, overlaps, image in rows.counted(run, conditions, OVERLAP):
+            table = panoptic.match_segments(image, overlaps, labels=labels, things=things, images=images)
+            yield text, Segments(table, match.dataset, kept, things)
+    if "maps" in scored:
+        kept = chosen_labels(match.dataset, scored["maps"])
         counts = zip(rows.counted(run, conditions, CONFUSION), rows.confidences(run, conditions), strict=True)
         for (text, (true, predicted, pixels), image), sums in counts:
-            yield (
-                text,
-                Maps.of(
-                    image, true, labels[predicted], pixels,
-                    images=len(run.readable), classes=match.dataset, kept=kept, confidences=sums,
-                ),
+            maps = Maps.of(
+                image, true, labels[predicted], pixels,
+                images=images, classes=match.dataset, kept=kept, confidences=sums,
             )  # fmt: skip
-    truths = Truths.of_run(run, classes)
-    if not truths.answered_by(run):
+            yield text, maps
+    if "objects" not in scored:
         return
+    truths = Truths.of_run(run, classes)
     masks = run.has("masks") and truths.has_masks
-    rule, clean, tuned = (options or ScoreOptions()).rule, None, None
+    clean = tuned = None
     for text, truth, found in iter_matches(run, truths, conditions, masks=masks):
-        cell = Objects(truth, found, rule, truths.person, clean, masks, tuned)
+        cell = Objects(truth, found, rule or MatchingRule(), truths.person, clean, masks, tuned)
         if text == "clean":
             clean, tuned = cell.people, Tuned(cell.located, cell.touching)
             cell = replace(cell, clean=clean, tuned=tuned)
         yield text, cell
 
 
-def _segments(run: Run, classes: Asked, conditions: Sequence[str]) -> Iterator[tuple[str, Segments]]:
-    if not run.has("overlap_pixels"):
-        return
-    match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
-    kept = chosen_labels(match.dataset, scored_classes(run, classes)["panoptic"])
-    countable = thing_classes(run.dataset)
-    things = np.array([name in countable for name in match.dataset], np.bool_)
-    labels = np.asarray(match.labels, np.int64)
-    for text, found, image in rows.counted(run, conditions, OVERLAP):
-        table = panoptic.match_segments(image, found, labels=labels, things=things, images=len(run.readable))
-        yield text, Segments(table, match.dataset, kept, things)
+def headline_of(cell: Cell) -> str:
+    """The measure that a cell is reported in by default."""
+    if isinstance(cell, Segments):
+        return "PQ"
+    return "mIoU" if isinstance(cell, Maps) else f"{MASKS}AP" if cell.scored_masks else "AP"
 
 
-def scored_classes(run: Run, classes: Asked) -> dict[str, tuple[str, ...]]:
+def metric_of(cell: Cell, measure: str) -> Metric | None:
+    """The metric that computes a measure of a cell; None if none that fits does."""
+    return next(
+        (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
+    )
+
+
+def scored_classes(run: Run, classes: ClassSelection) -> dict[str, tuple[str, ...]]:
     """The classes that scores are over, of objects, label maps and panoptic maps, where the run has any."""
     record, dataset, found = run.record, run.dataset, {}
     for kind, column in {"panoptic": "overlap_pixels", "maps": "confusion_pixels"}.items():
@@ -229,65 +239,66 @@ def scored_classes(run: Run, classes: Asked) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _names(kind: str, classes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return classes[_KINDS.get(kind, "objects")]
+def _class_names(measure: str, classes: Mapping[str, tuple[str, ...]]) -> list[str]:
+    return [plain(name) for name in classes[_KIND_OF_MEASURE.get(measure, "objects")]]
 
 
 def _per_class(
     scored: Mapping[str, Scored], classes: Mapping[str, tuple[str, ...]]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    kinds = dict.fromkeys(kind for each in scored.values() for kind in each.per_class)
+    every = dict.fromkeys(measure for each in scored.values() for measure in each.per_class)
     return {
-        kind: {
-            text: dict(zip(map(plain, _names(kind, classes)), each.per_class[kind][0].tolist(), strict=True))
+        measure: {
+            text: dict(zip(_class_names(measure, classes), each.per_class[measure][0].tolist(), strict=True))
             for text, each in scored.items()
-            if kind in each.per_class
+            if measure in each.per_class
         }
-        for kind in kinds
+        for measure in every
     }
 
 
-def _replicates(
-    run: Run, scored: Mapping[str, Scored], classes: Mapping[str, tuple[str, ...]], names: Sequence[str],
-    asked: Asked,
-) -> Replicates:  # fmt: skip
+def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> Replicates:
     cells = {
         name: {
-            text: draws(each.numbers[name], _too_high(each, name), clean=text == "clean")
-            for text, each in scored.items()
+            text: draws(each.numbers[name], _optimism(each, name), clean=text == "clean")
+            for text, each in found.scored.items()
             if name in each.numbers
         }
         for name in names
     }
-    often = _images_by_class(run, asked)
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
-    for text, each in scored.items():
-        for kind, values in each.per_class.items():
-            optimism = each.optimism.get(kind, np.full(values.shape[1], np.nan))
-            per_class.setdefault(kind, {})[text] = {
-                plain(name): around(
-                    float(values[0, k]),
-                    draws(values[:, k], float(optimism[k])),
-                    images=len({*run.units}) if kind in _KINDS else often.get(name),
+    for text, each in found.scored.items():
+        for measure, values in each.per_class.items():
+            optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
+            units = found.units_by_class[_KIND_OF_MEASURE.get(measure, "objects")]
+            per_class.setdefault(measure, {})[text] = {
+                name: around(
+                    float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])
                 )
-                for k, name in enumerate(_names(kind, classes))
+                for k, name in enumerate(_class_names(measure, classes))
             }
     return Replicates(cells, per_class)
 
 
-def _too_high(scored: Scored, measure: str) -> float:
-    """The optimism of a score; NaN if its metric cannot tell."""
+def _optimism(scored: Scored, measure: str) -> float:
+    """How much too high a score is; NaN if its metric cannot tell."""
     return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
 
 
-def _images_by_class(run: Run, asked: Asked) -> dict[str, int]:
-    """The number of images, or clips, that show each class of objects: a single one shows no spread."""
-    truths = Truths.of_run(run, asked)
-    if not truths.answered_by(run):
-        return {}
-    still = truths.still
-    counting = ~still.excused
-    unit = np.where(still.clip >= 0, still.clip, len(still.ids) + np.arange(len(still.ids)))
-    pairs = np.unique(np.stack([still.labels[counting], unit[still.image[counting]]]), axis=1)
-    counts = np.bincount(pairs[0], minlength=len(still.classes))
-    return dict(zip(still.classes, counts.tolist(), strict=True))
+def _units_by_class(cell: Cell, units: Sequence[str]) -> Ints:
+    """The number of images, or clips, whose truth shows each scored class: a single one shows no spread."""
+    if isinstance(cell, Segments):
+        true_segments = cell.table[:, 1] + cell.table[:, 3]  # matched and missed
+        shown = true_segments[:, list(cell.kept)] > 0
+    elif isinstance(cell, Maps):
+        side = len(cell.classes) + 1
+        image, at = cell.confusions.nonzero()
+        shown = np.zeros((len(units), side), np.bool_)
+        shown[image, at // side] = True
+        shown = shown[:, list(cell.kept)]
+    else:
+        counting = ~cell.truth.excused
+        shown = np.zeros((len(units), len(cell.truth.classes)), np.bool_)
+        shown[cell.truth.image[counting], cell.truth.labels[counting]] = True
+    _, unit = np.unique(units, return_inverse=True)
+    return np.array([len(np.unique(unit[column])) for column in shown.T], np.int64)

@@ -1,12 +1,11 @@
 """Scores by an attribute of images: weather, city, brightness, the number of objects …
 
-A slice is a row of weights that are 0 outside it, so that a grid of slices costs no second matching. It is
-scored as if its images were the whole dataset: thresholds fixed on clean images are fixed on its own.
+A slice is a row of weights that are 0 outside it, so slices need no matching of their own. A slice is scored
+as if its images were the whole dataset: thresholds that are fixed on clean images are fixed on its own.
 
-A mean over classes is over those that a slice shows. So that a missing class is not mistaken for a
-difference, each slice is compared with all images over the slice's own classes. Holm's correction is over
-the slices. How much too high a score is on few images is read off the halves of the slice
-(`results.interval.draws`).
+A mean over classes covers those that a slice shows. Each slice is compared with all images over the same
+classes, so that a missing class is not mistaken for a difference. Holm's correction is over the slices. The
+optimism of a score is estimated from the halves of the slice (`results.interval.draws`).
 """
 
 from __future__ import annotations
@@ -25,21 +24,12 @@ from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.metric import (
-    Metric,
-    Scored,
-    Weights,
-    mean_of_known,
-    measures,
-    metrics_of,
-    ratio,
-)
-from stormproof.results.estimate import headline_of
+from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import iter_cells, weights_of
-from stormproof.results.truths import Asked, check_classes
+from stormproof.results.scoring import headline_of, iter_cells, metric_of, weights_of
+from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES
 
 _ALL = ""  # the rows of all images
@@ -50,15 +40,16 @@ _SHOWN = ("P", "mPC", "mean", "rPC", "mCE")  # aggregates that a table of slices
 class Slices(Mapping[str, Scores]):
     """The scores of each slice, by the attribute's value: `slices["rainy"].mpc`.
 
-    `whole` are those of all images; `alike[name]` are those of all images over the classes that a slice
-    shows, which it is compared with; `clean` are those of the clean counterpart, if one was named.
+    `whole` are the scores of all images. Each slice is compared with `baselines[name]`, the scores of all
+    images over the classes that the slice shows. `clean` are those of the clean counterpart, if one was
+    named.
     """
 
     attribute: Attribute
     measure: str
     whole: Scores
     slices: Mapping[str, Scores]
-    alike: Mapping[str, Scores]
+    baselines: Mapping[str, Scores]
     clean: Scores | None = None
 
     def __getitem__(self, name: str) -> Scores:
@@ -79,14 +70,14 @@ class Slices(Mapping[str, Scores]):
         return [name for name in _SHOWN if name in held]
 
     def differences(self, name: str) -> dict[str, Difference]:
-        """Each slice less all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
+        """Each slice minus all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
 
-        With Holm's correction over the slices; one that shows no object has no score, hence no difference.
+        Holm's correction is over the slices. A slice that shows no object has no score and no difference.
         """
         values: dict[str, float] = {}
         drawn: dict[str, Floats] = {}
         for each, ours in self.slices.items():
-            theirs = self.alike[each]
+            theirs = self.baselines[each]
             if name in (mine := ours.values(self.measure)):
                 values[each] = float(mine[name] - theirs.values(self.measure)[name])
                 drawn[each] = ours.spread(self.measure)[name] - theirs.spread(self.measure)[name]
@@ -131,14 +122,15 @@ class Slices(Mapping[str, Scores]):
             for row in rows:
                 found = kept.get(str(row[0]))
                 row += [None, None] if found is None else [100 * found.estimate, _span(found, 100.0)]
-        few = [each for each, scores in self.slices.items() if (scores.images or 0) < FEW]
+        few = [each for each, scores in self.slices.items() if (scores.units or 0) < FEW]
         note = f"{self.attribute.note} " if self.attribute.note else ""
         note += "Against all: points above or below all images over the slice's classes."
         if few:
-            note += f" Fewer than {FEW} images: {', '.join(few)}."
+            units = "images" if self.whole.clips is None else "clips"
+            note += f" Fewer than {FEW} {units}: {', '.join(few)}."
         unit = " (in %)" if measures()[self.measure].fraction else ""
         title = f"{self.measure} by {self.attribute.name}{unit}"
-        return Table(f"slices-{self.attribute.name}", title, tuple(_unique(columns)), rows, note=note)
+        return Table(f"slices-{self.attribute.name}", title, tuple(_unique_names(columns)), rows, note=note)
 
     def as_dict(self) -> dict[str, Any]:
         """Every slice with its cells, aggregates, intervals and differences, for JSON."""
@@ -187,8 +179,8 @@ def _chance(p: float) -> str:
     return "?" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _unique(columns: Sequence[str]) -> list[str]:
-    """Columns that follow another and share a name take that one's, too."""
+def _unique_names(columns: Sequence[str]) -> list[str]:
+    """Make column names unique: a repeated one is prefixed by the name of the column before it."""
     return [
         f"{columns[k - 1]}: {name}" if columns.count(name) > 1 else name for k, name in enumerate(columns)
     ]
@@ -196,7 +188,7 @@ def _unique(columns: Sequence[str]) -> list[str]:
 
 def slice_scores(
     run: Run, by: str, *,
-    measure: str | None = None, classes: Asked = None, clean: Run | str | None = None,
+    measure: str | None = None, classes: ClassSelection = None, clean: Run | str | None = None,
     replicates: int = REPLICATES,
 ) -> Slices:  # fmt: skip
     """The scores of a run by an attribute of its images (`datasets.attributes.read_attribute`).
@@ -210,20 +202,20 @@ def slice_scores(
     cells = collect(run, {_ALL: ones, **rows}, measure=measure, classes=classes)
     whole = cells.by_slice.pop(_ALL)
     every = np.ones(len(run.readable), np.bool_)
-    alike = {
+    baselines = {
         name: {text: _over_its_classes(whole[text], part) for text, part in found.items()}
         for name, found in cells.by_slice.items()
     }
     slices = {name: _scores(run, cells, found, name, inside[name]) for name, found in cells.by_slice.items()}
     return Slices(
         attribute, cells.measure, _scores(run, cells, whole, "all images", every), slices,
-        {name: _scores(run, cells, each, name, every) for name, each in alike.items()},
+        {name: _scores(run, cells, each, name, every) for name, each in baselines.items()},
         None if clean is None else _counterpart(clean, cells.measure, slices, classes, replicates),
     )  # fmt: skip
 
 
 def _counterpart(
-    clean: Run | str, measure: str, slices: Mapping[str, Scores], classes: Asked, replicates: int
+    clean: Run | str, measure: str, slices: Mapping[str, Scores], classes: ClassSelection, replicates: int
 ) -> Scores:
     """The scores of the clean counterpart: a slice, or all images of another run."""
     if isinstance(clean, str) and clean in slices:
@@ -247,7 +239,7 @@ class Collected:
 
 
 def collect(
-    run: Run, rows: Mapping[str, Weights], *, measure: str | None = None, classes: Asked = None
+    run: Run, rows: Mapping[str, Weights], *, measure: str | None = None, classes: ClassSelection = None
 ) -> Collected:
     """Score a complete run under several sets of weights with one matching; the headline measure by
     default."""
@@ -259,7 +251,7 @@ def collect(
     names: tuple[str, ...] = ()
     for text, cell in iter_cells(run, classes, run.conditions):
         wanted = measure or run.record.metric or headline_of(cell)
-        metric = _metric_of(cell, wanted)
+        metric = metric_of(cell, wanted)
         if metric is None or (chosen and chosen != wanted):
             continue
         chosen, names = wanted, _class_names(cell)
@@ -268,12 +260,6 @@ def collect(
     if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
     return Collected(chosen, names, found)
-
-
-def _metric_of(cell: Objects | Maps | Segments, measure: str) -> Metric | None:
-    return next(
-        (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
-    )
 
 
 def _class_names(cell: Objects | Maps | Segments) -> tuple[str, ...]:
@@ -298,10 +284,7 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
 
 
 def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
-    images, units = (
-        int(inside.sum()),
-        len({unit for unit, there in zip(run.units, inside, strict=True) if there}),
-    )
+    images, units = int(inside.sum()), units_in(run, inside)
     first = next(iter(found.values()))
     measured = list(first.numbers)
     shown = _shown(first, cells.classes)
@@ -320,6 +303,11 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
         ),
         record=record, folder=run.folder, label=label, clips=units if units < images else None,
     )  # fmt: skip
+
+
+def units_in(run: Run, inside: Bools) -> int:
+    """The number of independent units, clips or images, among some of a run's images."""
+    return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
 def _shown(scored: Scored, classes: Sequence[str]) -> list[str]:

@@ -20,14 +20,14 @@ from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.results.aggregates import MEAN
 from stormproof.results.estimate import Estimate
-from stormproof.results.interval import FEW, NEW_CLIPS, NEW_IMAGES, Interval
+from stormproof.results.interval import FEW, Interval, interval_target
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
 
 COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
 FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
-# The aggregate that shows that a paper's groups are there: its table's title, and columns that may be absent.
+# The aggregate that shows whether a paper's groups are there, with the title and columns of their table.
 _GROUPS = {
     "by_group_michaelis": (
         "by group of corruptions",
@@ -83,9 +83,9 @@ def _interval_dict(scores: Scores) -> dict[str, Any]:
     by_measure = {measure: scores.intervals(measure) for measure in scores.replicates.cells}
     cells = set(scores.conditions)
     return {
-        "target": _target(scores), "level": 0.95, "images": scores.images, "clips": scores.clips,
-        "replicates": scores.replicates.count,
-        "left_out": list(scores.left_out), "warning": few_images(scores.images),
+        "target": interval_target(scores.clips), "level": 0.95,
+        "images": scores.images, "clips": scores.clips, "replicates": scores.replicates.count,
+        "left_out": list(scores.left_out), "warning": few_images(scores.images, scores.clips),
         "cells": {m: {n: asdict(i) for n, i in row.items() if n in cells} for m, row in by_measure.items()},
         "aggregates": {
             m: {n: asdict(i) for n, i in row.items() if n not in cells} for m, row in by_measure.items()
@@ -120,7 +120,7 @@ def as_csv(scores: Scores) -> str:
 
 
 def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | None, str, float]]:
-    """Every number as a row of `COLUMNS`; no class is all that were scored."""
+    """Every number as a row of `COLUMNS`; the class is None for a number over all scored classes."""
     for measure, by_condition in scores.cells.items():
         for text, value in by_condition.items():
             condition = Condition.parse(text)
@@ -144,20 +144,21 @@ def flat_numbers(scores: Scores) -> dict[str, float]:
     return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
 
 
-def few_images(images: int | None) -> str | None:
-    """A warning if a set is too small for reliable intervals."""
-    if images is None or images >= FEW:
+def few_images(images: int | None, clips: int | None) -> str | None:
+    """A warning if there are too few images for reliable intervals, or too few clips that they come from."""
+    count, what = (images, "images") if clips is None else (clips, "clips")
+    if count is None or count >= FEW:
         return None
     return (
-        f"{images} images are few: average precision is too high on so few, so that intervals are wide, and "
-        f"below 50 they are untested (docs/confidence.md). Use {FEW} at least, better 1,000."
+        f"{count} {what} are few: average precision is too high on so few, so intervals are wide, and below "
+        f"50 they are untested (docs/confidence.md). Use at least {FEW}, better 1,000."
     )
 
 
 def summary_table(scores: Scores) -> Table:
     """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known;
-    mCE where lower is better; CD and rCD beside a reference. Conditions of no benchmark or suite have a
-    mean."""
+    mCE where lower is better; CD and rCD against a reference. Conditions that are not a benchmark or suite
+    have a mean instead."""
     sure = scores.replicates is not None
     columns = summary_columns(scores)
     table = Table(title=Text(_title(scores)), title_justify="left")
@@ -187,16 +188,14 @@ def images_scored(scores: Scores) -> str:
     return f"{scores.images} of {scores.images + unreadable} images ({unreadable} unreadable)"
 
 
-def _target(scores: Scores) -> str:
-    return NEW_IMAGES if scores.clips is None else NEW_CLIPS
-
-
 def _title(scores: Scores) -> str:
-    beside = f", against {scores.reference.name}" if scores.reference else ""
+    reference = f", against {scores.reference.name}" if scores.reference else ""
     over = f", over {scores.over.words}" if scores.over.conditions else ""
     asked = f"; {scores.options.words}" if scores.options.words else ""
-    what = f"{scores.called} on {scores.dataset}, {images_scored(scores)}{over}{beside}{asked}"
-    return f"{what}: 95 % intervals for {_target(scores)} (in %)" if scores.replicates else f"{what} (in %)"
+    what = f"{scores.called} on {scores.dataset}, {images_scored(scores)}{over}{reference}{asked}"
+    if scores.replicates is None:
+        return f"{what} (in %)"
+    return f"{what}: 95 % intervals for {interval_target(scores.clips)} (in %)"
 
 
 def summary_columns(scores: Scores) -> list[tuple[str, str]]:

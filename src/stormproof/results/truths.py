@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 PEOPLE = ("person", "pedestrian")
 ALL = "all"
-# Classes to score: some, in a list or separated by commas; "all"; None for those that both share.
-Asked = Sequence[str] | str | None
+# Classes to score: names in a list or separated by commas; "all"; None: those that model and dataset share.
+ClassSelection = Sequence[str] | str | None
 
 
-def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: Asked) -> tuple[str, ...]:
+def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: ClassSelection) -> tuple[str, ...]:
     """The dataset's classes to score, in its order; of those asked for, the ones it has.
 
     >>> chosen_classes(["pedestrian"], ["car", "person"], None)
@@ -54,7 +54,7 @@ def chosen_labels(dataset: Sequence[str], chosen: Sequence[str]) -> tuple[int, .
     return tuple(label for label, name in enumerate(dataset) if name in chosen)
 
 
-def check_classes(asked: Asked, *known: Sequence[str]) -> None:
+def check_classes(asked: ClassSelection, *known: Sequence[str]) -> None:
     """Refuse a class that the dataset does not have."""
     if asked is None or asked == ALL:
         return
@@ -73,7 +73,7 @@ def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
-    """The match with some of the dataset's classes; predictions of any other have no class."""
+    """The match restricted to some of the dataset's classes; predictions of others have no class."""
     place = {name: i for i, name in enumerate(chosen)}
     labels = (
         NO_CLASS if label == NO_CLASS else place.get(match.dataset[label], NO_CLASS) for label in match.labels
@@ -94,14 +94,14 @@ class Truths:
     distances: bool = False  # whether depth maps are read to know how far objects are
 
     @classmethod
-    def of_run(cls, run: Run, asked: Asked = None) -> Truths:
+    def of_run(cls, run: Run, asked: ClassSelection = None) -> Truths:
         """The objects of the classes asked for, in the images that the run could read."""
         chosen = chosen_classes(run.record.model.classes, run.dataset.classes, asked)
         return cls(run.dataset, run.record.images, run.record.seed, chosen, frozenset(run.unreadable))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that labels index here."""
+        """The classes that labels of this truth index."""
         return self.dataset.classes if self.chosen is None else self.chosen
 
     @cached_property
@@ -118,7 +118,7 @@ class Truths:
         return bool(self.dataset.classes) and self.dataset.truth(0).instances is not None
 
     def answered_by(self, run: Run) -> bool:
-        """Whether a run's model predicts objects of these classes; one of maps alone does not."""
+        """Whether the run's model predicts objects, and there are objects of these classes to find."""
         answered = run.has_objects or not (run.has("semantic_runs") or run.has("panoptic_runs"))
         return answered and self.has_objects and bool(self.classes)
 
@@ -133,30 +133,31 @@ class Truths:
         return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
-        truth = self._flat(condition)
+        known = getattr(self.dataset, "all_objects", lambda: None)()
+        if known is None or moves(condition) or self.distances:
+            truth = DetectionTruth.of(self._objects(condition), self.classes)
+        else:
+            owners, objects = known
+            place = np.full(len(self.dataset), -1)
+            place[self._readable] = np.arange(len(self._readable))
+            kept = np.flatnonzero((place[owners] >= 0) & (self._places[objects.labels] >= 0))
+            ids = [self.dataset.ids[index] for index in self._readable]
+            truth = DetectionTruth.of_columns(
+                ids, place[owners[kept]], self._taken(objects, kept), self.classes
+            )
         frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
         if not frames:
             return truth
         clip, step = steps([frames.get(name) for name in truth.ids])
         return replace(truth, clip=clip, step=step)
 
-    def _flat(self, condition: Condition) -> DetectionTruth:
-        known = getattr(self.dataset, "all_objects", lambda: None)()
-        if known is None or moves(condition) or self.distances:
-            return DetectionTruth.of(self._objects(condition), self.classes)
-        owners, objects = known
-        readable = [index for index in range(self.images) if index not in self.unreadable]
-        place = np.full(len(self.dataset), -1)
-        place[readable] = np.arange(len(readable))
-        kept = np.flatnonzero((place[owners] >= 0) & (self._places[objects.labels] >= 0))
-        ids = [self.dataset.ids[index] for index in readable]
-        return DetectionTruth.of_columns(ids, place[owners[kept]], self._taken(objects, kept), self.classes)
+    @property
+    def _readable(self) -> list[int]:
+        return [index for index in range(self.images) if index not in self.unreadable]
 
     def _objects(self, condition: Condition) -> Iterator[tuple[str, Instances]]:
         nothing = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
-        for index in range(self.images):
-            if index in self.unreadable:
-                continue
+        for index in self._readable:
             name, truth = self.dataset.ids[index], self.dataset.truth(index)
             if self.distances:
                 truth = self._with_distances(index, truth)
@@ -184,7 +185,7 @@ class Truths:
 
     @cached_property
     def _places(self) -> Ints:
-        """The label here for each of the dataset's labels; −1 for classes that were not chosen."""
+        """For each of the dataset's labels, its label among `classes`; −1 for classes not chosen."""
         known = {name: place for place, name in enumerate(self.classes)}
         return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
 

@@ -24,8 +24,8 @@ from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import LEVEL, Interval, around, holm
 from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
 from stormproof.results.run import Run
-from stormproof.results.scores import Scores, require_same_images
-from stormproof.results.sets import same_condition, suite_set
+from stormproof.results.scores import Scores, require_same_classes, require_same_images
+from stormproof.results.sets import ConditionSet, same_condition, suite_set
 from stormproof.results.weights import REPLICATES
 
 WRONG = (1 - LEVEL) / 2  # the chance of a wrong pass, and of a wrong failure
@@ -137,27 +137,24 @@ def judge(
     requirements: Sequence[Requirement], scores: Scores, baseline: Scores | None = None
 ) -> list[Verdict]:
     """The verdicts on requirements; one that the run cannot answer is an error that names it."""
-    known = {r.id: _asked(r, scores, baseline) for r in requirements}
-    called = [replace(r, called=_called(r, scores)) for r in requirements]
-    for r in called:
-        if math.isnan(known[r.id].estimate) or math.isnan(known[r.id].se):
+    named = [replace(r, called=_mean_name(r, scores)) for r in requirements]
+    intervals = [_interval(r, scores, baseline) for r in named]
+    for r, interval in zip(named, intervals, strict=True):
+        if math.isnan(interval.estimate) or math.isnan(interval.se):
             raise InvalidOption(f"{r.id}: {r.text} has no value in this run.")
-    chances = {r.id: _chance(r, known[r.id]) for r in called}
-    corrected = holm(chances)
-    return [_verdict(r, known[r.id], chances[r.id], corrected[r.id], len(called)) for r in called]
+    # By position, not by id: evidence may hold two requirements of one id, and each has its own interval.
+    chances = {
+        str(k): i.chance_below(r.threshold) if r.bound == "at_least" else i.chance_above(r.threshold)
+        for k, (r, i) in enumerate(zip(named, intervals, strict=True))
+    }
+    tests = zip(named, intervals, chances.values(), holm(chances).values(), strict=True)
+    return [_verdict(*test, together=len(named)) for test in tests]
 
 
-def _chance(r: Requirement, interval: Interval) -> float:
-    """The chance of an estimate as bad as this if the requirement were just met."""
-    if r.bound == "at_least":
-        return interval.chance_below(r.threshold)
-    return interval.chance_above(r.threshold)
-
-
-def _verdict(r: Requirement, interval: Interval, p: float, corrected: float, together: int) -> Verdict:
-    good = r.bound == "at_least"
-    margin = interval.estimate - r.threshold if good else r.threshold - interval.estimate
-    safe = interval.low >= r.threshold if good else interval.high <= r.threshold
+def _verdict(r: Requirement, interval: Interval, p: float, corrected: float, *, together: int) -> Verdict:
+    at_least = r.bound == "at_least"
+    margin = interval.estimate - r.threshold if at_least else r.threshold - interval.estimate
+    safe = interval.low >= r.threshold if at_least else interval.high <= r.threshold
     outcome = Outcome.PASS if safe else Outcome.FAIL if corrected < WRONG else Outcome.INCONCLUSIVE
     return Verdict(r, outcome, interval, margin, p, corrected, together)
 
@@ -171,7 +168,7 @@ def how_sure(requirements: int) -> str:
     )
 
 
-def _called(r: Requirement, scores: Scores) -> str:
+def _mean_name(r: Requirement, scores: Scores) -> str:
     """The name of a mean over conditions that are not a suite; empty if it is the metric's own."""
     if r.suite is not None or r.metric not in ("mPC", "rPC", "mCE") or scores.over.whole:
         return ""
@@ -179,36 +176,41 @@ def _called(r: Requirement, scores: Scores) -> str:
     return f"{name}, relative to P," if r.metric == "rPC" else name
 
 
-def _asked(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
-    estimate, replicates = _value(r, scores)
+def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
+    """The interval of what a requirement bounds: a value, a loss against clean, or a drop against the
+    baseline."""
+    # The baseline is read by the run's own measure and conditions, whatever its headline and set are.
+    measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
+    over = scores.over if r.suite is None else suite_set(r.suite)
+    estimate, drawn = _value(r, scores, measure, over)
     sign = 1 if _higher(r) else -1
     if r.bound == "at_most_drop":
         if baseline is None:
             raise InvalidOption(f"{r.id}: at_most_drop needs a baseline; give one with --against RUN.")
-        before, theirs = _value(r, baseline)
-        drop, drawn = sign * (before - estimate), sign * (theirs - replicates)
-        return around(drop, drawn, images=scores.units)
-    if r.bound == "at_most_loss":
+        require_same_classes(scores, baseline)
+        before, theirs = _value(r, baseline, measure, over)
+        estimate, drawn = sign * (before - estimate), sign * (theirs - drawn)
+    elif r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
-        return around(sign * (clean - estimate), sign * (theirs - replicates), images=scores.units)
-    return around(estimate, replicates, images=scores.units)
+        estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
+    return around(estimate, drawn, images=scores.units)
 
 
 def _higher(r: Requirement) -> bool:
     return r.metric != "mCE" and (r.metric in AGGREGATES or measures()[r.metric].higher)
 
 
-def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
-    """The quantity that a requirement is about: its estimate and its draws."""
+def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> tuple[float, Floats]:
+    """The value that a requirement is about, with its draws: a cell, or an aggregate of `measure` over a set
+    of conditions."""
     if r.condition is not None:
         return _cell(r, scores, r.condition)
-    measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
     _require_measure(r, scores, measure)
-    over = scores.over if r.suite is None else suite_set(r.suite)
     lacking = [text for text in over.covered if text not in scores.cells[measure]]
     if lacking:
-        what = r.suite or "the run"
-        raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {first_few(lacking)}.")
+        raise InvalidOption(
+            f"{r.id} covers conditions that were not run in {scores.folder}: {first_few(lacking)}."
+        )
     point, spread = scores.values(measure, over), scores.spread(measure, over)
     name = r.metric if r.metric in point else _unnamed(r.metric)
     if name == "rMEAN" and MEAN in point and "P" in point:

@@ -1,17 +1,40 @@
-"""The images that cost a model most: how much more wrong each is under a condition than clean."""
+"""The error of each image, and the images that suffer most: those whose error rises most from clean."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from stormproof.results.scores import Scores
+from stormproof.core.sample import Floats
+
+if TYPE_CHECKING:
+    from stormproof.results.scores import Scores
+
+
+@dataclass(frozen=True, eq=False)
+class ImageErrors:
+    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN for an image without truth.
+
+    The error of an image is 1 − the measure that the run is reported in, on that image alone: AP, mask AP if
+    masks are scored, or mean IoU or PQ over the classes that it shows. If the benchmark is by *liu*'s E, the
+    error is E.
+    """
+
+    ids: tuple[str, ...]
+    by_condition: Mapping[str, Floats]
+
+    def rise(self, condition: str) -> Floats:
+        """How much higher each error is than on the clean image; the error itself if clean was not run."""
+        rise: Floats = self.by_condition[condition] - self.by_condition.get("clean", 0.0)
+        return rise
 
 
 class ImageLoss(NamedTuple):
-    """One image under one condition: its error there, and its error clean (NaN where the run lacks that).
+    """One image under one condition: its error there, and on the clean image (NaN if clean was not run).
 
-    The error is 1 − AP, mask AP, mIoU or PQ of the image alone, or E (`image_measure` says which).
+    `image_measure` says which measure the error is made of.
     """
 
     image: str
@@ -21,7 +44,7 @@ class ImageLoss(NamedTuple):
 
     @property
     def rise(self) -> float:
-        """How much more wrong the image is than clean; the error itself where the run lacks that."""
+        """How much higher the error is than on the clean image; the error itself if clean was not run."""
         return self.error if math.isnan(self.clean) else self.error - self.clean
 
     def __repr__(self) -> str:
@@ -29,16 +52,16 @@ class ImageLoss(NamedTuple):
 
 
 def image_measure(scores: Scores) -> str:
-    """What the error of an image is made of: AP, mask AP, mIoU or PQ, or E, which is an error itself."""
+    """The measure that errors of images are made of: AP, mask AP, mIoU or PQ, or E, itself an error."""
     if scores.metric == "E":
         return "E"
     return next((name for name in ("PQ", "mIoU", "mask AP") if name in scores.cells), "AP")
 
 
 def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
-    """The cells whose error rises most from clean; among equals, the least visible change, then by name.
+    """The cells whose error rises most from clean.
 
-    The visibility of a change is the mean RMSE of its condition.
+    Among equals, the condition that changes images least (by mean RMSE) comes first, then the name decides.
     """
     errors = scores.image_errors
     if errors is None:
@@ -53,7 +76,7 @@ def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     ]
 
     def rank(loss: ImageLoss) -> tuple[float, float, str, str]:
-        visible = scores.quality.get(loss.condition, {}).get("rmse", math.nan)
-        return -loss.rise, math.inf if math.isnan(visible) else visible, loss.image, loss.condition
+        rmse = scores.quality.get(loss.condition, {}).get("rmse", math.nan)
+        return -loss.rise, math.inf if math.isnan(rmse) else rmse, loss.image, loss.condition
 
     return sorted(found, key=rank)[:count]

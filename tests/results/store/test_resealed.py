@@ -236,6 +236,16 @@ def test_an_estimate_of_another_shape_is_named(take: Callable[[str], Path], name
         scores_of(str(run))
 
 
+def test_an_estimate_of_another_state_of_the_run_is_refused(take: Callable[[str], Path]) -> None:
+    run = take("kept/part")
+    assert scores_of(str(run))[0].estimate is not None
+    record = json.loads((run / "run.json").read_text())
+    del record["digest"]
+    write_sealed(run / "run.json", {**record, "tags": {"added": "later"}})
+    with pytest.raises(StoreError, match=r"estimate\.json is out of date: .*stormproof score"):
+        scores_of(str(run))
+
+
 def test_scores_are_not_written_through_a_link(take: Callable[[str], Path], tmp_path: Path) -> None:
     run = take("plain/boxes")
     shutil.rmtree(run / "scores", ignore_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from stormproof.results.store.settings import covering
+from stormproof.results.store.record import covering
 
 
 def record(images: int, of: int, *conditions: str) -> Any:

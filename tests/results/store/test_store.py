@@ -17,10 +17,10 @@ from stormproof.metrics.semantic import Confusion
 from stormproof.results.store.merge import merge
 from stormproof.results.store.parts import (
     PARTS,
-    check_part,
     failures_path,
     held_cells,
     held_rows,
+    open_part,
     part_path,
     read_failures,
     write_failures,
@@ -139,12 +139,12 @@ def test_a_part_of_another_run_is_refused(tmp_path: Path) -> None:
     path = part_path(tmp_path, 0)
     write(path, [row(0, FOG, detection(1))], key="mine")
     with pytest.raises(StoreError, match="belongs to another run"):
-        check_part(path, "yours")
+        open_part(path, "yours")
     pq.write_table(table_of([row(0, FOG, detection(1))]), path)
     with path.open("r+b") as file:
         seal(file)
     with pytest.raises(StoreError, match="has schema none, this version reads 2"):
-        check_part(path, "mine")
+        open_part(path, "mine")
 
 
 def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from stormproof.report.sections import (
     unit,
 )
 from stormproof.report.sentences import spoken
-from stormproof.results.breaking import Seen, breaking_point, crossing
+from stormproof.results.breaking import Observed, breaking_point, crossing
 from stormproof.results.scores import Scores
 
 ALL = "all corruptions"
@@ -156,7 +156,7 @@ def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Conditi
     spread = run.spread(measure)
     if not all(text in spread for text in texts.values()):
         return row
-    seen = {strength: Seen(scores[strength], spread[text]) for strength, text in texts.items()}
+    seen = {strength: Observed(scores[strength], spread[text]) for strength, text in texts.items()}
     found = breaking_point(seen[0.0], seen, clean / 2)
     return {**row, "low": max(0.0, min(found.low, at)), "high": min(last, max(found.high, at))}
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, first_few
@@ -55,10 +54,10 @@ def check_parts(run: Run) -> None:
 
 
 def changed_images(run: Run) -> list[str]:
-    """Images and copies that are not what the run read, by name.
+    """The names of images and copies that differ from what the run read.
 
-    Files that do not exist cannot be compared. Of images that are not files, only the first is made again:
-    making all would take as long as the run. The files of their context are all compared.
+    Files that no longer exist cannot be compared. Of images that are generated instead of read, only the
+    first is compared, since generating all would take as long as the run; their context files all are.
     """
     dataset, changed = run.dataset, dict[str, None]()
     files, now = has_files(dataset), dict[int, str | None]()
@@ -80,24 +79,17 @@ def _contents(path: Path, run: Run) -> Iterator[tuple[int, str, str]]:
     image or the digest differ from those of the cell before."""
     table = run.read(path, (*KEY, "content"))
     table = table.filter(table["content"].is_valid())
-    index, (texts, codes), (digests, which) = (
-        _index(table),
-        coded(table["condition"]),
-        coded(table["content"]),
-    )
-    rows = np.arange(len(index)) if run.record.copies is not None else _firsts(index, which)
+    index = np.asarray(table["index"])
+    (texts, codes), (digests, which) = coded(table["condition"]), coded(table["content"])
+    rows = np.arange(len(index)) if run.record.copies is not None else _first_rows(index, which)
     for at in rows.tolist():
         yield int(index[at]), texts[codes[at]], digests[which[at]]
 
 
-def _index(table: pa.Table) -> Ints:
-    return np.asarray(table["index"]).astype(np.int64)
-
-
-def _firsts(*columns: Ints) -> Ints:
+def _first_rows(*columns: Ints) -> Ints:
     """The rows that differ in a column from the row before.
 
-    >>> _firsts(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6])).tolist()
+    >>> _first_rows(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6])).tolist()
     [0, 2, 3]
     """
     changes = [np.diff(column, prepend=-1) != 0 for column in columns]
@@ -123,7 +115,7 @@ def _copied(copies: Path, dataset: Dataset, index: int, text: str) -> str | None
 
 
 def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: bool) -> str | None:
-    """The digest of an image as it is now; only that of the context, if the image is not made again."""
+    """The digest of an image as it is now. Of an image that is not made again, only the context is new."""
     try:
         if files:
             return stored_content(dataset, index)
@@ -136,14 +128,19 @@ def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: boo
 
 def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None:
     record, table = run.record, run.read(path, _LIGHT)
-    index, (texts, codes), (names, owners) = _index(table), coded(table["condition"]), coded(table["image"])
-    if not _rises(index, np.argsort(np.argsort(np.array(texts, object)))[codes]):
+    index = np.asarray(table["index"])
+    (texts, codes), (names, owners) = coded(table["condition"]), coded(table["image"])
+    if not _strictly_increases(index, np.argsort(np.argsort(np.array(texts, object)))[codes]):
         raise DamagedPart(path, "its cells are not in order, or occur twice")
     for place in index[[0, -1]].tolist() if len(index) else ():
         if path != part_path(run.folder, place // record.chunk):
             raise DamagedPart(path, f"it holds image {place}, which belongs in another part")
     if dataset is not None:
-        _check_names(path, {(int(index[at]), names[owners[at]]) for at in _firsts(index, owners)}, dataset)
+        for at in _first_rows(index, owners).tolist():
+            place, name = int(index[at]), names[owners[at]]
+            right = dataset.ids[place] if place < len(dataset) else None
+            if name != right:
+                raise DamagedPart(path, f"it calls image {place} {name!r}, the dataset {right or 'none'!r}")
     recipes = table["recipe"].to_pylist()
     for code, version in {*zip(codes.tolist(), recipes, strict=True)}:
         text = texts[code]
@@ -155,14 +152,7 @@ def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None
         run.read(path, _DEEP)
 
 
-def _rises(first: Ints, second: Ints) -> bool:
-    """Whether every pair is larger than the one before."""
+def _strictly_increases(first: Ints, second: Ints) -> bool:
+    """Whether each pair (first, second) is larger than the one before, in dictionary order."""
     more, same = np.diff(first) > 0, np.diff(first) == 0
     return bool((more | (same & (np.diff(second) > 0))).all())
-
-
-def _check_names(path: Path, names: set[tuple[int, str]], dataset: Dataset) -> None:
-    for index, name in sorted(names):
-        if index >= len(dataset) or dataset.ids[index] != name:
-            right = dataset.ids[index] if index < len(dataset) else "none"
-            raise DamagedPart(path, f"it calls image {index} {name!r}, the dataset {right!r}")

@@ -1,4 +1,4 @@
-"""One writer per share of a run: a lock that the system drops when its holder dies."""
+"""One writer per share of a run: a file lock, which the system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def held_lock(path: Path, run: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except OSError as error:
-        _pass_over(error, run)
+        _raise_unless_unsupported(error, run)
     try:
         yield
     finally:
         lock.release()
 
 
-def _pass_over(error: OSError, run: Path) -> None:
+def _raise_unless_unsupported(error: OSError, run: Path) -> None:
     if error.errno not in _NO_LOCKS:
         fix = "check that it is writable"
         raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
@@ -50,7 +50,7 @@ def sole_writer(run: Path, share: str) -> Iterator[None]:
     except Timeout:
         raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
     except OSError as error:
-        _pass_over(error, run)
+        _raise_unless_unsupported(error, run)
     try:
         yield
     finally:

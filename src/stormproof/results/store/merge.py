@@ -16,6 +16,7 @@ from stormproof.results.store.integrity import check_parts
 from stormproof.results.store.parts import (
     FAILURES,
     PARTS,
+    SETTINGS,
     failures_of,
     held_cells,
     held_rows,
@@ -23,8 +24,16 @@ from stormproof.results.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, differences, read_record
-from stormproof.results.store.settings import SETTINGS, covering, write_settings
+from stormproof.results.store.record import (
+    RECORD,
+    RunRecord,
+    claim,
+    claiming,
+    covering,
+    differences,
+    read_record,
+    write_settings,
+)
 
 
 def merge(out: Path, shards: Sequence[Path]) -> RunRecord:

@@ -22,6 +22,7 @@ from stormproof.results.store.values import ANY, Classes, problem_of
 
 PARTS = "parts"
 FAILURES = "failures"
+SETTINGS = "run.yaml"
 _TAG = b"stormproof"
 # A row group closes after this many rows or list elements: a rule about content, so that equal rows give
 # equal files whatever the batch size and however often a run was interrupted.
@@ -95,11 +96,6 @@ def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
         seal(file)
 
 
-def check_part(path: Path, key: str) -> None:
-    """Refuse a part that is damaged, of another schema or another run."""
-    _opened(path, key)
-
-
 def held_cells(path: Path, key: str) -> list[Cell]:
     """The cells that a part holds, in order; none if there is no such file."""
     return _cells(read_part(path, key, KEY)) if path.exists() else []
@@ -124,7 +120,7 @@ def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
     """The rows that a part holds, each as a table of its own, in order."""
     if not path.exists():
         return
-    part = _opened(path, key)
+    part = open_part(path, key)
     for group in range(part.num_row_groups):
         with _reading(path):
             table = _selected(part.read_row_group(group), ROWS.names)
@@ -141,7 +137,7 @@ def rows_in(path: Path) -> int:
 
 def read_part(path: Path, key: str, columns: Sequence[str], classes: Classes = ANY) -> pa.Table:
     """Columns of a part: its seal, its schema and every value in them are checked."""
-    part = _opened(path, key)
+    part = open_part(path, key)
     with _reading(path):
         there = part.schema_arrow.names
         held = [name for name in columns if name in there]
@@ -168,7 +164,7 @@ def failures_of(path: Path) -> list[dict[str, Any]]:
     """The failures of one chunk; none if it has no such file."""
     if not path.exists():
         return []
-    again = _again(path)
+    again = _recreate_command(path)
     rows = read_sealed(path, again).get(FAILURES)
     if not isinstance(rows, list) or not all(map(_is_failure, rows)):
         raise StoreError(f"{path} is damaged: it does not list failures. Make it again with: {again}")
@@ -193,38 +189,42 @@ def _cells(table: pa.Table) -> list[Cell]:
     return list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
 
 
-def _again(path: Path) -> str:
+def _recreate_command(path: Path) -> str:
     """The command that makes one file of a run again."""
-    run = shlex.join(["stormproof", "run", "--config", str(path.parent.parent / "run.yaml")])
-    return f"rm {shlex.quote(str(path))} && {run}"
+    return f"rm {shlex.quote(str(path))} && {resume_command(path.parent.parent)}"
+
+
+def resume_command(run: Path) -> str:
+    """The command that runs what a run folder lacks."""
+    return shlex.join(["stormproof", "run", "--config", str(run / SETTINGS)])
 
 
 class DamagedPart(StoreError):
     """A damaged part file; the message says how to make just this part again."""
 
     def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path} is damaged: {what}. Make this part again with: {_again(path)}")
+        super().__init__(f"{path} is damaged: {what}. Make this part again with: {_recreate_command(path)}")
         self.path, self.what = path, what
 
     def __reduce__(self) -> tuple[type[DamagedPart], tuple[Path, str]]:
         return type(self), (self.path, self.what)
 
 
-def _opened(path: Path, key: str) -> pq.ParquetFile:
-    """Open a part, after checking its seal and its schema."""
+def open_part(path: Path, key: str) -> pq.ParquetFile:
+    """Open a part; one that is damaged, of another schema or of another run is refused."""
     with _reading(path):
         if not is_sealed(path):
             raise DamagedPart(path, "its content does not fit its seal")
         part = pq.ParquetFile(path, page_checksum_verification=True)
         schema = part.schema_arrow
-    _check(schema.metadata, path, key)
+    _check_tag(schema.metadata, path, key)
     lacking = {name for name in LATER if name not in schema.names}
     if not schema.remove_metadata().equals(pa.schema([f for f in ROWS if f.name not in lacking])):
-        raise DamagedPart(path, f"its columns are not those of a part ({_other(schema)})")
+        raise DamagedPart(path, f"its columns are not those of a part ({_wrong_column(schema)})")
     return part
 
 
-def _other(schema: pa.Schema) -> str:
+def _wrong_column(schema: pa.Schema) -> str:
     """The first column that is wrong, in words."""
     for field in ROWS:
         if schema.get_field_index(field.name) < 0:
@@ -255,7 +255,7 @@ def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
         raise pa.ArrowInvalid(f"its columns are not those of a part: {error}") from error
 
 
-def _check(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> None:
+def _check_tag(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> None:
     try:
         tag = json.loads((metadata or {}).get(_TAG, b"{}"))
         tag.get("schema")

@@ -1,25 +1,36 @@
-"""`run.json`: what a run is. Two runs are the same run when model, dataset, seed and chunk size agree."""
+"""`run.json`, what a run is, and `run.yaml`, the settings that repeat it.
+
+Two runs are the same run when model, dataset, seed and chunk size agree.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StoreError
-from stormproof.core.files import make_folder, read_bytes, write_json
+from stormproof.core.files import make_folder, read_bytes, read_text, write_text
 from stormproof.corruptions.plugins import Declaration
-from stormproof.results.store.lock import LOCK, held_lock
-from stormproof.results.store.parts import FAILURES, PARTS, check_part, part_paths, rows_in
+from stormproof.results.store.lock import LOCK, held_lock, shares
+from stormproof.results.store.parts import (
+    FAILURES,
+    PARTS,
+    open_part,
+    part_paths,
+    resume_command,
+    rows_in,
+)
 from stormproof.results.store.schema import VERSION
-from stormproof.results.store.seal import DIGEST, json_digest, with_digest
+from stormproof.results.store.seal import without_digest, write_sealed
 from stormproof.results.store.values import Classes
 
 RECORD = "run.json"
@@ -31,7 +42,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
-def _a_condition(text: str) -> str:
+def _valid_condition(text: str) -> str:
     try:
         written = str(Condition.parse(text))
     except InvalidCondition as error:
@@ -42,7 +53,7 @@ def _a_condition(text: str) -> str:
 
 
 Count = Annotated[int, Field(ge=0, le=1 << 24)]  # of images: a list of more does not fit in memory
-ConditionText = Annotated[str, AfterValidator(_a_condition)]
+ConditionText = Annotated[str, AfterValidator(_valid_condition)]
 
 
 class ModelRecord(_Frozen):
@@ -91,9 +102,7 @@ class RunRecord(_Frozen):
     benchmark: str | None = None
     metric: str | None = None
     tags: dict[str, str] = {}
-    quota: Annotated[int, Field(ge=1)] | None = (
-        None  # images per corrupted condition, where the run is an estimate; none: all
-    )
+    quota: Annotated[int, Field(ge=1)] | None = None  # images per corrupted condition; None: all of them
     provenance: dict[str, Any] = {}
 
     @property
@@ -123,11 +132,11 @@ def read_record(run: Path) -> RunRecord:
         raise StoreError(f"{run} is not a run folder: it has no {RECORD}; {fix}.")
     try:
         content = json.loads(read_bytes(path, at_most=_LARGEST, error=StoreError))
-        digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
         _require_version(path, content)
-        if digest != json_digest(content):
+        record = without_digest(content)
+        if record is None:
             raise StoreError(f"{path} is damaged: it is not what was written. {_write_again(run)}")
-        return RunRecord.model_validate_json(json.dumps(content))
+        return RunRecord.model_validate_json(json.dumps(record))
     except StoreError:
         raise  # of another version, changed, or no file
     except (ValueError, RecursionError) as error:  # pydantic's and JSON's are ValueErrors
@@ -149,13 +158,8 @@ def _require_version(path: Path, content: Any) -> None:
 
 
 def _write_again(run: Path) -> str:
-    command = shlex.join(["stormproof", "run", "--config", str(run / "run.yaml")])
-    return f"Write it again with: rm {shlex.quote(str(run / RECORD))} && {command} (predictions are kept)."
-
-
-def _write(run: Path, record: RunRecord) -> None:
-    content = record.model_dump(mode="json")
-    write_json(run / RECORD, with_digest(content))
+    remove = f"rm {shlex.quote(str(run / RECORD))}"
+    return f"Write it again with: {remove} && {resume_command(run)} (predictions are kept)."
 
 
 @contextmanager
@@ -177,9 +181,9 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
         make_folder(folder)
     if held is None and (run / RECORD).exists():
         for path in (*part_paths(run), *(run / FAILURES).glob("part-*.json")):
-            path.unlink()  # of a run whose every cell failed
+            path.unlink()  # left by a run whose every cell failed
     if joined != held:
-        _write(run, joined)
+        write_sealed(run / RECORD, joined.model_dump(mode="json"))
     return joined
 
 
@@ -188,7 +192,7 @@ def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
     if (run / RECORD).exists():
         held = read_record(run)
         found = differences(held, wanted)
-        if found and _never_answered(run):
+        if found and _has_no_rows(run):
             return None
         if found:
             raise StoreError(
@@ -200,8 +204,8 @@ def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
     return None
 
 
-def _never_answered(run: Path) -> bool:
-    """Whether every cell of a run failed, so that another run may take its folder without loss."""
+def _has_no_rows(run: Path) -> bool:
+    """Whether every cell of a run failed, so another run may take over its folder."""
     return all(rows_in(path) == 0 for path in part_paths(run))
 
 
@@ -209,7 +213,7 @@ def _has_parts(run: Path, wanted: RunRecord) -> bool:
     """Whether a folder that lost its record contains parts of this run only."""
     parts = part_paths(run)
     for path in parts:
-        check_part(path, wanted.key)
+        open_part(path, wanted.key)
     return bool(parts)
 
 
@@ -264,3 +268,35 @@ def _join(held: RunRecord, wanted: RunRecord) -> RunRecord:
             "quota": held.quota and wanted.quota and max(held.quota, wanted.quota),  # a full grid stays one
         }
     )
+
+
+def covering(
+    settings: Mapping[str, Any], asked: RunRecord, held: RunRecord, *, shard: str, out: str
+) -> dict[str, Any]:
+    """The settings of one command, widened to the whole folder.
+
+    Earlier commands may have run other conditions, more images, or other shards. `asked` is the run that this
+    command wants, `held` the run in the folder.
+    """
+    wide = {**settings, "shard": shard, "out": out}
+    if {*held.conditions} - {*asked.conditions}:
+        gone = ("benchmark", "root")
+        wide = {key: value for key, value in wide.items() if key not in gone}
+        wide |= {"data": held.dataset.spec, "conditions": list(held.conditions)}
+    wide.pop("limit", None)
+    if held.images < held.dataset.images:
+        wide["limit"] = held.images
+    return wide
+
+
+def shard_of(run: Path, shard: str) -> str:
+    """The shard that a folder contains: that of its only writer, or the whole run if several share it."""
+    return shard if shares(run) <= {shard} else "1/1"
+
+
+def write_settings(path: Path, content: Mapping[str, Any]) -> None:
+    """Write settings, all of them, so that defaults of a later version do not change the run."""
+    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    if path.exists() and read_text(path, error=StoreError) == text:
+        return
+    write_text(path, text)

@@ -100,16 +100,17 @@ class Row:
     @classmethod
     def of(
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
-        said: Prediction, confusion: Confusion | None = None, content: str | None = None,
+        prediction: Prediction, confusion: Confusion | None = None, content: str | None = None,
         change: Change | None = None, confidences: Floats | None = None, overlap: Overlaps | None = None,
     ) -> Row:  # fmt: skip
         """The row of a prediction, copied: a model may reuse its arrays for the next image."""
         return cls(
             index, image, condition, recipe, size,
-            said.boxes.copy(), _stated(said), said.scores.copy(), said.labels.copy(), said.masks,
-            semantic=None if said.semantic is None else run_lengths(said.semantic),
+            prediction.boxes.copy(), _stated_sides(prediction), prediction.scores.copy(),
+            prediction.labels.copy(), prediction.masks,
+            semantic=None if prediction.semantic is None else run_lengths(prediction.semantic),
             confusion=None if confusion is None else _sparse(confusion.counts),
-            panoptic=None if said.panoptic is None else run_lengths(said.panoptic),
+            panoptic=None if prediction.panoptic is None else run_lengths(prediction.panoptic),
             overlap=overlap,
             content=content,
             change=change,
@@ -220,10 +221,10 @@ def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
     return pa.ListArray.from_arrays(pa.array(offsets), values, type=pa.list_(kind), mask=nulls)
 
 
-def _stated(said: Prediction) -> Floats | None:
+def _stated_sides(prediction: Prediction) -> Floats | None:
     """The widths and heights of a prediction, if they differ from its corners in the last bit."""
-    given = said.boxes[:, 2:] - said.boxes[:, :2]
-    return None if np.array_equal(given, said.sides) else said.sides.copy()
+    given = prediction.boxes[:, 2:] - prediction.boxes[:, :2]
+    return None if np.array_equal(given, prediction.sides) else prediction.sides.copy()
 
 
 def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:

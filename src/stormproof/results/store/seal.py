@@ -101,7 +101,7 @@ def write_sealed(path: Path, content: dict[str, Any]) -> None:
 def read_sealed(path: Path, again: str) -> dict[str, Any]:
     """The document that `write_sealed` wrote; a changed one is an error.
 
-    `again` is the command that makes it again.
+    `again` is the command that recreates it, for the error message.
     """
     try:
         found = without_digest(read_json(path, error=StoreError))

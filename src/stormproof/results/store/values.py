@@ -19,7 +19,7 @@ from stormproof.core.sample import SEGMENTS, Ints
 from stormproof.metrics.map_calibration import BINS, SUMS
 
 _LARGEST_SIDE = 1 << 20
-_ALIKE = (  # columns whose lists have one entry for each object, run or cell; the first is never null
+_EQUALLY_LONG = (  # columns whose lists have one entry for each object, run or cell; the first is never null
     ("boxes", "sides", "scores", "labels", "masks"),
     ("semantic_values", "semantic_runs"),
     ("confusion_truth", "confusion_predicted", "confusion_pixels"),
@@ -43,16 +43,16 @@ def problem_of(table: pa.Table, classes: Classes = ANY) -> str:
     """The first problem in some columns of rows; empty if there is none."""
     held = {name: table[name].combine_chunks() for name in table.column_names}
     return (
-        _whole_numbers(held)
+        _sizes(held)
         or _null_inside(held)
-        or _unlike(held)
+        or _unequal_lengths(held)
         or _objects(held)
         or _labels(held, classes)
         or _areas(held)
     )
 
 
-def _whole_numbers(held: dict[str, pa.Array]) -> str:
+def _sizes(held: dict[str, pa.Array]) -> str:
     for name in ("index", "recipe"):
         if name in held and len(held[name]) and pc.min(held[name]).as_py() < 0:
             return f"its {name} is negative"
@@ -74,9 +74,9 @@ def _null_inside(held: dict[str, pa.Array]) -> str:
     return ""
 
 
-def _unlike(held: dict[str, pa.Array]) -> str:
+def _unequal_lengths(held: dict[str, pa.Array]) -> str:
     """Columns that belong together but differ in length."""
-    for names in _ALIKE:
+    for names in _EQUALLY_LONG:
         there = [name for name in names if name in held]
         lengths = [pc.list_value_length(held[name]) for name in there]
         for name, length in zip(there[1:], lengths[1:], strict=True):
