@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import with_settings
 from stormproof.cli.outcome import (
     list_failures,
     require_success,
@@ -21,6 +20,7 @@ from stormproof.cli.outcome import (
     say_unreadable,
     stoppable,
 )
+from stormproof.cli.settings import with_settings
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import RunConfig, make_config, overlay, read_settings
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@with_settings(RunConfig)
+@with_settings
 def run(
     settings: dict[str, Any],
     config: Annotated[Path | None, typer.Option(help="A run.yaml; flags override its settings.")] = None,

@@ -78,7 +78,8 @@ EXPECTED = {  # keyed by pydantic's error types, which are part of its interface
 class RunConfig(BaseModel):
     """The settings of one run. Unknown ones are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    # The validator is built when it is first used: the help of a command needs the declarations alone.
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
     model: Annotated[
         str,
@@ -225,9 +226,11 @@ class RunConfig(BaseModel):
 
     @property
     def preset(self) -> Preset | None:
+        if self.benchmark is None:
+            return None
         from stormproof.corruptions.presets import find_preset  # loads every recipe
 
-        return None if self.benchmark is None else find_preset(self.benchmark)
+        return find_preset(self.benchmark)
 
     def data_spec(self) -> str:
         """The dataset as named, or the benchmark's."""

@@ -56,6 +56,8 @@ class Local:
 
 def executor_for(config: RunConfig, chunks: int) -> Executor:
     """The executor that a run asks for, with at most `chunks` workers."""
+    if config.engine is Engine.local:
+        return Local()
     # Each worker has its own copy of the model on the device, so there is one unless the user asks for more.
     workers = worker_count(config.workers or (1 if config.device is not None else 0))
     if config.engine is Engine.ray:
@@ -63,7 +65,7 @@ def executor_for(config: RunConfig, chunks: int) -> Executor:
     if config.engine is Engine.slurm:
         options = dict(config.slurm)
         return Slurm(workers, options, str(options.pop("cluster", "slurm")))
-    return Local() if config.engine is Engine.local else Pool(max(1, min(workers, chunks)))
+    return Pool(max(1, min(workers, chunks)))
 
 
 @dataclass(frozen=True, slots=True)
