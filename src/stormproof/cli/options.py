@@ -44,10 +44,9 @@ def complete_datasets(incomplete: str) -> list[str]:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    from stormproof.core.spec import with_plugins
-    from stormproof.models import ADAPTERS
+    from stormproof.models import kinds
 
-    return starting((f"{kind}:" for kind in with_plugins(ADAPTERS, "stormproof.models")), incomplete)
+    return starting((f"{kind}:" for kind in kinds()), incomplete)
 
 
 def complete_measures(incomplete: str) -> list[str]:

@@ -10,21 +10,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from stormproof import datasets, models
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.kernels import start_kernels
 from stormproof.core.processes import one_thread
 from stormproof.core.sample import Sample
-from stormproof.core.spec import OBJECT, with_plugins
+from stormproof.core.spec import OBJECT
 from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
-from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.work import Work
 from stormproof.metrics.metric import measures
-from stormproof.models import ADAPTERS, open_model
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed, Unbound
@@ -35,7 +34,7 @@ _MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
 
 
-open_dataset_once = lru_cache(maxsize=1)(open_dataset)  # shared by the models of a plan
+open_dataset_once = lru_cache(maxsize=1)(datasets.open_dataset)  # shared by the models of a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     The last pair is kept: the planning process may also be the one that works.
     """
     dataset = open_dataset_once(data)
-    opened = open_model(model)
+    opened = models.open_model(model)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     return Pair(enhanced(bound, enhance), dataset)
 
@@ -94,7 +93,7 @@ def _require_planned(pair: Pair, work: Work) -> None:
 
 def refuse_swapped(model: str, data: str) -> None:
     """Refuse a dataset given as the model, or the reverse."""
-    model_kinds, data_kinds = with_plugins(ADAPTERS, "stormproof.models"), kinds()
+    model_kinds, data_kinds = models.kinds(), datasets.kinds()
     given_model, given_data = model.partition(":")[0], data.partition(":")[0]
     if OBJECT in (given_model, given_data):
         return
