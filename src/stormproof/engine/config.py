@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum, StrEnum
+from functools import cache
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -239,6 +240,7 @@ class RunConfig(BaseModel):
         return str(self.data)
 
 
+@cache
 def settings_of(config: type[BaseModel]) -> dict[str, tuple[FieldInfo, Setting]]:
     """Every setting that a configuration declares, in order."""
     return {
