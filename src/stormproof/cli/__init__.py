@@ -127,7 +127,8 @@ def _load(name: str = "") -> MutableMapping[str, Any]:
         import_module(f"{__name__}.{file}")
     for point in () if is_ours else offered("stormproof.commands"):
         point.load()
-    for verb in (*app.registered_commands, *app.registered_groups):
+    known: list[Any] = [*app.registered_commands, *app.registered_groups]
+    for verb in known:
         stated = verb.rich_help_panel if isinstance(verb.rich_help_panel, str) else MORE
         verb.rich_help_panel = _PANELS.get(str(verb.name or getattr(verb.callback, "__name__", "")), stated)
     for verbs in (app, *(group.typer_instance for group in app.registered_groups)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from enum import EnumType
+from enum import Enum, EnumType
 from inspect import Parameter
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Optional, Union, get_args, get_origin
@@ -75,7 +75,7 @@ def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
     if get_origin(kind) in (tuple, dict):
         text = f"{text.removesuffix('.')}; repeatable."
     elif isinstance(kind, EnumType):
-        choices = [str(choice.value) for choice in kind]
+        choices = [str(choice.value) for choice in list[Enum](kind)]
         text = f"{text.removesuffix('.')}: {', '.join(choices)}."
         complete = lambda incomplete: starting(choices, incomplete)  # noqa: E731
     if default := shown_default(field, setting):

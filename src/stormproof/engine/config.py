@@ -297,6 +297,11 @@ def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in settings.items() if name not in gone} | given
 
 
+def is_plan(settings: Mapping[str, Any]) -> bool:
+    """Whether settings describe several runs."""
+    return any(name in settings for name in PLAN)
+
+
 def read_settings(path: Path, config: type[BaseModel] = RunConfig) -> dict[str, Any]:
     """The settings of a `run.yaml`, unchecked because flags may add to them. Empty ones count as absent."""
     content = read_yaml(path, error=InvalidOption)

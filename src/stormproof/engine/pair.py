@@ -29,6 +29,7 @@ from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.models.network import Network
 from stormproof.models.sanity_checks import check_predictions
+from stormproof.results.store.record import DatasetRecord, ModelRecord
 
 _MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
@@ -73,22 +74,18 @@ def pair_for(work: Work) -> Pair:
         os.chdir(work.folder)
     sys.path[:] = [*sys.path, *(place for place in work.modules if place not in sys.path)]
     load_plugins(work.config.plugin)
-    pair = open_pair(work.config.model, work.config.enhance, work.data)
-    _require_planned(pair, work)
+    pair = open_pair(work.config.model, work.config.enhance, work.record.dataset.spec)
+    both: tuple[ModelRecord | DatasetRecord, ...] = (work.record.model, work.record.dataset)
+    for what, planned in zip(("model", "dataset"), both, strict=True):
+        found = getattr(pair, what).fingerprint
+        if found != planned.fingerprint:
+            raise RunError(
+                f"The {what} {planned.spec} has fingerprint {found[:16]} on {platform.node()}, but "
+                f"{planned.fingerprint[:16]} where the run was started; give every machine the same files."
+            )
     if isinstance(pair.model, Model):
         start_kernels()
     return pair
-
-
-def _require_planned(pair: Pair, work: Work) -> None:
-    found = (pair.model.fingerprint, pair.dataset.fingerprint)
-    specs = {"model": work.config.model, "dataset": work.data}
-    for (what, spec), here, planned in zip(specs.items(), found, work.fingerprints, strict=True):
-        if here != planned:
-            raise RunError(
-                f"The {what} {spec} has fingerprint {here[:16]} on {platform.node()}, but {planned[:16]} "
-                "where the run was started; give every machine the same files."
-            )
 
 
 def refuse_swapped(model: str, data: str) -> None:
