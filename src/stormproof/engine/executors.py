@@ -149,9 +149,8 @@ def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
 class RayCluster:
     """Chunks as tasks on a cluster; Ray restarts a task when its worker or node is lost.
 
-    `address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine.
-
-    `gpus` is per task.
+    `address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine. `gpus`
+    is per task.
     """
 
     address: str | None = None
@@ -237,9 +236,8 @@ def _require_listener(address: str) -> None:
 class Slurm:
     """A job array through submitit, in which each job takes a share of the chunks.
 
-    At most `jobs` run at a time; `options` are submitit's, such as `slurm_partition`.
-
-    `cluster` is where submitit sends jobs: slurm, or local for processes on this machine.
+    At most `jobs` run at a time; `options` are submitit's, such as `slurm_partition`. `cluster` is where
+    submitit sends jobs: slurm, or local for processes on this machine.
     """
 
     jobs: int
