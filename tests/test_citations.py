@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -92,10 +93,10 @@ def test_what_is_cited_exists() -> None:
 @cache
 def flags() -> dict[str, set[str]]:
     """The options of every command."""
-    group = typer.main.get_command(app)
-    commands = getattr(group, "commands", {})
+    group: Any = typer.main.get_command(app)
     found = {}
-    for name, command in commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         nested = getattr(command, "commands", {"": command})
         options = {
             word for each in nested.values() for p in each.params for word in (*p.opts, *p.secondary_opts)

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from stormproof.core import progress as module
-from stormproof.core.progress import Progress
+from stormproof.core.progress import progress_on
 
 
 class Clock:
@@ -39,14 +39,14 @@ def text(console: Console) -> str:
 
 def test_short_work_leaves_no_trace_in_a_log(clock: Clock) -> None:
     console = log()
-    with Progress("corrupting", 3, console=console) as progress:
+    with progress_on(console, "corrupting", 3) as progress:
         assert list(progress.track("abc")) == ["a", "b", "c"]
     assert text(console) == ""
 
 
 def test_a_log_has_a_line_every_ten_seconds(clock: Clock) -> None:
     console = log()
-    with Progress("corrupting", 40, console=console) as progress:
+    with progress_on(console, "corrupting", 40) as progress:
         for _ in range(40):
             clock.now += 1
             progress.advance()
@@ -61,7 +61,7 @@ def test_a_log_has_a_line_every_ten_seconds(clock: Clock) -> None:
 
 def test_what_was_done_before_does_not_count_as_speed(clock: Clock) -> None:
     console = log()
-    progress = Progress("net", 100, "cells", console=console)
+    progress = progress_on(console, "net", 100, "cells")
     progress.skip(90)
     with progress:
         clock.now = 10
@@ -77,7 +77,7 @@ def test_what_was_done_before_does_not_count_as_speed(clock: Clock) -> None:
 
 def test_a_terminal_has_a_bar_and_one_for_each_part() -> None:
     console = Console(file=StringIO(), force_terminal=True, width=120, height=20)
-    progress = Progress("[/]", 4, "cells", parts={"fog": 2, "snow": 2}, console=console)
+    progress = progress_on(console, "[/]", 4, "cells", parts={"fog": 2, "snow": 2})
     progress.skip(1, "fog")
     with progress:
         progress.advance(1, "fog")
@@ -103,7 +103,7 @@ def test_a_notebook_has_one_line_that_changes(
     page.display = display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", page)
-    with Progress("net", 2, "cells", console=Console(force_jupyter=True)) as progress:
+    with progress_on(Console(force_jupyter=True), "net", 2, "cells") as progress:
         progress.begin("net on street", "2 of 2 cells left")
         clock.now = 1
         progress.advance(2)

@@ -53,7 +53,8 @@ def test_verbs_are_in_groups() -> None:
 
 def test_every_verb_has_an_example() -> None:
     group = get_command(app)
-    for name, verb in group.commands.items():  # type: ignore[attr-defined]
+    for name in group.list_commands(None):  # type: ignore[attr-defined]
+        verb = group.get_command(None, name)  # type: ignore[attr-defined]
         inner = getattr(verb, "commands", {name: verb})
         for command in inner.values():
             assert re.search(r"Examples?:\s+stormproof ", command.help or ""), name
@@ -75,6 +76,28 @@ def test_another_package_brings_its_own_verbs(tmp_path: Path) -> None:
     assert said == "moonlight\n"
     assert "moon" in panels(page)["Make data"]
     assert "sun" in panels(page)["More"]
+
+
+def test_a_command_imports_the_file_of_its_verb_alone() -> None:
+    code = """
+import sys
+from stormproof.cli import main
+sys.argv = ["stormproof", "score", "--help"]
+try:
+    main()
+finally:
+    print(*(name for name in sys.modules if name.startswith("stormproof.")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = done.stdout.splitlines()[-1].split()
+    assert "stormproof.cli.score" in imported
+    assert not {"stormproof.cli.run", "stormproof.engine.config", "stormproof.style.commands"} & {*imported}
+
+
+def test_a_misspelt_verb_is_recognised() -> None:
+    done = stormproof("leaderbord")
+    assert done.returncode == 2
+    assert "Did you mean 'leaderboard'?" in done.stderr
 
 
 def test_one_flag_names_conditions_and_suites(tmp_path: Path) -> None:

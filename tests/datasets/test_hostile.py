@@ -29,7 +29,7 @@ from stormproof.core.errors import (
 from stormproof.core.files import locate, parse_json, read_yaml
 from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.masks import polygon_mask, segmentation_mask
-from stormproof.core.progress import Progress
+from stormproof.core.progress import progress_on
 from stormproof.core.sample import RLE, Prediction
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import fingerprint_of
@@ -146,7 +146,7 @@ def test_names_cannot_steer_the_terminal() -> None:
 
 def test_a_model_called_like_markup_has_a_progress_bar() -> None:
     console = SafeConsole(file=StringIO(), force_terminal=True, markup=False, highlight=False)
-    with Progress("[/]", 1, console=console) as progress:
+    with progress_on(console, "[/]", 1) as progress:
         progress.advance()
     assert "[/]" in console.file.getvalue()  # type: ignore[attr-defined]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,18 @@ def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
     assert [(problem.where, problem.what) for problem in found.problems] == [
         ("sample 'b'", "the id occurs twice.")
     ]
+
+
+def test_a_kind_of_model_may_come_from_another_package(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "night_models.py").write_text(
+        "from stormproof.models.python import function_model\n\n\ndef open_night(main):\n"
+        "    return function_model(lambda images: [{'boxes': []} for _ in images], name='night ' + main)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)  # where it draws the detections
+    points = EntryPoints([EntryPoint("night", "night_models:open_night", "stormproof.models")])
+    monkeypatch.setattr("stormproof.core.spec.offered", lambda group: points.select(group=group))
+    code, text = inspect("night:owl", "--data", build("images"))
+    assert (code, text.splitlines()[0]) == (0, "run as: night owl: the dataset's classes")

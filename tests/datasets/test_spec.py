@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import stormproof
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.spec import Spec, call, declared
+from stormproof.core.spec import Spec, declared
 from stormproof.datasets import open_dataset
 from stormproof.datasets.images import open_images
 
@@ -69,11 +69,11 @@ def opener(
 
 
 def test_options_become_what_they_are_declared_to_be() -> None:
-    found = call(opener, Spec.parse("k:m,count=3,ratio=0.5,flag=yes,where=a/b"))
-    assert found == ("m", 3, 0.5, True, Path("a/b"))
+    found = Spec.parse("k:m,count=3,ratio=0.5,flag=yes,where=a/b").arguments(opener)
+    assert found == [{"count": 3, "ratio": 0.5, "flag": True, "where": Path("a/b")}]
     for text in ("k:m,count=three", "k:m,ratio=x", "k:m,flag=perhaps"):
         with pytest.raises(InvalidOption, match="in k:m"):
-            call(opener, Spec.parse(text))
+            Spec.parse(text).arguments(opener)
 
 
 @pytest.fixture

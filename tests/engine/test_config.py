@@ -121,7 +121,7 @@ def test_a_flag_takes_out_what_excludes_it() -> None:
 def test_every_flag_is_a_setting() -> None:
     from typer.main import get_command
 
-    command = get_command(app).commands["run"]  # type: ignore[attr-defined]
+    command = get_command(app).get_command(None, "run")  # type: ignore[attr-defined]
     flags = {parameter.name for parameter in command.params} - {"config", "dry_run", "help"}
     assert {"tags" if name == "tag" else name for name in flags} == set(RunConfig.model_fields)
 

@@ -178,8 +178,8 @@ def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Confi
 
 
 def test_a_part_holds_a_whole_batch(configure: Configure) -> None:
-    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.chunk == 10
-    assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.chunk == 3
+    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 10
+    assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.record.chunk == 3
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int8"])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import stormproof as sp
 from engine.conftest import Configure
-from stormproof.cli.options import with_settings
+from stormproof.cli.settings import with_settings
 from stormproof.engine.api import signature
 from stormproof.engine.config import Engine, RunConfig, Setting, read_settings, settings_of
 from stormproof.engine.run import run
@@ -29,11 +29,11 @@ class Lamp(RunConfig):
 def test_a_new_setting_shows_on_the_command_line() -> None:
     app, given = typer.Typer(), dict[str, Any]()
 
-    @app.command()
-    @with_settings(Lamp)
     def light(settings: dict[str, Any], dry: bool = False) -> None:
         """Light a lamp."""
         given.update(settings, dry=dry)
+
+    app.command()(with_settings(light, Lamp))
 
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "160"}).stdout
     for words in (

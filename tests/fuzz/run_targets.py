@@ -94,8 +94,8 @@ out: runs/x
 
 def plan(dice: random.Random, folder: Path) -> None:
     """The runs of a plan: each writes inside the plan's folder."""
-    from stormproof.engine.config import read_settings
-    from stormproof.engine.many import is_plan, runs_of
+    from stormproof.engine.config import is_plan, read_settings
+    from stormproof.engine.many import runs_of
     from stormproof.engine.plan import requested_conditions
 
     path = folder / "plan.yaml"

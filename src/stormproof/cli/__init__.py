@@ -5,44 +5,58 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections.abc import MutableMapping
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.models import CommandInfo, DefaultPlaceholder, TyperInfo
+from typer.main import get_group
 
+import stormproof.engine  # noqa: F401  chooses Arrow's allocator, so before any verb imports Arrow
 from stormproof import __version__
 from stormproof.cli import console
 from stormproof.core.errors import StormproofError
 from stormproof.core.loading import offered
 
-# The groups of the help page with their verbs, in order. Packages that offer verbs of their own in the entry
-# point group `stormproof.commands` name one of these groups as their rich_help_panel.
+# The groups of the help page with their verbs, in order, and the file that defines each verb. Packages that
+# offer verbs of their own in the entry point group `stormproof.commands` name one of these groups as their
+# rich_help_panel.
 RUN_AND_SCORE, LOOK, BE_SURE, MAKE_DATA, SHARE = "Run and score", "Look", "Be sure", "Make data", "Share"
 MORE = "More"  # verbs of other packages that name no group
 VERBS = {
-    RUN_AND_SCORE: ("run", "score", "report", "demo", "merge"),
-    LOOK: ("inspect", "list", "gallery", "quality", "show", "figures"),
-    BE_SURE: ("compare", "agree", "check", "breaking-point", "evidence", "verify"),
-    MAKE_DATA: ("corrupt", "trainset"),
-    SHARE: ("export", "submit", "leaderboard"),
-}
-# The files that define them; one with several verbs has the name of the main one.
-FILES = (
-    "run", "score", "report", "demo", "inspect", "list", "gallery", "quality", "compare", "check", "breaking",
-    "verify", "corrupt", "export", "leaderboard",
-)  # fmt: skip
-PLUGINS = "stormproof.commands"
+    RUN_AND_SCORE: {"run": "run", "score": "score", "report": "report", "demo": "demo", "merge": "run"},
+    LOOK: {
+        "inspect": "inspect", "list": "list", "gallery": "gallery", "quality": "quality", "show": "report",
+        "figures": "report",
+    },
+    BE_SURE: {
+        "compare": "compare", "agree": "compare", "check": "check", "breaking-point": "breaking",
+        "evidence": "check", "verify": "verify",
+    },
+    MAKE_DATA: {"corrupt": "corrupt", "trainset": "corrupt"},
+    SHARE: {"export": "export", "submit": "leaderboard", "leaderboard": "leaderboard"},
+}  # fmt: skip
+_PANELS = {verb: panel for panel, verbs in VERBS.items() for verb in verbs}
+_FILES = {verb: file for verbs in VERBS.values() for verb, file in verbs.items()}
 
 
 class _Verbs(TyperGroup):
-    """The verbs; interrupting any of them prints one line."""
+    """The verbs. Naming one imports its file alone; the help page imports all of them."""
+
+    def get_command(self, context: Any, name: str) -> Any:
+        if name not in self.commands:
+            self.commands = _load(name)
+        return self.commands.get(name)
+
+    def list_commands(self, context: Any) -> list[str]:
+        self.commands = _load()
+        return [*_FILES, *(name for name in self.commands if name not in _FILES)]
 
     def invoke(self, context: Any) -> Any:
         try:
             return super().invoke(context)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # in any verb
             console.fail("Stopped.")
             raise typer.Exit(130) from None
 
@@ -103,30 +117,21 @@ def main() -> None:
         sys.exit(2)
 
 
-def _load_verbs() -> None:
-    """Import the files that define verbs, and the modules in which other packages do; put all into groups."""
-    for file in FILES:
+def _load(name: str = "") -> MutableMapping[str, Any]:
+    """Import the file of a verb, and return every verb that has been imported.
+
+    A verb that is not ours may come from another package, or be misspelt: then all are imported.
+    """
+    is_ours = name in _FILES
+    for file in [_FILES[name]] if is_ours else _FILES.values():
         import_module(f"{__name__}.{file}")
-    panels = {verb: panel for panel, verbs in VERBS.items() for verb in verbs}
-    app.registered_commands.sort(key=lambda verb: [*panels].index(_name(verb)))
-    for verb in _verbs():
-        verb.rich_help_panel = panels[_name(verb)]
-    for point in offered(PLUGINS):
+    for point in () if is_ours else offered("stormproof.commands"):
         point.load()
-    for verb in _verbs():
-        if isinstance(verb.rich_help_panel, DefaultPlaceholder) or verb.rich_help_panel is None:
-            verb.rich_help_panel = MORE
+    known: list[Any] = [*app.registered_commands, *app.registered_groups]
+    for verb in known:
+        stated = verb.rich_help_panel if isinstance(verb.rich_help_panel, str) else MORE
+        verb.rich_help_panel = _PANELS.get(str(verb.name or getattr(verb.callback, "__name__", "")), stated)
     for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
         for command in verbs.registered_commands if verbs else ():
             command.help = flowed((command.callback and command.callback.__doc__) or "")
-
-
-def _verbs() -> list[CommandInfo | TyperInfo]:
-    return [*app.registered_commands, *app.registered_groups]
-
-
-def _name(verb: CommandInfo | TyperInfo) -> str:
-    return str(verb.name or getattr(verb.callback, "__name__", ""))
-
-
-_load_verbs()
+    return get_group(app).commands

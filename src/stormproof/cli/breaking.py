@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import AsJson, Limit, Replicates, Seed, Workers
+from stormproof.cli.options import AsJson, Replicates, Workers
 from stormproof.cli.outcome import say_scored_on
+from stormproof.cli.settings import Limit, Seed
 from stormproof.core.errors import InvalidOption, counted
 
 if TYPE_CHECKING:

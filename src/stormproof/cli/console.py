@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from stormproof.core.progress import Progress
+from stormproof.core.progress import Progress, progress_on
 from stormproof.core.table import Table as PlainTable
 from stormproof.core.text import as_csv, json_safe
 
@@ -113,4 +113,4 @@ def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def progress(title: str, total: int, unit: str = "images") -> Progress:
     """Progress on standard error."""
-    return Progress(title, total, unit, console=err)
+    return progress_on(err, title, total, unit)

@@ -10,19 +10,18 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import (
-    Conditions,
     Derived,
     ImageFormat,
     Images,
     Layout,
     Original,
-    Seed,
     Styles,
     Workers,
     chosen_conditions,
     complete_datasets,
     is_dataset,
 )
+from stormproof.cli.settings import Conditions, Seed
 from stormproof.core.errors import InvalidOption, OutputError, counted, first_few
 from stormproof.core.processes import worker_count
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Seed, chosen_conditions, is_dataset
+from stormproof.cli.options import chosen_conditions, is_dataset
+from stormproof.cli.settings import Conditions, Seed
 from stormproof.core.errors import InvalidOption, OutputError
 
 if TYPE_CHECKING:

@@ -163,10 +163,9 @@ def _datasets() -> list[dict[str, Any]]:
 
 
 def _adapters() -> list[dict[str, Any]]:
-    from stormproof.core.spec import with_plugins
-    from stormproof.models import ADAPTERS
+    from stormproof.models import kinds
 
-    return _kinds(with_plugins(ADAPTERS, "stormproof.models"))
+    return _kinds(kinds())
 
 
 def _kinds(known: Mapping[str, Opener]) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import AsJson, Conditions, Limit, Opened, Seed, Workers, chosen_conditions
+from stormproof.cli.options import AsJson, Opened, Workers, chosen_conditions
+from stormproof.cli.settings import Conditions, Limit, Seed
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.processes import worker_count
 

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import with_settings
 from stormproof.cli.outcome import (
     list_failures,
     require_success,
@@ -21,8 +20,9 @@ from stormproof.cli.outcome import (
     say_unreadable,
     stoppable,
 )
+from stormproof.cli.settings import with_settings
 from stormproof.core.errors import InvalidOption, StormproofError
-from stormproof.engine.config import RunConfig, make_config, overlay, read_settings
+from stormproof.engine.config import RunConfig, is_plan, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
     from stormproof.engine.many import Outcome
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@with_settings(RunConfig)
+@with_settings
 def run(
     settings: dict[str, Any],
     config: Annotated[Path | None, typer.Option(help="A run.yaml; flags override its settings.")] = None,
@@ -58,7 +58,6 @@ def run(
 
     A run.yaml with models: (a list, or a pattern such as onnx:zoo/*.onnx) runs all of them as one plan.
     """
-    from stormproof.engine.many import is_plan
     from stormproof.engine.plan import make_plan
 
     console.announce_compiling()
@@ -83,7 +82,8 @@ def _announce(plan: Plan) -> None:
     from stormproof.engine.plan import label_findings
 
     console.note(plan.model_description)
-    say_findings(label_findings(plan.work.data, plan.work.images), plan.work.data)
+    data = plan.record.dataset.spec
+    say_findings(label_findings(data, plan.record.images), data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
     if plan.doubts:
@@ -130,7 +130,7 @@ def _report(plan: Plan, summary: Summary) -> None:
     out, share = plan.config.out, plan.config.share
     done = summary.survey.cells - len(summary.failures)
     left_out = len(summary.unreadable)
-    images = f" on {plan.work.images - left_out} of {plan.work.images} images" if left_out else ""
+    images = f" on {plan.record.images - left_out} of {plan.record.images} images" if left_out else ""
     console.say(f"{out}: {done} cells{images}, all done.")
     if share[1] > 1:
         score = f"stormproof score {shlex.quote(out)}"
@@ -165,13 +165,13 @@ def _print_plan(plan: Plan) -> None:
     calls = -(-left.cells_left // plan.config.batch)
     facts = {
         "model": f"{record.model.name} ({record.model.fingerprint[:16]})",
-        "dataset": f"{record.dataset.name} ({record.dataset.fingerprint[:16]}), {work.images} of "
+        "dataset": f"{record.dataset.name} ({record.dataset.fingerprint[:16]}), {record.images} of "
         f"{record.dataset.images} images",
         "conditions": f"{len(work.conditions)}: {', '.join(record.conditions)}",
         "seed": str(plan.config.seed),
         "shard": plan.config.shard,
         "cells": f"{left.cells:,}, of which {left.cells_left:,} are left",
-        "to do": f"{len(left.chunks):,} chunks of {work.chunk} images: {left.images_left:,} to decode, "
+        "to do": f"{len(left.chunks):,} chunks of {record.chunk} images: {left.images_left:,} to decode, "
         f"about {calls:,} model calls of {plan.config.batch} images",
         "engine": str(plan.config.engine),
         "out": plan.config.out,

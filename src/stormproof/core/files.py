@@ -196,25 +196,17 @@ def read_json(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError
 
 def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) -> Any:
     """The content of a JSON document; `file` names it in errors."""
+    collects = gc.isenabled()
+    gc.disable()  # reading makes no garbage, and collecting would take half the time
     try:
-        with _no_collection():
-            return json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as cause:
         what = f"is not JSON: {cause.msg}; the file may be cut short."
         raise file_problem(error, file, what, f"line {cause.lineno} column {cause.colno}") from None
     except (ValueError, RecursionError) as cause:  # not UTF-8, numbers of thousands of digits, deep nesting
         raise file_problem(error, file, f"is not JSON: {cause}.") from None
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause garbage collection: reading makes no garbage, and collecting would take half the time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
     finally:
-        if before:
+        if collects:
             gc.enable()
 
 

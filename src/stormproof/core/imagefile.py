@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import PIL.Image
@@ -83,7 +83,12 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
     """Open a file as a Pillow image; any failure inside becomes an `InvalidImage` that names the file."""
     name = _name(source, name)
     try:
-        with _file(source) as file, PIL.Image.open(file, formats=_FORMATS) as image:
+        stored = (
+            BytesIO(source)
+            if isinstance(source, bytes)
+            else opened_file(Path(source), at_most=MAX_BYTES, error=InvalidImage)
+        )
+        with stored as file, PIL.Image.open(file, formats=_FORMATS) as image:
             yield image
     except StormproofError:
         raise
@@ -91,12 +96,6 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
         raise InvalidImage(f"{name}: not an image in a known format; save it as PNG or JPEG.") from None
     except Exception as error:  # each of Pillow's readers fails in its own way
         raise InvalidImage(f"{name}: cannot be decoded ({error}); fetch the file again.") from error
-
-
-def _file(source: ImageSource) -> AbstractContextManager[IO[bytes]]:
-    if isinstance(source, bytes):
-        return BytesIO(source)
-    return opened_file(Path(source), at_most=MAX_BYTES, error=InvalidImage)
 
 
 def read_image(source: ImageSource, name: str | None = None, rules: PixelRules = AS_STORED) -> Image:

@@ -9,7 +9,15 @@ from time import monotonic
 from typing import Any, Self, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -19,35 +27,32 @@ _Item = TypeVar("_Item")
 class Progress:
     """Shows how far a piece of work has got, between `start` and `stop` or inside a `with` block.
 
-    `parts` are the totals of its parts, by name; each gets its own bar if the terminal has room.
+    This one prints a line every ten seconds; shorter work that announces nothing prints nothing.
     """
 
-    def __init__(
-        self, title: str, total: int, unit: str = "images", *, parts: Mapping[str, int] | None = None,
-        console: Console | None = None,
-    ) -> None:  # fmt: skip
-        self.title, self.total, self.unit, self.parts = title, total, unit, dict(parts or {})
+    every = 10.0  # seconds
+
+    def __init__(self, console: Console, title: str, total: int, unit: str, parts: Mapping[str, int]) -> None:
+        self.title, self.total, self.unit, self.parts = title, total, unit, parts
         self.done, self.done_of = 0, Counter[str | None]()
         self.note = ""  # added to the line, such as the number of failures
+        self._console = console
         self._before = 0  # done by an earlier command, so excluded from the rate
-        self._started = False
-        self._begun = monotonic()
-        self._display = _display_on(console or Console(stderr=True, highlight=False))
+        self._begun = self._last = monotonic()
+        self._printed = False
 
     def start(self) -> Self:
-        self._started = True
-        self._display.start(self)
         return self
 
     def stop(self) -> None:
-        self._display.stop(self)
+        if self._printed:
+            self._report(self.line())
 
     def advance(self, count: int = 1, part: str | None = None) -> None:
         """Count work done now."""
         self.done += count
         self.done_of[part] += count
-        if self._started:
-            self._display.advance(self, count, part)
+        self._update(count, part)
 
     def skip(self, count: int, part: str | None = None) -> None:
         """Count work done by an earlier command."""
@@ -57,11 +62,11 @@ class Progress:
     def begin(self, title: str, detail: str = "") -> None:
         """Announce the next piece of work: a bar shows the title, a log also the detail."""
         self.title = title
-        self._display.begin(self, detail)
+        self._report(f"{title}: {detail}" if detail else title)
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
-        self._display.say(line)
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def track(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """The items, each counted when the next is asked for."""
@@ -81,6 +86,15 @@ class Progress:
             f"{rate:.1f} {self.unit}/s{when}"
         )
 
+    def _update(self, count: int, part: str | None) -> None:
+        """Show that work was done."""
+        if monotonic() - self._last >= self.every:
+            self._report(self.line())
+
+    def _report(self, line: str) -> None:
+        self._last, self._printed = monotonic(), True
+        self.say(line)
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -88,57 +102,17 @@ class Progress:
         self.stop()
 
 
-def _display_on(console: Console) -> _Lines | _Terminal:
-    if console.is_jupyter:
-        return _Notebook(console)
-    return _Terminal(console) if console.is_terminal else _Lines(console)
-
-
-class _Lines:
-    """Prints a line every ten seconds; shorter work that announces nothing prints nothing."""
-
-    every = 10.0  # seconds
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._last, self._printed = console, monotonic(), False
-
-    def start(self, progress: Progress) -> None: ...
-
-    def begin(self, progress: Progress, detail: str) -> None:
-        self._report(f"{progress.title}: {detail}" if detail else progress.title)
-
-    def advance(self, progress: Progress, count: int, part: str | None) -> None:
-        if monotonic() - self._last >= self.every:
-            self._report(progress.line())
-
-    def say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def stop(self, progress: Progress) -> None:
-        if self._printed:
-            self._report(progress.line())
-
-    def _report(self, line: str) -> None:
-        self._last, self._printed = monotonic(), True
-        self._show(line)
-
-    def _show(self, line: str) -> None:
-        self.say(line)
-
-
-class _Notebook(_Lines):
+class _Notebook(Progress):
     """One line below the cell, updated in place; lines printed by `say` stay."""
 
     every = 0.5
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
-        self._handle: Any = None
+    _handle: Any = None
 
     def say(self, line: str) -> None:
         print(line)
 
-    def _show(self, line: str) -> None:
+    def _report(self, line: str) -> None:
+        self._last, self._printed = monotonic(), True
         if self._handle is None:
             display: Any = import_module("IPython.display").display
             self._handle = display({"text/plain": line}, raw=True, display_id=True)
@@ -151,11 +125,14 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:.1f}/s" if task.speed else "", style="progress.data.speed")
 
 
-class _Terminal:
+class _Terminal(Progress):
     """One bar for the whole, and one for each part if the terminal has enough lines."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._tasks: dict[str | None, TaskID] = {}  # of the whole (None) and its parts, from `start` on
+
+    def start(self) -> Self:
         self._bars = Bars(
             TextColumn("{task.description}", markup=False),  # a model may be called [/]
             BarColumn(),
@@ -163,33 +140,37 @@ class _Terminal:
             TextColumn("{task.fields[unit]}", markup=False),
             _Rate(),
             TimeRemainingColumn(),
-            console=console,
+            console=self._console,
         )
-        self._parts: dict[str, Any] = {}
-
-    def start(self, progress: Progress) -> None:
         self._bars.start()
-        self._whole = self._bars.add_task(
-            progress.title, total=progress.total, completed=progress.done, unit=progress.unit
-        )
-        if len(progress.parts) + 3 <= self._console.height:
-            for name, total in progress.parts.items():
-                done = progress.done_of[name]
-                self._parts[name] = self._bars.add_task(f"  {name}", total=total, completed=done, unit="")
+        add = self._bars.add_task
+        self._tasks = {None: add(self.title, total=self.total, completed=self.done, unit=self.unit)}
+        if len(self.parts) + 3 <= self._console.height:
+            for name, total in self.parts.items():
+                self._tasks[name] = add(f"  {name}", total=total, completed=self.done_of[name], unit="")
+        return self
 
-    def begin(self, progress: Progress, detail: str) -> None:
-        self._bars.update(self._whole, description=progress.title)
-
-    def advance(self, progress: Progress, count: int, part: str | None) -> None:
-        self._bars.advance(self._whole, count)
-        if part in self._parts:
-            self._bars.advance(self._parts[part], count)
-
-    def say(self, line: str) -> None:
-        self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def stop(self, progress: Progress) -> None:
+    def stop(self) -> None:
         self._bars.stop()
+
+    def begin(self, title: str, detail: str = "") -> None:
+        self.title = title
+        self._bars.update(self._tasks[None], description=title)
+
+    def _update(self, count: int, part: str | None) -> None:
+        for name in {None, part} & self._tasks.keys():
+            self._bars.advance(self._tasks[name], count)
+
+
+def progress_on(
+    console: Console, title: str, total: int, unit: str = "images", *, parts: Mapping[str, int] | None = None
+) -> Progress:
+    """The progress of `total` units of work, as the console can show it.
+
+    `parts` are the totals of its parts, by name; each gets its own bar if the terminal has room.
+    """
+    kind = _Notebook if console.is_jupyter else _Terminal if console.is_terminal else Progress
+    return kind(console, title, total, unit, parts or {})
 
 
 def duration_text(seconds: float) -> str:

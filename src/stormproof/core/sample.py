@@ -24,6 +24,12 @@ Bools = npt.NDArray[np.bool_]
 
 _Error = type[InvalidTruth] | type[InvalidPrediction]
 _KINDS = {"i": "whole numbers", "f": "numbers", "b": "true or false"}
+# What `Instances` hold for each object: the type, and the value where none is given.
+_COLUMNS: dict[str, tuple[type[np.generic], Any]] = {
+    "labels": (np.int64, 0), "crowd": (np.bool_, False), "ignore": (np.bool_, False), "area": (np.float64, 0),
+    "ids": (np.int64, 0), "occlusion": (np.float64, np.nan), "truncation": (np.float64, np.nan),
+    "distance": (np.float64, np.nan), "tracks": (np.int64, -1),
+}  # fmt: skip
 
 
 def check_image(image: object, name: str = "image") -> Image:
@@ -141,27 +147,19 @@ class Instances:
     tracks: Ints = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        boxes = _boxes(self.boxes)
-        count = len(boxes)
-        masks = _masks(self.masks, count)
-        sides = _sides(self.sides, boxes, InvalidTruth)
-        area = self.area
-        if area is None:
-            area = sides.prod(axis=1) if masks is None else np.array([m.area for m in masks], np.float64)
         put = object.__setattr__
+        boxes = _boxes(self.boxes)
+        masks, sides = _masks(self.masks, len(boxes)), _sides(self.sides, boxes, InvalidTruth)
         put(self, "boxes", boxes)
-        put(self, "labels", _per_object(self.labels, count, np.int64, "labels", 0))
         put(self, "masks", masks)
-        put(self, "crowd", _per_object(self.crowd, count, np.bool_, "crowd", False))
-        put(self, "ignore", _per_object(self.ignore, count, np.bool_, "ignore", False))
-        put(self, "area", _per_object(area, count, np.float64, "area", 0))
-        ids = np.arange(count) if self.ids is None else self.ids
-        put(self, "ids", _per_object(ids, count, np.int64, "ids", 0))
-        put(self, "occlusion", _per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
         put(self, "sides", sides)
-        put(self, "distance", _per_object(self.distance, count, np.float64, "distance", np.nan))
-        put(self, "truncation", _per_object(self.truncation, count, np.float64, "truncation", np.nan))
-        put(self, "tracks", _per_object(self.tracks, count, np.int64, "tracks", -1))
+        if self.area is None:
+            own = sides.prod(axis=1) if masks is None else np.array([m.area for m in masks], np.float64)
+            put(self, "area", own)
+        if self.ids is None:
+            put(self, "ids", np.arange(len(boxes)))
+        for name, (dtype, default) in _COLUMNS.items():
+            put(self, name, _per_object(getattr(self, name), len(boxes), dtype, name, default))
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -62,15 +62,30 @@ class Spec:
         kind, *rest = (value.replace(",", "\\,") for value in (self.kind, *values))
         return f"{kind}:" + ",".join(rest)
 
-    def split(self, *openers: Callable[..., Any]) -> tuple[Self, ...]:
-        """One spec per function: each option goes to the first function that takes it."""
-        known = [keyword_options(opener) for opener in openers]
-        _refuse_unknown(self, [key for keys in known for key in keys])
-        owner = {key: next(i for i, keys in enumerate(known) if key in keys) for key in self.options}
-        return tuple(
-            replace(self, options={key: value for key, value in self.options.items() if owner[key] == i})
-            for i in range(len(known))
-        )
+    def arguments(self, *functions: Callable[..., Any]) -> list[dict[str, Any]]:
+        """The options as keyword arguments of some functions, converted to the types that these declare.
+
+        A function declares its options as keyword-only parameters, each annotated with str, int, float, bool
+        or another type that can be made from a string, such as Path. An option goes to the first function
+        that takes it.
+        """
+        known = [keyword_options(function) for function in functions]
+        found: list[dict[str, Any]] = [{} for _ in known]
+        for key, text in self.options.items():
+            owner = next((i for i, options in enumerate(known) if key in options), None)
+            if owner is None:
+                names = dict.fromkeys(name for options in known for name in options)
+                hint = f"It takes: {', '.join(names) or 'none'}."
+                raise UnknownName(f"option of {self.kind!r}", key, names, hint)
+            try:
+                found[owner][key] = _convert(text, known[owner][key].annotation)
+            except ValueError as error:
+                raise InvalidOption(f"{key}={text} in {self}: {error}.") from None
+        for options, given in zip(known, found, strict=True):
+            missing = [name for name, p in options.items() if p.default is p.empty and name not in given]
+            if missing:
+                raise InvalidOption(f"{self} lacks {', '.join(missing)}; add ,{missing[0]}=…")
+        return found
 
 
 def spec_file(text: str) -> Path | None:
@@ -87,43 +102,14 @@ def spec_file(text: str) -> Path | None:
     return next((path for path in named if is_file(path)), None)
 
 
-def _refuse_unknown(spec: Spec, known: Collection[str]) -> None:
-    for key in spec.options:
-        if key not in known:
-            options = ", ".join(dict.fromkeys(known)) or "none"
-            raise UnknownName(f"option of {spec.kind!r}", key, known, f"It takes: {options}.")
-
-
 def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The options of an opener are its keyword-only parameters."""
     parameters = inspect.signature(opener, eval_str=True).parameters
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def call(opener: Callable[..., Any], spec: Spec) -> Any:
-    """Call `opener(main, **options)`, converting each option to its annotated type.
-
-    An opener declares its options as keyword-only parameters, each annotated with str, int, float, bool
-    or another type that can be made from a string, such as Path.
-    """
-    return opener(spec.main, **read_options(opener, spec))
-
-
-def read_options(opener: Callable[..., Any], spec: Spec) -> dict[str, Any]:
-    """The options of a spec, converted to the types that `opener` declares."""
-    known = keyword_options(opener)
-    _refuse_unknown(spec, known)
-    arguments = {
-        key: _convert(text, known[key].annotation, f"{key}={text} in {spec}")
-        for key, text in spec.options.items()
-    }
-    missing = [n for n, p in known.items() if p.default is inspect.Parameter.empty and n not in arguments]
-    if missing:
-        raise InvalidOption(f"{spec} lacks {', '.join(missing)}; add ,{missing[0]}=…")
-    return arguments
-
-
-def _convert(text: str, annotation: Any, where: str) -> Any:
+def _convert(text: str, annotation: Any) -> Any:
+    """The value that a text stands for; the ValueError says what was expected."""
     types = [t for t in getattr(annotation, "__args__", (annotation,)) if t is not type(None)]
     target = types[0] if types else str
     if target is bool:
@@ -131,13 +117,13 @@ def _convert(text: str, annotation: Any, where: str) -> Any:
             return True
         if text.lower() in ("false", "no", "0"):
             return False
-        raise InvalidOption(f"{where}: write true or false.")
+        raise ValueError("write true or false")
     try:
         value = target(text)
     except (ValueError, TypeError):
-        raise InvalidOption(f"{where}: expected {getattr(target, '__name__', target)}.") from None
+        raise ValueError(f"expected {getattr(target, '__name__', target)}") from None
     if isinstance(value, float) and not isfinite(value):
-        raise InvalidOption(f"{where}: expected a finite number.")
+        raise ValueError("expected a finite number")
     return value
 
 

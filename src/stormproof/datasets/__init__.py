@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.core.loading import load_attribute
-from stormproof.core.spec import OBJECT, Opener, Spec, call, declared, read_options, with_plugins
+from stormproof.core.spec import OBJECT, Opener, Spec, declared, with_plugins
 from stormproof.datasets.context import attach_context, with_sequences
 from stormproof.datasets.dataset import Dataset, missing_members, open_object, with_pixel_rules
 
@@ -56,9 +56,9 @@ def open_dataset(text: str) -> Dataset:
     _refuse_bare_path(text)
     spec = Spec.parse(text)
     opener = _find_opener(spec)
-    own, *others = spec.split(opener, *_WRAPPERS)
+    own, *others = spec.arguments(opener, *_WRAPPERS)
     try:
-        dataset = call(opener, own)
+        dataset = opener(spec.main, **own)
     except OSError as error:  # a name too long for any file, a folder that may not be read
         if isinstance(error, StormproofError) or spec.kind not in READERS:
             raise
@@ -66,9 +66,9 @@ def open_dataset(text: str) -> Dataset:
     if missing_members(dataset):
         kind, members = type(dataset).__name__, ", ".join(missing_members(dataset))
         raise InvalidOption(f"{text!r} is not a dataset: {kind} has no {members}.")
-    for wrapper, given in zip(_WRAPPERS, others, strict=True):
-        if given.options:
-            dataset = wrapper(dataset, **read_options(wrapper, given))
+    for wrapper, options in zip(_WRAPPERS, others, strict=True):
+        if options:
+            dataset = wrapper(dataset, **options)
     return cast(Dataset, dataset)
 
 

@@ -191,7 +191,7 @@ def _normalised(seen: Inspected) -> Iterator[Finding]:
 
 
 def _fit(boxes: Floats, limits: Floats) -> Bools:
-    """Which boxes lie within their limits, width and height, of which there may be one pair for all."""
+    """Which boxes lie within their limits: a width and height for each box, or one pair for all."""
     low, high = boxes[:, :2], boxes[:, 2:]
     inside = (low >= -_PIXEL).all(axis=1) & (high <= limits + _PIXEL).all(axis=1)
     return np.asarray(inside & (high >= low).all(axis=1))

@@ -77,7 +77,7 @@ def run(
             stack.callback(forget_pair)  # the pair must not outlive the named objects
 
         def do(plan: Plan) -> Summary:
-            for finding in label_findings(plan.work.data, plan.work.images):
+            for finding in label_findings(plan.record.dataset.spec, plan.record.images):
                 warnings.warn(f"{plan.record.dataset.name}: {finding}", stacklevel=4)
             watches: list[Watch] = [RunProgress()] if progress else []
             watches += map(open_tracker, config.track)

@@ -65,8 +65,8 @@ def do_chunk_safely(attempt: Attempt) -> ChunkResult:
 def do_chunk(attempt: Attempt) -> ChunkResult:
     """Run the missing cells of a chunk and write its part again, existing rows included."""
     work = attempt.work
-    path, times = part_path(work.out, attempt.chunk), Times()
-    held = held_cells(path, work.key)
+    path, key, times = part_path(work.out, attempt.chunk), work.record.key, Times()
+    held = held_cells(path, key)
     missing = missing_cells(work, attempt.chunk, held)
     if not missing:
         # A worker wrote the part and was lost before it could report.
@@ -79,14 +79,14 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
     sweep(path)
     before = {
         index: content
-        for (index, text), content in held_contents(path, work.key).items()
+        for (index, text), content in held_contents(path, key).items()
         if work.config.copies is None or text == "clean"  # the other rows are about copies
     }
     outcomes = ((outcome.cell, outcome) for outcome in run_cells(pair, attempt, missing, before, times))
     done: Counter[str] = Counter()
     failures: list[Failure] = []
-    with writing_part(path, work.key) as part:
-        for (_, text), outcome in merge(held_rows(path, work.key), outcomes, key=itemgetter(0)):
+    with writing_part(path, key) as part:
+        for (_, text), outcome in merge(held_rows(path, key), outcomes, key=itemgetter(0)):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
                 continue
@@ -104,7 +104,7 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
 
 def _check_files(work: Work) -> None:
     """Stop if a file that conditions or plugins use has changed since the run was planned."""
-    for name, digest in work.files.items():
+    for name, digest in work.record.files.items():
         if fingerprint([Path(name)], {}) != digest:
             raise StoreError(f"{name} changed during the run. Restore it, or run into another folder.")
 
@@ -152,7 +152,9 @@ def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
 def _give_up(attempt: Attempt, reason: str) -> ChunkResult:
     work = attempt.work
     ids = pair_for(work).dataset.ids
-    missing = missing_cells(work, attempt.chunk, held_cells(part_path(work.out, attempt.chunk), work.key))
+    missing = missing_cells(
+        work, attempt.chunk, held_cells(part_path(work.out, attempt.chunk), work.record.key)
+    )
     failures = tuple(
         Failure(index, ids[index], text, "death", attempt.skip.get((index, text), reason))
         for index, conditions in missing.items()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum, StrEnum
+from functools import cache
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +79,8 @@ EXPECTED = {  # keyed by pydantic's error types, which are part of its interface
 class RunConfig(BaseModel):
     """The settings of one run. Unknown ones are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    # The validator is built when it is first used: the help of a command needs the declarations alone.
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
     model: Annotated[
         str,
@@ -225,9 +227,11 @@ class RunConfig(BaseModel):
 
     @property
     def preset(self) -> Preset | None:
+        if self.benchmark is None:
+            return None
         from stormproof.corruptions.presets import find_preset  # loads every recipe
 
-        return None if self.benchmark is None else find_preset(self.benchmark)
+        return find_preset(self.benchmark)
 
     def data_spec(self) -> str:
         """The dataset as named, or the benchmark's."""
@@ -236,6 +240,7 @@ class RunConfig(BaseModel):
         return str(self.data)
 
 
+@cache
 def settings_of(config: type[BaseModel]) -> dict[str, tuple[FieldInfo, Setting]]:
     """Every setting that a configuration declares, in order."""
     return {
@@ -290,6 +295,11 @@ def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
     known = settings_of(RunConfig)
     gone = {other for name in given for other in known[name][1].replaces} - given.keys()
     return {name: value for name, value in settings.items() if name not in gone} | given
+
+
+def is_plan(settings: Mapping[str, Any]) -> bool:
+    """Whether settings describe several runs."""
+    return any(name in settings for name in PLAN)
 
 
 def read_settings(path: Path, config: type[BaseModel] = RunConfig) -> dict[str, Any]:

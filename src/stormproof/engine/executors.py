@@ -56,6 +56,8 @@ class Local:
 
 def executor_for(config: RunConfig, chunks: int) -> Executor:
     """The executor that a run asks for, with at most `chunks` workers."""
+    if config.engine is Engine.local:
+        return Local()
     # Each worker has its own copy of the model on the device, so there is one unless the user asks for more.
     workers = worker_count(config.workers or (1 if config.device is not None else 0))
     if config.engine is Engine.ray:
@@ -63,7 +65,7 @@ def executor_for(config: RunConfig, chunks: int) -> Executor:
     if config.engine is Engine.slurm:
         options = dict(config.slurm)
         return Slurm(workers, options, str(options.pop("cluster", "slurm")))
-    return Local() if config.engine is Engine.local else Pool(max(1, min(workers, chunks)))
+    return Pool(max(1, min(workers, chunks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +149,8 @@ def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
 class RayCluster:
     """Chunks as tasks on a cluster; Ray restarts a task when its worker or node is lost.
 
-    `address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine.
-
-    `gpus` is per task.
+    `address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine. `gpus`
+    is per task.
     """
 
     address: str | None = None
@@ -235,9 +236,8 @@ def _require_listener(address: str) -> None:
 class Slurm:
     """A job array through submitit, in which each job takes a share of the chunks.
 
-    At most `jobs` run at a time; `options` are submitit's, such as `slurm_partition`.
-
-    `cluster` is where submitit sends jobs: slurm, or local for processes on this machine.
+    At most `jobs` run at a time; `options` are submitit's, such as `slurm_partition`. `cluster` is where
+    submitit sends jobs: slurm, or local for processes on this machine.
     """
 
     jobs: int

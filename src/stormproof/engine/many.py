@@ -49,11 +49,6 @@ class Outcome:
         return self.config.allow_missing or not self.summary.unreadable
 
 
-def is_plan(settings: Mapping[str, Any]) -> bool:
-    """Whether settings describe several runs."""
-    return any(name in settings for name in PLAN)
-
-
 def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
     """The runs that a plan describes, each with its name and its folder in `out`."""
     source = source or "run.yaml"

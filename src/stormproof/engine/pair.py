@@ -10,32 +10,32 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from stormproof import datasets, models
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.kernels import start_kernels
 from stormproof.core.processes import one_thread
 from stormproof.core.sample import Sample
-from stormproof.core.spec import OBJECT, with_plugins
+from stormproof.core.spec import OBJECT
 from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
-from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.work import Work
 from stormproof.metrics.metric import measures
-from stormproof.models import ADAPTERS, open_model
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.models.network import Network
 from stormproof.models.sanity_checks import check_predictions
+from stormproof.results.store.record import DatasetRecord, ModelRecord
 
 _MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
 
 
-open_dataset_once = lru_cache(maxsize=1)(open_dataset)  # shared by the models of a plan
+open_dataset_once = lru_cache(maxsize=1)(datasets.open_dataset)  # shared by the models of a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     The last pair is kept: the planning process may also be the one that works.
     """
     dataset = open_dataset_once(data)
-    opened = open_model(model)
+    opened = models.open_model(model)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     return Pair(enhanced(bound, enhance), dataset)
 
@@ -74,27 +74,23 @@ def pair_for(work: Work) -> Pair:
         os.chdir(work.folder)
     sys.path[:] = [*sys.path, *(place for place in work.modules if place not in sys.path)]
     load_plugins(work.config.plugin)
-    pair = open_pair(work.config.model, work.config.enhance, work.data)
-    _require_planned(pair, work)
+    pair = open_pair(work.config.model, work.config.enhance, work.record.dataset.spec)
+    both: tuple[ModelRecord | DatasetRecord, ...] = (work.record.model, work.record.dataset)
+    for what, planned in zip(("model", "dataset"), both, strict=True):
+        found = getattr(pair, what).fingerprint
+        if found != planned.fingerprint:
+            raise RunError(
+                f"The {what} {planned.spec} has fingerprint {found[:16]} on {platform.node()}, but "
+                f"{planned.fingerprint[:16]} where the run was started; give every machine the same files."
+            )
     if isinstance(pair.model, Model):
         start_kernels()
     return pair
 
 
-def _require_planned(pair: Pair, work: Work) -> None:
-    found = (pair.model.fingerprint, pair.dataset.fingerprint)
-    specs = {"model": work.config.model, "dataset": work.data}
-    for (what, spec), here, planned in zip(specs.items(), found, work.fingerprints, strict=True):
-        if here != planned:
-            raise RunError(
-                f"The {what} {spec} has fingerprint {here[:16]} on {platform.node()}, but {planned[:16]} "
-                "where the run was started; give every machine the same files."
-            )
-
-
 def refuse_swapped(model: str, data: str) -> None:
     """Refuse a dataset given as the model, or the reverse."""
-    model_kinds, data_kinds = with_plugins(ADAPTERS, "stormproof.models"), kinds()
+    model_kinds, data_kinds = models.kinds(), datasets.kinds()
     given_model, given_data = model.partition(":")[0], data.partition(":")[0]
     if OBJECT in (given_model, given_data):
         return

@@ -164,22 +164,12 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     if quota is not None and quota < images:
         part = Quota.of(quota, images, conditions, config.seed)
         record = record.model_copy(update={"quota": quota})
+    plugins = tuple(str(Path(file).expanduser().resolve()) for file in config.plugin)
     work = Work(
-        config=config.model_copy(
-            update={
-                "plugin": tuple(str(Path(file).expanduser().resolve()) for file in config.plugin),
-                "copies": record.copies,
-            }
-        ),
-        data=spec,
+        config=config.model_copy(update={"plugin": plugins, "copies": record.copies}),
+        record=record,
         conditions=tuple(sorted(conditions, key=str)),
-        recipes=record.recipes,
-        files=record.files,
-        chunk=chunk,
-        images=images,
         out=out,
-        key=record.key,
-        fingerprints=(record.model.fingerprint, record.dataset.fingerprint),
         folder=str(Path.cwd()),
         modules=tuple(place for place in sys.path if place),
         quota=part,
@@ -219,7 +209,7 @@ def survey(plan: Plan) -> Survey:
             chunks.append(chunk)
             continue
         total.update(text for named in work.cells(chunk).values() for _, text in named)
-        missing = missing_cells(work, chunk, held_cells(path, work.key))
+        missing = missing_cells(work, chunk, held_cells(path, work.record.key))
         left.update(str(condition) for conditions in missing.values() for condition in conditions)
         images += len(missing)
         if missing:

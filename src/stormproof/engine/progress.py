@@ -9,7 +9,7 @@ from rich.console import Console
 
 from stormproof.core.condition import corruption_of
 from stormproof.core.errors import counted
-from stormproof.core.progress import Progress
+from stormproof.core.progress import Progress, progress_on
 from stormproof.engine.plan import Survey
 from stormproof.engine.run import Summary
 from stormproof.engine.work import ChunkResult, group_failures
@@ -22,7 +22,8 @@ class RunProgress:
     """Watches a run. For a plan of several `runs`, `cells` is the total over all of them."""
 
     def __init__(self, console: Console | None = None, *, runs: int = 1, cells: int = 0) -> None:
-        self._console, self._runs, self._cells = console, runs, cells
+        self._console = console or Console(stderr=True, highlight=False)
+        self._runs, self._cells = runs, cells
         self._progress: Progress | None = None
         self._begun = self._ended = self._failed = 0
 
@@ -31,12 +32,9 @@ class RunProgress:
         name = f"{record.model.name} on {record.dataset.name}"
         title = f"{self._begun} of {self._runs}: {name}" if self._runs > 1 else name
         first = self._progress is None
-        progress = self._progress = self._progress or Progress(
-            title,
-            max(self._cells, survey.cells),
-            "cells",
-            parts=_by_corruption(survey.total) if self._runs == 1 else {},
-            console=self._console,
+        parts = _by_corruption(survey.total) if self._runs == 1 else {}
+        progress = self._progress = self._progress or progress_on(
+            self._console, title, max(self._cells, survey.cells), "cells", parts=parts
         )
         self._images = Counter(survey.total)
         self._images.subtract(survey.left)

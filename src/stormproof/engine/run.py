@@ -113,7 +113,7 @@ def run_to_precision(
     size = (read_record(out).quota if (out / RECORD).exists() else None) or 0
     while True:
         plan = make_plan(config, quota=size or None)
-        images = plan.work.images
+        images = plan.record.images
         if not size:
             size = first_share(images)
             continue
@@ -158,7 +158,7 @@ def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
     out, config = plan.work.out, plan.config
     held = may_claim(out, plan.record)
     if held is not None and part_paths(out):
-        pair = open_pair(config.model, config.enhance, plan.work.data)
+        pair = open_pair(config.model, config.enhance, plan.record.dataset.spec)
         check_images(Run(out, data=pair.dataset))
     make_folder(out)
     with sole_writer(out, config.shard):

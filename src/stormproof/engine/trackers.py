@@ -12,14 +12,16 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stormproof.core.errors import RunError, StormproofError, UnknownName
 from stormproof.core.loading import framework
-from stormproof.engine.plan import Survey
-from stormproof.engine.run import Summary
-from stormproof.engine.work import ChunkResult
-from stormproof.results.store.record import RunRecord
+
+if TYPE_CHECKING:
+    from stormproof.engine.plan import Survey
+    from stormproof.engine.run import Summary
+    from stormproof.engine.work import ChunkResult
+    from stormproof.results.store.record import RunRecord
 
 
 class Service(Protocol):

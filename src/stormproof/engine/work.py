@@ -12,6 +12,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.randomness import Draw
 from stormproof.engine.config import RunConfig
+from stormproof.results.store.record import RunRecord
 from stormproof.results.store.schema import Cell
 
 
@@ -55,22 +56,17 @@ class Work:
     """Everything a worker needs for any chunk of a run; workers open the model and the dataset by name."""
 
     config: RunConfig  # with absolute paths
-    data: str
+    record: RunRecord  # the run as planned
     conditions: tuple[Condition, ...]  # sorted as strings, the order of rows
-    recipes: Mapping[str, int]
-    files: Mapping[str, str]  # the files that conditions and plugins use, and their digests
-    chunk: int
-    images: int
     out: Path
-    key: str
-    fingerprints: tuple[str, str]  # model, dataset
     folder: str  # where relative paths start
     modules: tuple[str, ...]  # where user modules are imported from
     quota: Quota | None = None  # None: every condition on every image
 
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""
-        return range(chunk * self.chunk, min((chunk + 1) * self.chunk, self.images))
+        size = self.record.chunk
+        return range(chunk * size, min((chunk + 1) * size, self.record.images))
 
     def cells(self, chunk: int) -> dict[int, list[tuple[Condition, str]]]:
         """The images of a chunk with their conditions, each also as a string."""
@@ -81,7 +77,7 @@ class Work:
         }
 
     def recipe(self, condition: Condition) -> int:
-        return self.recipes[condition.corruption] if condition.corruption else 0
+        return self.record.recipes[condition.corruption] if condition.corruption else 0
 
 
 @dataclass(frozen=True, slots=True)

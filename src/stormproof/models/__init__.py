@@ -11,27 +11,33 @@ from pathlib import Path, PurePath
 from typing import cast
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.spec import OBJECT, Opener, Spec, call, declared, with_plugins
+from stormproof.core.spec import OBJECT, Opener, Spec, declared, with_plugins
 from stormproof.models.model import Model, Precomputed
 
 ADAPTERS = declared(__name__, Path(__file__).parent)
 
 
+def kinds() -> dict[str, Opener]:
+    """The kinds of models: the built-in adapters, then those that other packages register in the entry point
+    group `stormproof.models`."""
+    return with_plugins(ADAPTERS, "stormproof.models")
+
+
 def open_model(text: str) -> Model | Precomputed:
     """Open the model that a spec string names.
 
-    Kinds are the built-in adapters, then those that other packages register in the entry point group
-    `stormproof.models`; `package.module:attribute` and `path/to/script.py:function` name Python code.
+    `kinds` lists the kinds; `package.module:attribute` and `path/to/script.py:function` name Python code.
     """
     if text.startswith(f"{OBJECT}:"):
         from stormproof.models.python import open_object
 
         return open_object(text.removeprefix(f"{OBJECT}:"))
-    known = with_plugins(ADAPTERS, "stormproof.models")
+    known = kinds()
     _refuse_bare_file(text)
     spec = Spec.parse(_with_default(text, known))
     if spec.kind in known:
-        return cast(Model | Precomputed, call(known[spec.kind].load(), spec))
+        opener = known[spec.kind].load()
+        return cast(Model | Precomputed, opener(spec.main, **spec.arguments(opener)[0]))
     from stormproof.models.python import is_python, open_python
 
     if is_python(spec.kind):

@@ -25,7 +25,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import locate
 from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import OBJECT, Spec, local_object, read_options
+from stormproof.core.spec import OBJECT, Spec, local_object
 from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.predictions import read_prediction, read_predictions
@@ -324,7 +324,7 @@ def _makes_model(found: Any) -> bool:
 
 
 def _options(found: Any, spec: Spec) -> dict[str, Any]:
-    options = read_options(found, spec)
+    (options,) = spec.arguments(found)
     try:
         inspect.signature(found).bind_partial(**options)
     except TypeError as error:

@@ -15,7 +15,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image
-from stormproof.core.spec import Spec, call
+from stormproof.core.spec import Spec
 from stormproof.models import builtin
 from stormproof.style.adain import AdaIN
 from stormproof.style.layers import (
@@ -208,5 +208,5 @@ def open_network(text: str = BUILT_IN) -> StyleNetwork:
     if spec.kind not in _OPENERS:
         known = (BUILT_IN, *_OPENERS)
         raise UnknownName("style network", spec.kind, known, f"Networks: {', '.join(known)}.")
-    opened: StyleNetwork = call(_OPENERS[spec.kind], spec)
-    return opened
+    opener = _OPENERS[spec.kind]
+    return opener(spec.main, **spec.arguments(opener)[0])
