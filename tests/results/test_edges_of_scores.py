@@ -148,10 +148,13 @@ def test_a_clean_score_of_nothing_is_shown_everywhere(tmp_path: Path, model: str
     say("submit", nothing, "--out", tmp_path / "entry.json")
     assert json.loads((tmp_path / "entry.json").read_text())["rPC"] is None
     path = tmp_path / "requirements.yaml"
-    row = {"id": "R1", "metric": "mPC", "at_least": 0.5}
-    path.write_text(yaml.safe_dump({"requirements": [row]}))
-    (verdict,) = json.loads(say("check", nothing, "--require", path, "--json"))
-    assert (verdict["estimate"], verdict["verdict"]) == (0, "fail")
+    rows = [{"id": f"R{least}", "metric": "mPC", "at_least": least} for least in (0.3, 0.9)]
+    path.write_text(yaml.safe_dump({"requirements": rows}))
+    verdicts = json.loads(say("check", nothing, "--require", path, "--json"))
+    assert [each["estimate"] for each in verdicts] == [0, 0]
+    # Six images on which nothing is found prove that less than 3/6 would be found, and no more.
+    assert [each["verdict"] for each in verdicts] == ["inconclusive", "fail"]
+    assert scores.interval("mPC").high == pytest.approx(3 / 6)
 
 
 def test_a_clean_score_of_nothing_can_be_a_reference(tmp_path: Path) -> None:

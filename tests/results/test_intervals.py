@@ -66,7 +66,9 @@ def test_weights_of_one_give_the_scores_of_a_run(make: Make, model: str, on: str
         for text, by_class in by_condition.items():
             values = {name: interval.estimate for name, interval in by_class.items()}
             assert values == pytest.approx(scores.per_class[measure][text], abs=1e-12, nan_ok=True)
-            spread = [interval.se for interval in by_class.values() if not np.isnan(interval.se)]
+            # A class with a score of 0 or 1 has the interval of the rule of three.
+            inner = [interval for interval in by_class.values() if 0 < interval.estimate < 1]
+            spread = [interval.se for interval in inner if not np.isnan(interval.se)]
             assert spread == pytest.approx(np.zeros(len(spread)), abs=1e-12)
 
 

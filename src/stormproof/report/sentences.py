@@ -65,7 +65,8 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
     spread = scores.spread(measure)
     if not spread:
         return None
-    return around(float(number(scores.values(measure))), number(spread), images=scores.units)
+    found = around(float(number(scores.values(measure))), number(spread), images=scores.units)
+    return found.of_fraction() if measures()[measure].fraction else found
 
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:

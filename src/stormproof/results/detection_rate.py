@@ -34,7 +34,6 @@ from stormproof.results.weights import REPLICATES
 MIN_SCORE = 0.4
 LOST = 0.5  # the rate below which objects count as lost
 LEAST = 30  # objects of a bin; one with fewer joins its neighbour
-RULE_OF_THREE = 3.0  # −ln 0.05: what never happened in n images has a rate below 3/n, with 95 % confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +87,9 @@ class DetectionRates:
         return [float(value) for value in self._of(condition)[0]]
 
     def interval(self, condition: str, place: int) -> Interval:
-        """The 95 % interval of a bin's rate, for new images like these.
-
-        Where all objects are found, or none, halves show no spread: the interval is then that of the rule of
-        three, up to 3/n from the rate of n images (Hanley & Lippman-Hand 1983).
-        """
-        values, units = self._of(condition)[:, place], self.bins[place].units
-        found = around(float(values[0]), draws(values), images=units)
-        if found.se == 0 and found.estimate in (0.0, 1.0):
-            reach = min(1.0, RULE_OF_THREE / units)
-            low, high = (1 - reach, 1.0) if found.estimate else (0.0, reach)
-            return replace(found, low=low, high=high)
-        return found
+        """The 95 % interval of a bin's rate, for new images like these."""
+        values = self._of(condition)[:, place]
+        return around(float(values[0]), draws(values), images=self.bins[place].units).of_fraction()
 
     def lost_from(self, condition: str, rate: float = LOST) -> BreakingPoint:
         """Where the rate falls below a value as the attribute grows, with its interval."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,19 @@ class Interval:
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
+
+    def of_fraction(self) -> Interval:
+        """The interval of a fraction. One that is 0 or 1 on every half shows no spread, which is no proof that
+        there is none: by the rule of three it reaches 3/images (Hanley & Lippman-Hand 1983).
+
+        >>> Interval(0.0, 0.0, 0.0, 0.0, images=100).of_fraction().high
+        0.03
+        """
+        if self.se != 0 or self.estimate not in (0.0, 1.0) or not self.images:
+            return self
+        reach = min(1.0, 3 / self.images)  # −ln 0.05 = 3
+        low, high = (1 - reach, 1.0) if self.estimate else (0.0, reach)
+        return replace(self, low=low, high=high, se=reach / _student(self.images))
 
     def chance_above(self, bound: float) -> float:
         """The probability of an estimate at least as high, if the true value were at the bound.
@@ -143,7 +156,7 @@ def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Inte
     if single or math.isnan(optimism) or len(halves) < max(2, len(every) / 2):
         return Interval(estimate, math.nan, math.nan, math.nan, math.nan, images)
     se = float(halves.std(ddof=1))
-    reach = float(stdtrit(_degrees_of_freedom(images), (1 + LEVEL) / 2)) * se
+    reach = _student(images) * se
     low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)
     return Interval(estimate, low, high, se, optimism, images)
 
@@ -185,6 +198,11 @@ def _two_sided(interval: Interval) -> float:
     if math.isnan(interval.se):
         return math.nan
     return min(1.0, 2 * min(interval.chance_above(0.0), interval.chance_below(0.0)))
+
+
+def _student(images: int | None) -> float:
+    """How many standard errors an interval reaches on either side."""
+    return float(stdtrit(_degrees_of_freedom(images), (1 + LEVEL) / 2))
 
 
 def _degrees_of_freedom(images: int | None) -> float:

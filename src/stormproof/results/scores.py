@@ -21,6 +21,7 @@ from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
+from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat, grid_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
@@ -264,9 +265,15 @@ class Scores:
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
-        return {
+        found = {
             name: around(values[name], spread[name], images=self.units) for name in values if name in spread
         }
+        if not measures()[measure].fraction:
+            return found
+        # Relative to a reference, a number may be exactly 0 or 1, as that of a model against itself is.
+        theirs = self.reference.cells.get(measure) if self.reference is not None else None
+        relative = flat(against(measure, self.cells[measure], theirs, self.over)) if theirs else {}
+        return {name: each if name in relative else each.of_fraction() for name, each in found.items()}
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
         """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""

@@ -274,7 +274,7 @@ def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Se
             per_class.setdefault(measure, {})[text] = {
                 name: around(
                     float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])
-                )
+                ).of_fraction()
                 for k, name in enumerate(_class_names(measure, classes))
             }
     return Replicates(cells, per_class)

@@ -193,6 +193,10 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interv
     elif r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
+    else:
+        bounded = measures()[measure if r.condition is None else r.metric]
+        found = around(estimate, drawn, images=scores.units)
+        return found.of_fraction() if bounded.fraction else found
     return around(estimate, drawn, images=scores.units)
 
 
