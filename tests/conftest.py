@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -41,6 +42,7 @@ def shared() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Do once what hundreds of tests would do again."""
+    gc.disable()  # until everything is imported
     # Typer makes every command anew for each call, which takes longer than many of them.
     typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
     # Tests simulate no power failure, so nothing needs to be flushed to disk.
@@ -83,6 +85,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     hands = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if hands > 1:
         items[:] = chain.from_iterable(module for hand in range(hands) for module in slowest[hand::hands])
+
+
+def pytest_collection_finish() -> None:
+    """Never look through the modules and tests again: they stay until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

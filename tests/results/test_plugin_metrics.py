@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 from engine.scenes import write_scene
+from forked import outcome
 from metrics.crowds import crowded_set
 from results.conftest import MODELS
 from results.one_number import agree
@@ -199,13 +198,9 @@ def test_a_package_offers_metrics_by_entry_point(folder: Path, plugin: Path, tmp
     (place / "medians.py").write_text(plugin.read_text())
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: medians\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[stormproof.metrics]\nmedians = medians\n")
-    paths = [str(place), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-m", "stormproof", "score", str(folder), "--json"],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["scores"]
+    code, said = outcome(["score", str(folder), "--json"], tmp_path, path=str(place))
+    assert code == 0, said
+    found = json.loads(said)["scores"]
     load_plugins([str(plugin)])
     scores = Run(folder).score()
     assert {name: found[name] for name in ("F1", "median error")} == {
