@@ -33,7 +33,8 @@ def start(
 
     It finds modules in the folder `path` before all others. Other `code` is run as by `python -c`.
     """
-    process = Process(target=_command, args=(words, said, code, Path.cwd(), path, memory))
+    # A daemon: should a test fail before it ends, nobody waits for it.
+    process = Process(target=_command, args=(words, said, code, Path.cwd(), path, memory), daemon=True)
     process.start()
     return process
 
@@ -53,6 +54,7 @@ def _command(
 def _become(words: Sequence[str], streams: Sequence[int], code: str = COMMAND) -> None:
     """Go on as the command; never returns."""
     ended = 70
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  may have workers
     try:
         os.setsid()
         for number, stream in enumerate(streams):
@@ -122,7 +124,7 @@ def quick_command() -> Iterator[str]:
         address = f"{folder}/server"
         listener.bind(address)
         listener.listen()
-        server = Process(target=_serve, args=(listener,))
+        server = Process(target=_serve, args=(listener,), daemon=True)
         server.start()
         yield CLIENT.format(python=sys.executable, address=address)
         server.kill()
