@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 import preloaded
+from stormproof.core.processes import keep_memory
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import registry
 from stormproof.metrics import metric as metric_module
@@ -41,6 +44,8 @@ def shared() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Do once what hundreds of tests would do again."""
+    gc.disable()  # until everything is imported
+    keep_memory()  # as every command does
     # Typer makes every command anew for each call, which takes longer than many of them.
     typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
     # Tests simulate no power failure, so nothing needs to be flushed to disk.
@@ -83,6 +88,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     hands = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if hands > 1:
         items[:] = chain.from_iterable(module for hand in range(hands) for module in slowest[hand::hands])
+
+
+def pytest_collection_finish() -> None:
+    """Go on doing once what hundreds of tests would do again, now that all is imported."""
+    # A scene of the world is the same at every size of its image; tests look at a few of them very often.
+    if samples := sys.modules.get("stormproof.world.samples"):
+        samples.compose = lru_cache(maxsize=32)(samples.compose)  # type: ignore[attr-defined]
+    # Modules and tests stay until the end: looking through them for garbage takes longer than many tests.
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 """Kills at random moments: a run, or `corrupt`, killed and continued until it is whole, gives the same bytes.
 
-To be killed a thousand times, a run must start quickly. Planners are forked from this process, which has
-loaded everything and started no thread, and so are the workers of the pool and of `corrupt`; `fresh` starts
-both as new interpreters, as a user does. Ray's workers are always Ray's own, on one cluster for all kills.
+To be killed a thousand times, a run must start quickly. Planners are forked from a process that has loaded
+everything, and the workers of the pool and of `corrupt` from their planner; `fresh` starts both as new
+interpreters, as a user does. Ray's workers are always Ray's own, on one cluster for all kills.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from statistics import median
 import yaml
 
 import forked
+import preloaded
 from engine.scenes import write_scene
 
 MODELS = Path(__file__).parent / "engine" / "fake_models.py"
@@ -39,6 +40,24 @@ sys.stdin.read()
 """
 
 
+class _Fresh:
+    """A command as a new interpreter, with what is used here of a `preloaded.Process`."""
+
+    def __init__(self, arguments: list[str], words: Path) -> None:
+        command = [sys.executable, "-c", "from stormproof.cli import main; main()", *arguments]
+        with words.open("wb") as said:
+            self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+        self.pid = self._process.pid
+
+    def join(self, patience: float | None) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+
+    @property
+    def exitcode(self) -> int | None:
+        return self._process.returncode
+
+
 @dataclass(frozen=True)
 class Victim:
     """What is killed: the arguments of a command, with OUT for its folder, and where its workers are."""
@@ -47,14 +66,10 @@ class Victim:
     fresh: bool
     cluster: int | None = None  # the process that holds Ray's cluster
 
-    def start(self, out: Path, words: Path) -> int:
+    def start(self, out: Path, words: Path) -> preloaded.Process | _Fresh:
         """Start the command in its own process group, with its output in a file."""
         arguments = [part.replace("OUT", str(out)) for part in self.arguments]
-        if self.fresh:
-            command = [sys.executable, "-c", "from stormproof.cli import main; main()", *arguments]
-            with words.open("wb") as said:
-                return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True).pid
-        return forked.start(arguments, words)
+        return _Fresh(arguments, words) if self.fresh else forked.start(arguments, words)
 
     def workers(self, planner: int) -> list[int]:
         """The processes that do its work now."""
@@ -68,8 +83,8 @@ def kills(
 ) -> Iterator[tuple[str, str]]:
     """Kill at random moments until `count` kills are spent; yields what came of each, folder by folder."""
     rng = random.Random(seed)
-    if not fresh:
-        forked.load(*(("ray",) if engine == "ray" else ()))
+    if engine == "ray":
+        preloaded.load("ray")
     with ExitStack() as stack:
         victim = stack.enter_context(_victim(engine, folder, fresh))
         calm, words = folder / "calm", folder / "words.txt"
@@ -96,10 +111,12 @@ def _torment(
     here = calm = 0
     code: int | None = None
     while calm < _CALM:
-        planner, started, before = victim.start(out, words), time.monotonic(), here
+        process, started, before = victim.start(out, words), time.monotonic(), here
+        planner = process.pid
+        assert planner is not None
         code = None
         while code is None:
-            code = forked.end(planner, rng.uniform(0, 1) * median(times[-9:]) if here < most else None)
+            code = forked.end(process, rng.uniform(0, 1) * median(times[-9:]) if here < most else None)
             if code is None:
                 here += 1
                 _kill(victim, planner, rng)

@@ -1,37 +1,66 @@
-"""Worker processes forked from one that has loaded everything: real processes that start at once."""
+"""Processes forked from one that has loaded everything: real processes that start at once.
+
+The process that they are forked from starts with the first of them, and no thread may start in it.
+"""
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import forkserver
 from typing import Any
+from unittest.mock import patch
 
-import forked
 from stormproof.core import processes
 
+LOADED = [
+    "stormproof.core.worker_preload", "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
+    "stormproof.tools.corrupted_copies",
+    "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
+    "stormproof.engine.many", "stormproof.engine.executors",
+    "stormproof.engine.progress", "stormproof.models.python",
+    "stormproof.engine.trackers", "stormproof.report.make",
+]  # fmt: skip
 
-class _Process(processes._ForkedProcess):
+# Beside Python's own, which the pools of the product use: a test kills that one.
+_SERVER = forkserver.ForkServer()
+_SERVER.set_forkserver_preload(LOADED)
+
+
+def load(*more: str) -> None:
+    """Load further modules in the process that others are forked from; before the first of them."""
+    _SERVER.set_forkserver_preload([*LOADED, *more])
+
+
+class Process(processes._ForkedProcess):
     """Has the environment of whoever starts it, as a new interpreter would."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._environment = dict(os.environ)
 
+    @staticmethod
+    def _Popen(process: Any) -> Any:  # noqa: N802  multiprocessing's name for how a process starts
+        with patch.object(forkserver, "connect_to_new_process", _SERVER.connect_to_new_process):
+            return processes._ForkedProcess._Popen(process)
+
     def run(self) -> None:
         os.environ.clear()
         os.environ.update(self._environment)
+        os.fsync = lambda _: None  # as in tests/conftest.py
         super().run()
 
 
 class _Context(processes._ForkedContext):
-    Process = _Process
+    Process = Process
 
 
-def _context() -> _Context:
-    context = _Context()
-    context.set_forkserver_preload(["stormproof.core.worker_preload", *forked.LOADED])
-    return context
+kernel_pool = processes._kernel_pool  # as it is without `fork_workers`
 
 
 def fork_workers() -> None:
     """Fork the workers of every pool that this process starts; other processes start theirs anew."""
-    processes._WorkerContext = _context  # type: ignore[assignment,misc]
+    processes._WorkerContext = _Context  # type: ignore[assignment,misc]
+    processes._kernel_pool = lambda workers, module: ProcessPoolExecutor(
+        workers, _Context(), processes._start, (None, ())
+    )

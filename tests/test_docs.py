@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from stormproof.cli import app
+from stormproof.cli import app, inspect
 from stormproof.core.imagefile import write_image
 from wheel import blocks, commands
 
@@ -46,6 +46,7 @@ def test_the_pages_of_corruptions_are_current(monkeypatch: pytest.MonkeyPatch) -
 def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = np.random.default_rng(5).integers(0, 256, (48, 64, 3), np.uint8)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(inspect, "_GLANCE", 20)  # of 200 images
     (tmp_path / "photographs").mkdir()
     write_image(tmp_path / "photographs" / "one.png", image)
     known: dict[str, object] = {"image": image}

@@ -86,8 +86,8 @@ def outcomes(place: Path) -> dict[tuple[str, str], tuple[int | None, str]]:
         (run / name).unlink(missing_ok=True)
         (run / name).symlink_to(place / file)
         words[name, file] = ["score", str(run)]
-    found = [(code, " ".join(text.split())) for code, text in forked.outcomes(list(words.values()), place)]
-    return dict(zip(words, found, strict=True))
+    found = {key: forked.outcome(line, place, memory=forked.MEMORY) for key, line in words.items()}
+    return {key: (code, " ".join(text.split())) for key, (code, text) in found.items()}
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stormproof.core import processes
 from stormproof.core.errors import RunError
 from stormproof.core.processes import spread
 
@@ -22,6 +23,13 @@ from test_processes import sign_and_wait
 for _ in spread(sign_and_wait, [sys.argv[1]] * 2, workers=2):
     pass
 """
+
+
+@pytest.fixture(autouse=True)
+def pools_of_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    import preloaded  # not above: processes without our folder of tests import this module
+
+    monkeypatch.setattr(processes, "_kernel_pool", preloaded.kernel_pool)
 
 
 def die(_: int) -> None:
@@ -81,10 +89,11 @@ def test_workers_end_with_a_planner_that_is_killed(tmp_path: Path) -> None:
     planner = subprocess.Popen([sys.executable, "-c", _PLANNER, str(tmp_path)], env=here)
     deadline = time.monotonic() + 300
     while not (workers := [int(path.name) for path in tmp_path.iterdir()]) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        assert planner.poll() is None
+        time.sleep(0.01)
     planner.kill()
     planner.wait()
     while any(map(_runs, workers)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.01)
     assert workers
     assert not any(map(_runs, workers))

@@ -11,19 +11,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import forked
 from cli.typed import stormproof
 from engine.conftest import MODELS, all_bytes, all_rows
 from engine.fake_models import GATE
 from engine.scenes import write_scene
+from kills import kills
 
 STORMPROOF = [sys.executable, "-c", "from stormproof.cli import main; main()"]
 KILLS = 3  # of a pool, of one process, and of a pool that continues
 IMAGES = 24  # two calls of the model each; what so many spells may do before their gates is fewer
-TORTURE = Path(__file__).parents[1] / "torture.py"
 STUCK = 600  # seconds after which a process is taken to hang: no bar, only an end
 
 
@@ -74,9 +74,7 @@ def test_kills_of_run_and_workers_change_nothing(long_scene: str, here: Path) ->
 @pytest.mark.slow
 def test_ten_kills_at_any_moment_change_nothing(here: Path) -> None:
     """Forked from a process that has loaded everything: a kill costs what is killed, not a start."""
-    words = [sys.executable, str(TORTURE), "kills", "--engine", "pool", "--count", "10", "--seed", "5"]
-    done = subprocess.run(words, cwd=here, capture_output=True, text=True, check=False, timeout=STUCK)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert {*kills("pool", 10, seed=5, folder=here)} == {("same bytes", "")}
 
 
 def _kill_after_a_while(run: list[str], out: Path, dice: random.Random) -> None:
@@ -89,19 +87,18 @@ def _kill_after_a_while(run: list[str], out: Path, dice: random.Random) -> None:
     process = subprocess.Popen(
         run, cwd=out.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    _wait(lambda: not {*(out / "parts").glob(sign)} <= before, process)
+    _wait(lambda: not {*(out / "parts").glob(sign)} <= before, lambda: process.poll() is not None)
     time.sleep(dice.uniform(0.0, 0.25))
     process.kill()
     process.wait()
     _wait_for_silence(process.pid)
 
 
-def _wait(happened: Callable[[], bool], process: subprocess.Popen[Any] | None = None) -> None:
+def _wait(happened: Callable[[], bool], ended: Callable[[], bool] = lambda: False) -> None:
     """Until it has happened; a process that ends before is told on."""
     deadline = time.monotonic() + STUCK
     while not happened():
-        if process is not None and process.poll() is not None:
-            pytest.fail(f"the run ended by itself: {process.stderr.read() if process.stderr else ''}")
+        assert not ended(), "the run ended by itself"
         assert time.monotonic() < deadline
         time.sleep(0.002)
 
@@ -119,11 +116,16 @@ def _wait_for_silence(group: int) -> None:
     _wait(silent)
 
 
-def _started(run: list[str], out: Path) -> subprocess.Popen[str]:
-    """A run that has written a part and waits at its gate."""
+def _has_parts(out: Path) -> bool:
+    return bool([*(out / "parts").glob("part-*")])
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(long_scene: str, here: Path) -> None:
+    """Pressed while a run, which has written a part, waits at its gate."""
     process = subprocess.Popen(
-        run,
-        cwd=out.parent,
+        command(long_scene, here / "run", "--engine", "pool", "--workers", "1"),
+        cwd=here,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -131,13 +133,7 @@ def _started(run: list[str], out: Path) -> subprocess.Popen[str]:
             signal.SIGINT, signal.SIG_DFL
         ),  # a shell's background jobs ignore it
     )
-    _wait(lambda: bool(list((out / "parts").glob("part-*"))), process)
-    return process
-
-
-@pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on(long_scene: str, here: Path) -> None:
-    process = _started(command(long_scene, here / "run"), here / "run")
+    _wait(lambda: _has_parts(here / "run"), lambda: process.poll() is not None)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=STUCK)
     assert process.returncode == 130
@@ -170,14 +166,11 @@ def test_a_full_disk_loses_nothing(long_scene: str, small_disk: Path, here: Path
     out, calm, local = small_disk / "run", here / "calm", ("--limit", "16", "--engine", "local")
     run = command(long_scene, out, *local)
     (here / GATE).touch()
-    full = subprocess.run(
-        run,
-        cwd=here, capture_output=True, text=True, check=False, timeout=STUCK,
-    )  # fmt: skip
-    assert full.returncode == 2
-    assert "No space left on device" in full.stderr
-    assert "Continue with: stormproof run" in full.stderr
-    assert "Traceback" not in full.stderr
+    code, said = forked.outcome(run[len(STORMPROOF) :], here)
+    assert code == 2
+    assert "No space left on device" in said
+    assert "Continue with: stormproof run" in said
+    assert "Traceback" not in said
     kept = all_bytes(out)
     assert 0 < len(kept) < 16
     _mount("-o", "remount,size=16m", small_disk)
@@ -188,12 +181,16 @@ def test_a_full_disk_loses_nothing(long_scene: str, small_disk: Path, here: Path
 
 
 @pytest.mark.slow
-def test_revoked_permission_loses_nothing(long_scene: str, small_disk: Path) -> None:
+def test_revoked_permission_loses_nothing(
+    long_scene: str, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small_disk)  # where the run waits at its gate
     _mount("-o", "remount,size=32m", small_disk)
     out, shield = small_disk / "run", small_disk / "shield"
     shield.mkdir()
     run = command(long_scene, out, "--limit", "20")
-    process = _started(run, out)
+    process = forked.start(run[len(STORMPROOF) :], small_disk / "said")
+    _wait(lambda: _has_parts(out), lambda: process.exitcode is not None)
     # A read-only view over the folder: root ignores permission bits, but not this. It is made elsewhere and
     # laid over in one step, since a mount on which a worker writes cannot become read-only.
     _mount("--bind", out, shield)
@@ -201,14 +198,15 @@ def test_revoked_permission_loses_nothing(long_scene: str, small_disk: Path) -> 
     _mount("--bind", shield, out)
     try:
         (small_disk / GATE).touch()
-        _, errors = process.communicate(timeout=STUCK)
+        code = forked.end(process, STUCK)
         kept = all_bytes(out)
     finally:
         subprocess.run(["umount", "-l", str(out)], check=True)
         subprocess.run(["umount", "-l", str(shield)], check=True)
-    assert process.returncode == 2, errors
-    assert "Read-only file system" in errors
-    assert "Continue with: stormproof run" in errors
+    said = (small_disk / "said").read_text()
+    assert code == 2, said
+    assert "Read-only file system" in said
+    assert "Continue with: stormproof run" in said
     finish([*run, "--engine", "local"], small_disk)
     assert all_rows(out).num_rows == 20 * 16
     assert kept.items() <= all_bytes(out).items()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.typed import stormproof
 from engine.conftest import MODELS, Configure, all_bytes, all_rows
 from engine.scenes import MARKED
 from stormproof.core.errors import StoreError
@@ -170,10 +171,7 @@ def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> N
     out = tmp_path / "run"
     command = ["run", "--model", f"{MODELS}:raises_on_marked", "--data", scene, "--conditions", "fog@2",
                "--out", str(out), "--engine", "local"]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", "from stormproof.cli import main; main()", *command],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = stormproof(*command)
     assert done.returncode == 1
     assert f"failed: {MARKED + 1} under clean: ArithmeticError: cannot divide by cheese" in done.stderr
     assert "1 cell failed; 23 were done and are kept" in done.stderr

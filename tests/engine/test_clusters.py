@@ -15,6 +15,7 @@ from engine.conftest import Configure, all_bytes, all_rows
 from engine.fake_models import GATE
 from engine.scenes import MARKED
 from stormproof.core.errors import RunError
+from stormproof.engine import executors
 from stormproof.engine.executors import Local, _connect_ray
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import execute, run
@@ -22,6 +23,12 @@ from stormproof.results.store.merge import merge
 from stormproof.results.store.parts import failures_path, write_failures
 
 LONG = {"conditions": ["noise"], "chunk": 1}
+
+
+@pytest.fixture(autouse=True)
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the jobs of submitit."""
+    monkeypatch.setattr(executors, "_POLL", 0.02)
 
 
 @pytest.fixture(scope="module")

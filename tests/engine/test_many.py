@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,8 @@ from typer.testing import CliRunner
 
 from engine.conftest import MODELS, Configure, all_bytes
 from engine.scenes import write_scene
+from forked import outcome
+from kills import kills
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.imagefile import write_image
@@ -23,8 +23,6 @@ from stormproof.engine.run import run
 from stormproof.results.run import Run, runs_in
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import with_digest
-
-TORTURE = Path(__file__).parents[1] / "torture.py"
 
 
 def plan(folder: Path, **changes: object) -> Path:
@@ -144,9 +142,7 @@ def test_runs_of_a_plan_are_called_what_their_records_say(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_a_plan_that_is_killed_five_times_ends_in_the_same_bytes(tmp_path: Path) -> None:
     """Six models, killed at random moments of the run."""
-    words = [sys.executable, str(TORTURE), "kills", "--engine", "plan", "--count", "5", "--seed", "5"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert {*kills("plan", 5, seed=5, folder=tmp_path)} == {("same bytes", "")}
 
 
 def test_temporary_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
@@ -176,12 +172,6 @@ def darker(image, *, amount):
     """Less light."""
     return np.maximum(image.astype(int) - amount, 0).astype(np.uint8)
 '''
-_SCORE = """
-import sys
-from pathlib import Path
-from stormproof.results.run import Run
-print(sorted(Run(Path(sys.argv[1])).score().cells["AP"]))
-"""
 
 
 def test_own_corruptions_run_and_are_scored_without_their_code(configure: Configure, tmp_path: Path) -> None:
@@ -190,10 +180,9 @@ def test_own_corruptions_run_and_are_scored_without_their_code(configure: Config
     config = configure(conditions=["darker@3"], plugin=[str(plugin)], limit=3)
     assert run(config).complete
     assert read_record(Path(config.out)).declared["darker"].family == "mine"
-    shown = subprocess.run(
-        [sys.executable, "-c", _SCORE, config.out], capture_output=True, text=True, check=False
-    )
-    assert shown.stdout.strip() == "['clean', 'darker@3']", shown.stderr
+    code, shown = outcome(["score", config.out, "--json"], tmp_path)  # by a process that knows no plugin
+    assert code == 0, shown
+    assert [*json.loads(shown)["scores"]["AP"]] == ["clean", "darker@3"]
     plugin.write_text(_PLUGIN.replace("{more}", "").replace("- amount", "- 2 * amount"))
     with pytest.raises(StoreError, match=r"the content of .*mine.py was"):
         run(config)

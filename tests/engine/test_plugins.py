@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.conftest import MODELS
 from engine.scenes import write_scene
-from forked import outcomes
+from forked import outcome
 from stormproof.datasets import open_dataset
 
 SHIFT = '''
@@ -39,11 +39,11 @@ def test_a_package_offers_corruptions_by_entry_point(tmp_path: Path) -> None:
     (about / "entry_points.txt").write_text("[stormproof.corruptions]\nknocks = knocks\n")
     listing, data = ["list", "corruptions"], write_scene(tmp_path / "scene", images=3)
     words = [listing, run_words(run, data, "nudge@4"), ["score", str(run)]]  # installed: not to be named
-    codes, texts = zip(*outcomes(words, tmp_path, path=str(package)), strict=True)
+    codes, texts = zip(*(outcome(line, tmp_path, path=str(package)) for line in words), strict=True)
     assert codes == (0, 0, 0), texts
     assert "The camera was knocked." in texts[0]
     assert "nudge" in texts[2]
-    ((_, without),) = outcomes([listing], tmp_path)
+    _, without = outcome(listing, tmp_path)
     assert "The camera was knocked." not in without
 
 
@@ -53,7 +53,7 @@ def test_a_plugin_that_moves_labels_is_named_again_to_score(tmp_path: Path) -> N
     named = ["--plugin", str(plugin)]
     words = [[*run_words(tmp_path / "run", data, "nudge@4"), *named], ["score", run], ["score", run, *named],
              ["export", run, "--truth", "--out", str(tmp_path / "truth"), *named]]  # fmt: skip
-    codes, texts = zip(*outcomes(words, tmp_path), strict=True)
+    codes, texts = zip(*(outcome(line, tmp_path) for line in words), strict=True)
     assert codes == (0, 2, 0, 0), texts
     needed = "nudge needs the code of a plugin; give its file with --plugin FILE"
     assert needed in " ".join(texts[1].split())

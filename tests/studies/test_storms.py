@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import forked
 from results.conftest import Make
 from stormproof import Run
 
@@ -80,11 +80,10 @@ def test_a_page_is_what_its_scores_give(name: str, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     shutil.copy(STUDIES.parent / "docs" / "parts.py", tmp_path / "docs")
     script = tmp_path / "studies" / name / "study.py"
-    command = [sys.executable, "-c", CHECKED_TWICE, str(script), str(tmp_path / "docs")]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert "parts are up to date" in found.stdout, found.stderr
-    assert found.returncode == 1
-    assert "out of date" in found.stderr
+    code, said = forked.outcome([str(script), str(tmp_path / "docs")], tmp_path, code=CHECKED_TWICE)
+    assert "parts are up to date" in said
+    assert code == 1
+    assert "out of date" in said
 
 
 def test_corruption_degradation_by_hand(ablations: ModuleType) -> None:
