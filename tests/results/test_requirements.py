@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -155,6 +156,30 @@ def test_aggregates_losses_and_drops(run, scores):
     assert error.requirement.text == f"mean over {count} conditions at most 0.99"
     (verdict,) = check_run(Run(run), [parse({"id": "E", "metric": "P", "at_least": 0.001}, "r")])
     assert verdict.interval == scores.interval("P", "AP")
+
+
+def test_a_drop_is_over_the_same_conditions_in_both_runs(run, scores, make):
+    row = {"id": "R", "metric": "mPC", "at_most_drop": 0.5}
+    fog = [text for text in scores.conditions if text == "clean" or text.startswith("fog")]
+    less = replace(
+        scores, conditions=tuple(fog), cells={m: {t: c[t] for t in fog} for m, c in scores.cells.items()}
+    )
+    (drop,) = judge([parse(row, "r")], less, scores)
+    assert drop.interval.estimate == 0  # the baseline's mean is over fog, too
+    with pytest.raises(InvalidOption, match=r"R: .* not run by the baseline .*gaussian_noise@1"):
+        judge([parse(row, "r")], scores, less)
+
+
+def test_a_drop_is_of_the_same_measure_in_both_runs(scores):
+    other = replace(scores, metric="AP50")
+    (drop,) = judge([parse({"id": "R", "metric": "P", "at_most_drop": 0.5}, "r")], scores, other)
+    assert drop.interval.estimate == 0
+
+
+def test_a_baseline_that_knows_other_classes_is_refused(run, make):
+    row = parse({"id": "R", "metric": "AP", "condition": "clean", "at_most_drop": 0.5}, "r")
+    with pytest.raises(InvalidOption, match=r"over 2 classes, cat_boxes over 1 \(they differ in dog\)"):
+        check_run(Run(run), [row], against=Run(make("cat_boxes")))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stormproof.core.errors import first_few
 from stormproof.core.loading import framework
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
@@ -21,7 +22,7 @@ from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
 from stormproof.report.sections import class_measure, graded, scaled, unit
-from stormproof.report.sentences import spoken, with_interval
+from stormproof.report.sentences import classes_of, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
@@ -122,6 +123,20 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
         breaking=None,
         weak_points="",
         sections=(*sections, *both.sections),
+        notices=(*_other_classes(first, second, chosen), *both.notices),
+    )
+
+
+def _other_classes(a: Scores, b: Scores, measure: str) -> tuple[str, ...]:
+    """A notice if the models know different classes of the dataset, so that means are over other classes."""
+    ours, theirs = classes_of(a, measure), classes_of(b, measure)
+    if not ours or not theirs or ours == theirs:
+        return ()
+    apart = first_few(sorted(ours ^ theirs), 3)
+    return (
+        f"Not a fair comparison: {a.name} is scored over {len(ours)} of the dataset's classes, {b.name} over "
+        f"{len(theirs)} (they differ in {apart}). Compare them over classes that both know: "
+        "'stormproof score A B --classes …'.",
     )
 
 

@@ -88,7 +88,19 @@ def check_run(
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
         require_same_images(scores, baseline)
+        _require_same_classes(scores, baseline)
     return judge(requirements, scores, baseline)
+
+
+def _require_same_classes(scores: Scores, baseline: Scores) -> None:
+    """Refuse a baseline whose means are over other classes: one number would hide which."""
+    for kind in scores.per_class.keys() & baseline.per_class.keys():
+        ours, theirs = (frozenset(each.per_class[kind].get("clean", {})) for each in (scores, baseline))
+        if ours != theirs:
+            raise InvalidOption(
+                f"{scores.name} is scored over {len(ours)} classes, {baseline.name} over {len(theirs)} (they "
+                f"differ in {first_few(sorted(ours ^ theirs))}); a baseline must know the same classes."
+            )
 
 
 class Verdicts(tuple[Verdict, ...]):
@@ -185,7 +197,7 @@ def _asked(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
     if r.bound == "at_most_drop":
         if baseline is None:
             raise InvalidOption(f"{r.id}: at_most_drop needs a baseline; give one with --against RUN.")
-        before, theirs = _value(r, baseline)
+        before, theirs = _value(r, baseline, scores)
         drop, drawn = sign * (before - estimate), sign * (theirs - replicates)
         return around(drop, drawn, images=scores.units)
     if r.bound == "at_most_loss":
@@ -198,17 +210,22 @@ def _higher(r: Requirement) -> bool:
     return r.metric != "mCE" and (r.metric in AGGREGATES or measures()[r.metric].higher)
 
 
-def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
-    """The quantity that a requirement is about: its estimate and its draws."""
+def _value(r: Requirement, scores: Scores, judged: Scores | None = None) -> tuple[float, Floats]:
+    """The quantity that a requirement is about: its estimate and its draws.
+
+    That of a baseline is of the same measure and over the same conditions as in the run that is judged.
+    """
     if r.condition is not None:
         return _cell(r, scores, r.condition)
-    measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
+    about = judged or scores
+    measure = r.of or ("E" if r.metric == "mCE" else about.headline)
     _require_measure(r, scores, measure)
-    over = scores.over if r.suite is None else suite_set(r.suite)
+    over = about.over if r.suite is None else suite_set(r.suite)
     lacking = [text for text in over.covered if text not in scores.cells[measure]]
     if lacking:
         what = r.suite or "the run"
-        raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {first_few(lacking)}.")
+        where = f" by the baseline {scores.name}" if judged else ""
+        raise InvalidOption(f"{r.id}: {what} has conditions that were not run{where}: {first_few(lacking)}.")
     point, spread = scores.values(measure, over), scores.spread(measure, over)
     name = r.metric if r.metric in point else _unnamed(r.metric)
     if name == "rMEAN" and MEAN in point and "P" in point:
