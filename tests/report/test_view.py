@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,12 @@ def test_half_is_lost_from_a_severity_only_if_lower_ones_were_run() -> None:
     assert said.endswith(
         "half of its clean score under snow from severity 1, fog at severity 3, frost from severity 3."
     )
+
+
+def test_a_run_without_an_object_to_find_says_so() -> None:
+    cells = {"clean": math.nan, "fog@3": math.nan}
+    view = make_view([toy_scores(cells={"AP": cells}, conditions=tuple(cells))])
+    assert view.sentences == ("net has no AP: no image shows anything that it could find.",)
 
 
 def test_runs_over_other_classes_are_not_ranked() -> None:

@@ -64,6 +64,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metric": "AP50", "at_least": 0.5}, "under which condition"),
         ({"id": "R", "metric": "mPC", "condition": "fog@3", "at_least": 0.5}, "many conditions"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet", "at_least": 0.5}, "imagenet-c"),
+        ({"id": "R", "metric": "rPC", "suite": "imagenet-c@3", "at_least": 0.5}, "leave the key 'suite' out"),
         ({"id": "R", "metric": "E", "condition": "clean", "at_least": 0.5}, "use at_most"),
         ({"id": "R", "metric": "AP", "condition": "clean", "at_most": 0.5}, "use at_least"),
         ({"id": "R", "metric": "AP", "condition": "clean"}, "exactly one of"),

@@ -305,6 +305,8 @@ def _range(scores: Scores, measure: str) -> str:
     """The lowest and highest score under conditions without a mean, such as those along α."""
     held = {str(c): scores.score(measure, str(c)) for c in scores.corrupted}
     known = {text: value for text, value in held.items() if math.isfinite(value)}
+    if not known and math.isnan(scores.score(measure)):
+        return f"{scores.name} has no {measure}: no image shows anything that it could find."
     clean = (
         f"{scores.name} scores {cell_text(scaled(measure, scores.score(measure)))} {measure} on clean images"
     )

@@ -24,7 +24,7 @@ from typing import Any
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.core.files import read_yaml
-from stormproof.corruptions import find_suite
+from stormproof.corruptions import SUITES, find_suite
 from stormproof.metrics.metric import measures
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
@@ -156,6 +156,11 @@ def _condition(text: str | None, where: str) -> str | None:
 def _suite(name: str | None, where: str) -> str | None:
     if name is None:
         return None
+    if name.partition("@")[0] in SUITES and "@" in name:
+        fix = "leave the key 'suite' out for the mean over all conditions of a run"
+        raise InvalidOption(
+            f"{where}: {name} is part of a suite, and a suite's mean is over all of it; {fix}."
+        )
     try:
         return find_suite(name).name
     except StormproofError as error:

@@ -23,6 +23,7 @@ from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import match_classes
+from stormproof.results.store.lock import shares
 from stormproof.results.store.parts import coded, part_paths, read_failures, read_part
 from stormproof.results.store.record import RECORD, RunRecord, read_record
 from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
@@ -301,6 +302,9 @@ class IncompleteRun(IncompleteGrid):
         command = shlex.join(["stormproof", "run", "--config", str(run.folder / "run.yaml")])
         if run.record.quota is not None:
             failed += f"; it is an estimate from {run.record.quota} images a condition, to be completed"
+        if len(own := shares(run.folder) - {"1/1"}) == 1:  # run.yaml would run this shard again
+            failed += f"; it is shard {own.pop()}, to be joined with the others"
+            command = "stormproof merge OUT SHARD…"
         partial = f", or {doing} the others with --partial" if len(missing) < len(run.conditions) else ""
         self.args = (
             f"{run.folder}: {len(missing)} of {len(run.conditions)} conditions lack images: "
