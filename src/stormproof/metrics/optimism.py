@@ -22,15 +22,17 @@ from stormproof.metrics.precision import Judged
 _MOST, _FADES = 10.0, 3.0
 
 
-def ap_optimism(found: Judged, scores: Floats) -> Floats:
+def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Floats:
     """How much too high the AP of each size, class and IoU threshold is; NaN where a class has no object.
 
-    `scores` are those of the detections.
+    `scores` are those of the detections; `among` marks the images that count, by default all.
     """
-    order = np.argsort(-scores, kind="stable")
+    order, counts = np.argsort(-scores, kind="stable"), found.counts
+    if among is not None:
+        order, counts = order[among[found.image[order]]], counts & among[found.truth_image]
     said, inside = found.label[order], found.inside[order]
     out = np.full((len(found.counts), found.classes, found.thresholds), np.nan)
-    for size, counting in enumerate(found.counts):
+    for size, counting in enumerate(counts):
         label = found.truth_label[counting]
         objects = np.bincount(label, minlength=found.classes)
         images = np.bincount(_pairs(label, found.truth_image[counting]), minlength=found.classes)
