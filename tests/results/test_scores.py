@@ -136,6 +136,14 @@ def test_a_mean_that_is_not_a_papers_is_named(make: Make) -> None:
         scores.interval("mPC")
 
 
+def test_a_reference_that_knows_other_classes_is_refused(make: Make) -> None:
+    run, cats = make("contrast_boxes", name="known"), make("cat_boxes")
+    with pytest.raises(InvalidOption, match=r"over 2 classes, cat_boxes over 1 \(they differ in dog\)"):
+        Run(run).score(reference=cats)
+    assert Run(run).score(reference=cats, classes="cat").reference is not None
+    assert Run(run).score(reference=run).reference is not None  # of the same name
+
+
 def test_a_shard_is_joined_not_run_again(make: Make) -> None:
     run = make("contrast_boxes", name="shard", conditions=["fog@3"], shard="1/2", chunk=2)
     with pytest.raises(

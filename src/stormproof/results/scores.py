@@ -26,7 +26,7 @@ from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
-from stormproof.results.truths import Asked, class_names
+from stormproof.results.truths import Asked, class_names, require_same_classes
 
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]
@@ -176,6 +176,7 @@ class Scores:
     def beside(self, reference: Scores) -> Scores:
         """The same scores with CD, rCD and gains against a reference run on the same images."""
         require_same_images(self, reference)
+        require_same_classes(self, reference)
         # Cell by cell: means over other severities cannot be compared, though the corruptions have one name.
         lacking = [text for text in self.conditions if text not in reference.conditions]
         if lacking:

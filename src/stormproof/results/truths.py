@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName, first_few
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Ints, Truth
 from stormproof.corruptions import find, truth_under
@@ -28,6 +28,7 @@ from stormproof.results import rows
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
+    from stormproof.results.scores import Scores
 
 PEOPLE = ("person", "pedestrian")
 ALL = "all"
@@ -70,6 +71,18 @@ def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(
         name.strip() for name in (asked.split(",") if isinstance(asked, str) else asked) if name.strip()
     )
+
+
+def require_same_classes(first: Scores, second: Scores) -> None:
+    """Refuse two runs whose means are over different classes: one number cannot compare them."""
+    for measure in first.per_class.keys() & second.per_class.keys():
+        ours, theirs = ({*each.per_class[measure].get("clean", ())} for each in (first, second))
+        if ours != theirs:
+            raise InvalidOption(
+                f"{first.name} is scored over {len(ours)} classes, {second.name} over {len(theirs)} (they "
+                f"differ in {first_few(sorted(ours ^ theirs))}); means over different classes cannot be "
+                "compared ('score --classes' names some)."
+            )
 
 
 def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:

@@ -26,6 +26,7 @@ from stormproof.results.requirements import AGGREGATES, Requirement, read_requir
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores, require_same_images
 from stormproof.results.sets import same_condition, suite_set
+from stormproof.results.truths import require_same_classes
 from stormproof.results.weights import REPLICATES
 
 WRONG = (1 - LEVEL) / 2  # the chance of a wrong pass, and of a wrong failure
@@ -88,19 +89,8 @@ def check_run(
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
         require_same_images(scores, baseline)
-        _require_same_classes(scores, baseline)
+        require_same_classes(scores, baseline)
     return judge(requirements, scores, baseline)
-
-
-def _require_same_classes(scores: Scores, baseline: Scores) -> None:
-    """Refuse a baseline whose means are over other classes: one number would hide which."""
-    for kind in scores.per_class.keys() & baseline.per_class.keys():
-        ours, theirs = (frozenset(each.per_class[kind].get("clean", {})) for each in (scores, baseline))
-        if ours != theirs:
-            raise InvalidOption(
-                f"{scores.name} is scored over {len(ours)} classes, {baseline.name} over {len(theirs)} (they "
-                f"differ in {first_few(sorted(ours ^ theirs))}); a baseline must know the same classes."
-            )
 
 
 class Verdicts(tuple[Verdict, ...]):
