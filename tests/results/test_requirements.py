@@ -171,6 +171,14 @@ def test_a_drop_is_over_the_same_conditions_in_both_runs(run, scores, make):
         judge([parse(row, "r")], scores, less)
 
 
+def test_clean_images_alone_have_no_mean(scores):
+    clean = replace(
+        scores, conditions=("clean",), cells={m: {"clean": c["clean"]} for m, c in scores.cells.items()}
+    )
+    with pytest.raises(InvalidOption, match=r"R: .* has no mPC of AP: it was run on clean images only"):
+        judge([parse({"id": "R", "metric": "mPC", "at_least": 0.5}, "r")], clean)
+
+
 def test_a_drop_is_of_the_same_measure_in_both_runs(scores):
     other = replace(scores, metric="AP50")
     (drop,) = judge([parse({"id": "R", "metric": "P", "at_most_drop": 0.5}, "r")], scores, other)

@@ -415,4 +415,4 @@ def _span(interval: Interval) -> str:
 
 
 def _signed(interval: Interval | None) -> str:
-    return "" if interval is None or math.isnan(interval.optimism) else f"{100 * interval.optimism:+.2f}"
+    return "" if interval is None or math.isnan(interval.optimism) else f"{100 * interval.optimism:+z.2f}"
