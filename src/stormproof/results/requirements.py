@@ -121,10 +121,10 @@ def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, fl
     if counts and value >= 0:
         return given[0], float(value)
     if given[0] == "at_least" and not 0 < value <= 1:
-        fix = f"; write {value / 100:g}?" if 1 < value <= 100 else ""
+        fix = f"; write {value / 100:g}" if 1 < value <= 100 else ""
         raise InvalidOption(f"{where}: at_least {value:g} is impossible or empty; scores are fractions{fix}.")
     if given[0] != "at_least" and not 0 <= value < 1:
-        fix = f"; write {value / 100:g}?" if 1 <= value < 100 else ""
+        fix = f"; write {value / 100:g}" if 1 <= value < 100 else ""
         raise InvalidOption(f"{where}: {given[0]} {value:g} is impossible or empty; use a fraction{fix}.")
     return given[0], float(value)
 
