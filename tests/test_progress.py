@@ -111,3 +111,18 @@ def test_a_notebook_has_one_line_that_changes(
     assert shown[0] == "net on street: 2 of 2 cells left"
     assert shown[1:] == ["again net on street: 2/2 cells (100%), 2.0 cells/s"] * 2
     assert capsys.readouterr().out == "failed: one\n"
+
+
+def test_the_first_piece_pays_for_the_start_and_foretells_nothing(clock: Clock) -> None:
+    console = log()
+    with Progress("net", 1000, "cells", console=console) as progress:
+        clock.now = 60  # kernels were compiled
+        progress.advance(3)
+        clock.now = 70
+        progress.advance(97)
+        clock.now = 170
+        progress.advance(900)
+    assert text(console).splitlines()[:2] == [
+        "net: 3/1000 cells (0%), 0.1 cells/s",
+        "net: 100/1000 cells (10%), 1.4 cells/s, 1 min 33 s left",
+    ]

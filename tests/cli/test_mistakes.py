@@ -62,6 +62,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "misspelt flag": ((*RUN, "--ot", "x"), "--out"),
     "misspelt verb": (("rnu",), "did you mean 'run'?"),
     "inspect without kind": (("inspect", "coco/instances.json"), "write coco:coco/instances.json"),
+    "inspect a network without kind": (("inspect", "a.onnx"), "write onnx:a.onnx"),
+    "inspect an image without kind": (("inspect", "coco/a.jpg"), "write images:coco/a.jpg"),
     "inspect a run": (("inspect", "done"), "stormproof show done"),
     "tune without labels": (("inspect", "onnx:a.onnx", "--tune"), "--data"),
     "tune a dataset": (("inspect", "DATA", "--tune"), "is a dataset"),

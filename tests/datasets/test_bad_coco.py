@@ -49,6 +49,10 @@ def runs(number: int, **fields: Any) -> Change:
 COCO_CHANGES: dict[str, tuple[Change, list[str]]] = {
     "missing image": (annotation(0, image_id=404), ["annotation 1", "image_id 404 is not among"]),
     "unknown category": (annotation(1, category_id=99), ["annotation 2", "category_id 99"]),
+    "category written as a float": (
+        annotation(1, category_id=3.0),
+        ["annotation 2", "category_id 3.0", "must be a whole number, such as 1"],
+    ),
     "negative box": (annotation(0, bbox=[2, 3, -10, 8]), ["annotation 1", "[2, 3, -10, 8]"]),
     "nan box": (annotation(2, bbox=[2, 3, float("nan"), 8]), ["annotation 5", "nan"]),
     "short box": (annotation(0, bbox=[2, 3]), ["annotation 1", "bbox [2, 3]"]),

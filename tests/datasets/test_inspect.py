@@ -46,6 +46,23 @@ def test_what_it_says_of_a_dataset(build: Build) -> None:
         assert part in text
 
 
+def test_a_dataset_without_images_is_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text('{"images": [], "annotations": [], "categories": [{"id": 1, "name": "dog"}]}')
+    for flags in ((), ("--check",)):
+        code, text = inspect(f"coco:{path}", *flags)
+        assert code == 1
+        assert "the dataset has no images" in text
+
+
+def test_missing_images_do_not_suggest_an_option_that_the_kind_lacks(build: Build, tmp_path: Path) -> None:
+    spec = build("voc")
+    for path in (tmp_path / "tree/JPEGImages").iterdir():
+        path.unlink()
+    _, text = inspect(spec)
+    assert "2 of 2 are missing; --check names them" in text
+
+
 def test_json_counts(build: Build) -> None:
     found = json.loads(inspect(build("kitti"), "--json")[1])
     assert (found["objects"]["Car"], found["excused"], found["images"]) == (1, 1, 2)

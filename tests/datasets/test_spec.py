@@ -132,3 +132,13 @@ def test_a_script_may_lie_under_a_comma_and_is_shown_how_to_be_named() -> None:
     assert Spec.parse(str(spec)) == spec
     with pytest.raises(InvalidOption, match=r"for example net\.py:function"):
         Spec.parse("net.py")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"), [("nobody", "has no image 'nobody'"), (slice(0, 1), "has no slices")]
+)
+def test_samples_are_found_by_position_or_id_and_by_nothing_else(wrong: Any, complaint: str) -> None:
+    data = stormproof.open_dataset("world:test,size=64x40", limit=2)
+    assert data[-1].id == data[data.ids[1]].id == data.ids[1]
+    with pytest.raises(InvalidOption, match=complaint):
+        data[wrong]

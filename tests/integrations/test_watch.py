@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import stormproof as sp
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, UnknownName
 
 SUITE = ("fog@1", "fog@3", "gaussian_noise@3")
 
@@ -76,6 +76,17 @@ def test_only_its_turns_cost_anything(data) -> None:
     assert [step for step in range(1, 8) if watch(step, boxes_of)] == [3, 6]
     with pytest.raises(InvalidOption, match="every=0"):
         sp.watch(data, every=0)
+
+
+def test_a_misspelt_condition_is_told_before_the_training(data) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'weather'"):
+        sp.watch(data, "weatherr", every=5)
+
+
+def test_the_table_calls_a_mean_by_its_name(data) -> None:
+    watch = sp.watch(data, "fog@3,snow@3", precision=0, log=lambda numbers, step: None)
+    watch(0, boxes_of)
+    assert watch.table().columns[2] == "mean over 2 conditions"
 
 
 def test_ultralytics_callback_scores_the_weights_just_saved(data, tmp_path: Path, monkeypatch) -> None:

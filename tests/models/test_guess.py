@@ -169,6 +169,10 @@ def test_finished_boxes_are_taken_before_raw_maps() -> None:
     assert guess_card(raw).get("decoder") != "yolov10"  # YOLOX of one class: a row per cell is not finished
 
 
+def test_a_classifier_is_not_taken_for_a_segmenter() -> None:
+    assert "decoder" not in guess_card(graph((224, 224), ((1, 1000, 1, 1), F)))
+
+
 def test_names_as_paddle_writes_them() -> None:
     outside = CASES["picodet"][0]
     named = Graph(outside.inputs, outside.outputs, {"character": "text\ntitle"})

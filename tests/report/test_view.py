@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from report.conftest import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.report.charts import with_labels
+from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
 from stormproof.report.view import grouped, make_view
@@ -27,6 +29,34 @@ def test_the_sentence_says_what_hurts_most_least_and_where_half_is_lost() -> Non
         "Snow hurts most (55 % left), fog least (85 % left). It falls below half of its clean score "
         "under snow from severity 4."
     )
+
+
+def test_half_is_lost_from_a_severity_only_if_lower_ones_were_run() -> None:
+    cells = {"clean": 0.4, "fog@3": 0.1, "fog@4": 0.05, "snow@1": 0.1, "frost@2": 0.3, "frost@3": 0.1}
+    said = make_view([toy_scores(cells={"AP": cells}, conditions=tuple(cells))]).sentences[0]
+    assert said.endswith(
+        "half of its clean score under snow from severity 1, fog at severity 3, frost from severity 3."
+    )
+
+
+def test_a_run_without_an_object_to_find_says_so() -> None:
+    cells = {"clean": math.nan, "fog@3": math.nan}
+    view = make_view([toy_scores(cells={"AP": cells}, conditions=tuple(cells))])
+    assert view.sentences == ("net has no AP: no image shows anything that it could find.",)
+
+
+def test_runs_over_other_classes_are_not_ranked() -> None:
+    def knowing(name: str, *classes: str) -> Scores:
+        return replace(toy_scores(name), per_class={"AP": {"clean": dict.fromkeys(classes, 0.4)}})
+
+    view = make_view([knowing("all", "cat", "dog"), knowing("both", "cat", "dog"), knowing("cats", "cat")])
+    assert view.apart == ("cats: its scores are over other classes (1, not 2).",)
+    compared = compare_view(knowing("all", "cat", "dog"), knowing("cats", "cat"))
+    assert (
+        "all is scored over 2 of the dataset's classes, cats over 1 (they differ in dog)"
+        in compared.notices[0]
+    )
+    assert not compare_view(knowing("a", "cat"), knowing("b", "cat")).notices
 
 
 def test_the_summary_has_the_papers_numbers() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -64,6 +65,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metric": "AP50", "at_least": 0.5}, "under which condition"),
         ({"id": "R", "metric": "mPC", "condition": "fog@3", "at_least": 0.5}, "many conditions"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet", "at_least": 0.5}, "imagenet-c"),
+        ({"id": "R", "metric": "rPC", "suite": "imagenet-c@3", "at_least": 0.5}, "leave the key 'suite' out"),
         ({"id": "R", "metric": "E", "condition": "clean", "at_least": 0.5}, "use at_most"),
         ({"id": "R", "metric": "AP", "condition": "clean", "at_most": 0.5}, "use at_least"),
         ({"id": "R", "metric": "AP", "condition": "clean"}, "exactly one of"),
@@ -173,9 +175,9 @@ def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
         judge(drop, cats, scores)
     with pytest.raises(InvalidOption, match="different classes"):
         scores.with_reference(cats)
-    notice = "Means are over different classes: only one of the runs is scored on dog."
-    assert compare_view(scores, cats).notices[-1] == notice
-    assert not any("different classes" in each for each in compare_view(scores, some).notices)
+    assert "Not a fair comparison" in compare_view(scores, cats).notices[0]
+    assert "they differ in dog" in compare_view(scores, cats).notices[0]
+    assert not any("fair" in each for each in compare_view(scores, some).notices)
 
 
 def test_two_requirements_of_one_id_are_judged_apart(scores):
@@ -184,6 +186,14 @@ def test_two_requirements_of_one_id_are_judged_apart(scores):
     apart = [judge([parse({"id": "R", **row}, "r")], scores)[0] for row in rows]
     assert [verdict.interval for verdict in together] == [verdict.interval for verdict in apart]
     assert together[0].interval != together[1].interval
+
+
+def test_clean_images_alone_have_no_mean(scores):
+    clean = replace(
+        scores, conditions=("clean",), cells={m: {"clean": c["clean"]} for m, c in scores.cells.items()}
+    )
+    with pytest.raises(InvalidOption, match=r"R: .* has no mPC of AP: it was run on clean images only"):
+        judge([parse({"id": "R", "metric": "mPC", "at_least": 0.5}, "r")], clean)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from results.conftest import Make
 from stormproof.cli import app
-from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError
+from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError, UnknownName
 from stormproof.core.sample import RLE
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
@@ -126,6 +126,30 @@ def test_an_incomplete_grid_is_refused_by_name(make: Make) -> None:
     assert set(partial.cells["AP"]) == {"clean", "fog@1"}
     assert partial.aggregates == {}
     assert partial.missing == ("snow@2 (5 of 8 missing)",)
+
+
+def test_a_mean_that_is_not_a_papers_is_named(make: Make) -> None:
+    scores = Run(make("contrast_boxes", name="two", conditions=["fog@3,snow@2"])).score(interval=True)
+    with pytest.raises(InvalidOption, match=r"not 2 conditions; take scores\['AP'\]\.mean"):
+        _ = scores.mpc
+    with pytest.raises(UnknownName, match=r"'mPC'.* There are .*\bmean\b"):
+        scores.interval("mPC")
+
+
+def test_a_reference_that_knows_other_classes_is_refused(make: Make) -> None:
+    run, cats = make("contrast_boxes", name="known"), make("cat_boxes")
+    with pytest.raises(InvalidOption, match=r"over 2 classes, cat_boxes over 1 \(they differ in dog\)"):
+        Run(run).score(reference=cats)
+    assert Run(run).score(reference=cats, classes="cat").reference is not None
+    assert Run(run).score(reference=run).reference is not None  # of the same name
+
+
+def test_a_shard_is_joined_not_run_again(make: Make) -> None:
+    run = make("contrast_boxes", name="shard", conditions=["fog@3"], shard="1/2", chunk=2)
+    with pytest.raises(
+        IncompleteGrid, match=r"it is shard 1/2, .*Finish it with 'stormproof merge OUT SHARD…'"
+    ):
+        Run(run).score()
 
 
 def test_a_reference_gives_cd_and_gains(make: Make) -> None:

@@ -17,8 +17,9 @@ from stormproof.datasets.attributes import brightness, contrast, read_attribute,
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.cells import Objects
-from stormproof.metrics.coco import box_numbers
+from stormproof.metrics.coco import box_numbers, coco_scored
 from stormproof.report.sections.slices import slice_section
+from stormproof.results.interval import draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_cells
 
@@ -45,6 +46,22 @@ def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
             for measure in ("AP", "AP50", "AR100"):
                 assert found[name].cells[measure][text] == pytest.approx(expected[measure], abs=1e-12)
     assert found.whole.cells["AP"] == run.score().cells["AP"]
+
+
+def test_a_slice_is_as_sure_as_its_images_alone(make: Make, tmp_path: Path) -> None:
+    folder = make("contrast_boxes")
+    run = Run(folder)
+    found = run.slices(f"{write_table(tmp_path / 'a.csv', folder)}:weather")
+    every = run.score(interval=True)
+    assert found.whole.intervals("AP") == every.intervals("AP")
+    places = np.array([0, 3, 6])
+    for text, cell in iter_cells(run, None, ("clean", "fog@3")):
+        assert isinstance(cell, Objects)
+        alone = coco_scored(cell.of_images(places).boxes, np.ones((2, 3)))
+        optimism = float(np.nanmean(alone.optimism["AP"]))
+        assert optimism > 0
+        expected = draws(alone.numbers["AP"], optimism, clean=text == "clean")[:2]
+        assert found["rain"].spread("AP")[text][:2] == pytest.approx(expected)
 
 
 def test_label_maps_are_sliced_by_their_pixels(make: Make) -> None:

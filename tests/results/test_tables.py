@@ -20,6 +20,7 @@ from stormproof.results.tables import (
     document,
     flat_numbers,
     grid_table,
+    group_tables,
     models_table,
     several,
     summary_table,
@@ -53,6 +54,17 @@ def test_the_mean_of_a_row_is_over_its_own_severities() -> None:
     assert columns(summary_table(suite)) == {
         "measure": ["AP"], "P": ["90.0"], "mPC": ["60.0"], "rPC": ["66.7"]
     }  # fmt: skip
+
+
+def test_groups_of_part_of_a_suite_have_means_that_are_not_called_mpc() -> None:
+    for held, heads in (
+        (SUITE, ["group", "mPC", "rPC"]),
+        (SUITE[:1] + SUITE[3::5], ["group", "mean", "% of P left"]),
+    ):
+        made = Scores("net", "set", 3, {"AP": dict.fromkeys(held, 0.6) | {"clean": 0.9}}, held)
+        (table,) = group_tables(made)
+        assert [*columns(table)] == heads
+        assert columns(table)["group"] == ["noise", "blur", "weather", "digital"]
 
 
 def test_a_partial_grid_has_no_means() -> None:

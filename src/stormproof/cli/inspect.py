@@ -85,6 +85,8 @@ def inspect(
 
         inspect_model(source, data, draft=draft, tune=tune)
         return
+    if not source.partition(",")[0].endswith(".json"):  # annotations are likelier than results here
+        models.refuse_bare_file(source)
     if (Path(source) / RECORD).is_file():
         raise InvalidOption(f"{source} is a run folder; see it with: stormproof show {shlex.quote(source)}")
     if draft is not None or tune or data is not None:
@@ -136,7 +138,7 @@ def _facts(found: Survey) -> dict[str, str]:
     glance = "" if found.looked_at == found.images else f" (inspected {found.looked_at})"
     facts = {"images": f"{found.images}{glance}"}
     if found.missing_files:
-        facts["image files"] = f"{found.missing_files} of {found.images} are missing; see the option images="
+        facts["image files"] = f"{found.missing_files} of {found.images} are missing; --check names them"
     if found.classes:
         facts["classes"] = str(len(found.classes))
     if found.semantic_classes:

@@ -39,6 +39,7 @@ class Progress:
         self._console = console
         self._before = 0  # done by an earlier command, so excluded from the rate
         self._begun = self._last = monotonic()
+        self._warm = 0.0, 0  # when the first piece was done, and how much that was; it pays for the start
         self._printed = False
 
     def start(self) -> Self:
@@ -51,6 +52,8 @@ class Progress:
     def advance(self, count: int = 1, part: str | None = None) -> None:
         """Count work done now."""
         self.done += count
+        if self.done > self._before and not self._warm[1]:
+            self._warm = monotonic(), self.done
         self.done_of[part] += count
         self._update(count, part)
 
@@ -79,12 +82,23 @@ class Progress:
         rate = (self.done - self._before) / max(monotonic() - self._begun, 1e-9)
         left = self.total - self.done
         note = f", {self.note}" if self.note else ""
-        when = f", {duration_text(left / rate)} left" if rate and left > 0 else ""
+        pace = self._pace(rate)
+        when = f", {duration_text(left / pace)} left" if pace and left > 0 else ""
         share = f"{self.done / self.total:.0%}" if self.total else "100%"
         return (
             f"{self.title}: {self.done}/{self.total} {self.unit} ({share}){note}, "
             f"{rate:.1f} {self.unit}/s{when}"
         )
+
+    def _pace(self, rate: float) -> float:
+        """Work done per second, without the first piece, which pays for the start; 0 while that says nothing.
+
+        A first use compiles kernels: three cells of a thousand that took a minute would foretell five hours.
+        """
+        begun, first = self._warm
+        if self.done > first:
+            return (self.done - first) / max(monotonic() - begun, 1e-9)
+        return rate if first - self._before > 0.05 * (self.total - self._before) else 0.0
 
     def _update(self, count: int, part: str | None) -> None:
         """Show that work was done."""

@@ -114,10 +114,10 @@ def _text(value: Cell, column: str, digits: int) -> Any:
     """A cell for a terminal; changes get a sign and a colour, green for better (for errors: lower)."""
     from rich.text import Text
 
-    if "change" not in column or not isinstance(value, float):
+    if "change" not in column or not isinstance(value, float) or not math.isfinite(value):
         return Text(cell_text(value, digits))
     better = value < 0 if "error" in column else value > 0
-    return Text(f"{value:+.1f}", style="green" if better else "red" if value else "")
+    return Text(f"{value:+z.1f}", style="green" if better else "red" if value else "")
 
 
 def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

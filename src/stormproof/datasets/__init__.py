@@ -77,7 +77,10 @@ _MARKS = {
     "JPEGImages": "voc", "Annotations": "voc", "leftImg8bit": "cityscapes", "image_2": "kitti",
     "training/image_2": "kitti", "testannot": "camvid", "valannot": "camvid", "data.yaml": "yolo",
 }  # fmt: skip
-_SUFFIXES = {".json": "coco", ".yaml": "yolo", ".yml": "yolo", ".tar": "tar"}
+_SUFFIXES = {
+    ".json": "coco", ".yaml": "yolo", ".yml": "yolo", ".tar": "tar",
+    ".jpg": "images", ".jpeg": "images", ".png": "images",
+}  # fmt: skip
 
 
 def _refuse_bare_path(text: str) -> None:

@@ -80,7 +80,9 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
     for record in expect_list(content, "categories", path):
         number = required(record, "id", path, "a category")
         if type(number) is not int or abs(number) >= 1 << 31:
-            raise DatasetError(path, f"category id {number!r:.60} must be a whole number below 2³¹.")
+            raise DatasetError(
+                path, f"category id {number!r:.60} must be a whole number below 2³¹, such as 1."
+            )
         if number in found:
             raise DatasetError(path, f"category id {number} occurs twice.", f"category {number}")
         found[number] = str(required(record, "name", path, f"category {number}"))
@@ -231,7 +233,8 @@ def _row_problems(
     if not _among(row["image_id"], images):
         yield f"image_id {row['image_id']!r:.60} is not among the file's images."
     if not _among(row["category_id"], labels):
-        yield f"category_id {row['category_id']!r:.60} is not among the file's categories."
+        written = "" if isinstance(row["category_id"], int) else "; it must be a whole number, such as 1"
+        yield f"category_id {row['category_id']!r:.60} is not among the file's categories{written}."
     box = row["bbox"]
     if not is_coco_box(box):
         yield f"bbox {box!r:.80} must be x, y, width, height, finite, with width and height ≥ 0."

@@ -338,6 +338,8 @@ class OpenedDataset(Wrapper):
                 first = self.ids[0]
                 raise InvalidOption(f"{self.name} has no image {index!r}; its first image is {first!r}.")
             index = self.ids.index(index)
+        if isinstance(index, slice):
+            raise InvalidOption("A dataset has no slices; open it with limit=N, or pick samples one by one.")
         sample = self.whole[range(len(self))[index]]
         return replace(sample, classes=self.classes, semantic_classes=self.semantic_classes)
 

@@ -230,6 +230,8 @@ def problems_of(error: StormproofError) -> list[Problem]:
 def _new_survey(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.depth_remark = getattr(dataset, "depth_remark", "")
+    if not len(dataset):
+        found.problems.append(Problem("", "the dataset has no images."))
     images = getattr(dataset, "images", ())
     if isinstance(images, tuple):  # not the members of an archive
         found.missing_files = sum(not is_file(image) for image in images)

@@ -32,6 +32,7 @@ from stormproof.core.progress import duration_text
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec
 from stormproof.core.table import Table, cell_text
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets.dataset import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
 from stormproof.metrics.metric import measures
@@ -103,6 +104,7 @@ class Watch:
     ) -> None:
         if every < 1:
             raise InvalidOption(f"every={every}: it must be at least 1.")
+        read_conditions(conditions)  # a mistake is told now, not after the first epoch
         self._data = open_dataset(data, limit=limit)
         self._settings = {
             "conditions": conditions, "precision": precision, "batch": batch, "device": device,
@@ -134,8 +136,9 @@ class Watch:
 
     def table(self) -> Table:
         """All readings, in percent."""
+        mean = self.readings[-1].mean if self.readings else "mPC"
         return Table(
-            "watch", "The network while it was trained", ("step", "P", "mPC", "±", "worst", "its score"),
+            "watch", "The network while it was trained", ("step", "P", mean, "±", "worst", "its score"),
             [
                 (r.step, 100 * r.clean, 100 * r.mpc, 100 * r.margin, r.worst, 100 * r.worst_score)
                 for r in self.readings

@@ -22,15 +22,17 @@ from stormproof.metrics.precision import Judged
 _SCALE, _OFFSET = 10.0, 3.0
 
 
-def ap_optimism(found: Judged, scores: Floats) -> Floats:
+def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Floats:
     """The optimism of the AP of each size, class and IoU threshold; NaN where a class has no object.
 
-    `scores` are those of the detections.
+    `scores` are those of the detections; `among` marks the images that count, by default all.
     """
-    order = np.argsort(-scores, kind="stable")
+    order, counts = np.argsort(-scores, kind="stable"), found.counts
+    if among is not None:
+        order, counts = order[among[found.image[order]]], counts & among[found.truth_image]
     labels, inside = found.label[order], found.inside[order]
-    out = np.full((len(found.counts), found.classes, found.thresholds), np.nan)
-    for size, counting in enumerate(found.counts):
+    out = np.full((len(counts), found.classes, found.thresholds), np.nan)
+    for size, counting in enumerate(counts):
         shown = np.stack([found.truth_label[counting], found.truth_image[counting]])
         objects = np.bincount(shown[0], minlength=found.classes)
         images = np.bincount(np.unique(shown, axis=1)[0], minlength=found.classes)

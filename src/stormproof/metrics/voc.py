@@ -60,8 +60,8 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
     scored = _scored(objects.voc, weights)
     if len(weights) == 1:
         return scored
-    too_high = ap_optimism(objects.boxes.judged, objects.boxes.score)[0, :, 0]  # COCO's at IoU 0.5
-    return replace(scored, optimism=dict.fromkeys(_POINTS, too_high))
+    coco = ap_optimism(objects.boxes.judged, objects.boxes.score, weights[0] > 0)
+    return replace(scored, optimism=dict.fromkeys(_POINTS, coco[0, :, 0]))  # COCO's at IoU 0.5
 
 
 def _scored(judged: Judged, weights: Weights) -> Scored:

@@ -33,7 +33,7 @@ def open_model(text: str) -> Model | Precomputed:
 
         return open_object(text.removeprefix(f"{OBJECT}:"))
     known = kinds()
-    _refuse_bare_file(text)
+    refuse_bare_file(text)
     spec = Spec.parse(_with_default(text, known))
     if spec.kind in known:
         opener = known[spec.kind].load()
@@ -54,7 +54,7 @@ _FILES = {
 }  # fmt: skip
 
 
-def _refuse_bare_file(text: str) -> None:
+def refuse_bare_file(text: str) -> None:
     """Refuse `x.onnx` or `yolo11n.pt`, which name a file but no kind; suggest the likely spec."""
     main, comma, rest = text.strip().partition(",")
     suffix = PurePath(main).suffix.lower()

@@ -167,7 +167,7 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     shape = shapes[0]
     named = names[0] in ("out", "logits")
     alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net: the first is fused from the others
-    if not (named or alike or len(shapes) == 1) or len(shape) != 3:
+    if not (named or alike or len(shapes) == 1) or len(shape) != 3 or shape[1:] == (1, 1):  # a classifier's
         return {}
     if not size:  # exported for any size: only its name distinguishes a map of scores
         planes = named and shape[0] is not None and shape[1] is None and shape[2] is None

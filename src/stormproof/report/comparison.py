@@ -22,7 +22,7 @@ from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
 from stormproof.report.sections import class_measure, graded, scaled, unit
-from stormproof.report.sentences import spoken, with_interval
+from stormproof.report.sentences import classes_of, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
@@ -97,10 +97,6 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     Changes have intervals where both runs have replicates of the same images.
     """
     both = make_view([a, b], measure=measure)
-    only_one = sorted({*a.classes} ^ {*b.classes}) if a.classes and b.classes else []
-    if only_one:
-        notice = f"Means are over different classes: only one of the runs is scored on {first_few(only_one)}."
-        both = replace(both, notices=(*both.notices, notice))
     first, second = over_common(*disambiguate_names([a, b]))
     chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
     title = f"{plain(first.name)} → {plain(second.name)}"
@@ -128,6 +124,20 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
         breaking=None,
         weak_points="",
         sections=(*sections, *both.sections),
+        notices=(*_other_classes(first, second, chosen), *both.notices),
+    )
+
+
+def _other_classes(a: Scores, b: Scores, measure: str) -> tuple[str, ...]:
+    """A notice if the models know different classes of the dataset, so that means are over other classes."""
+    ours, theirs = classes_of(a, measure), classes_of(b, measure)
+    if not ours or not theirs or ours == theirs:
+        return ()
+    apart = first_few(sorted(ours ^ theirs), 3)
+    return (
+        f"Not a fair comparison: {a.name} is scored over {len(ours)} of the dataset's classes, {b.name} over "
+        f"{len(theirs)} (they differ in {apart}). Compare them over classes that both know: "
+        "'stormproof score A B --classes …'.",
     )
 
 

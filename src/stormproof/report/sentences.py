@@ -13,7 +13,7 @@ from stormproof.core.errors import counted
 from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
-from stormproof.report.sections import graded, scaled
+from stormproof.report.sections import class_measure, graded, scaled
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.scores import Scores, mean_of
 
@@ -88,6 +88,7 @@ class _Facts(NamedTuple):
 
     images: tuple[Any, ...]
     conditions: frozenset[str]
+    classes: frozenset[str]
     options: str
 
 
@@ -119,7 +120,15 @@ def _facts(scores: Scores, measure: str) -> _Facts:
     fingerprint = scores.record.dataset.fingerprint if scores.record else ""
     images = (scores.dataset, fingerprint, scores.images, scores.left_out)
     covered = scores.over.covered or tuple(scores.by_corruption(measure))
-    return _Facts(images, frozenset(covered), scores.options.words)
+    return _Facts(images, frozenset(covered), classes_of(scores, measure), scores.options.words)
+
+
+def classes_of(scores: Scores, measure: str) -> frozenset[str]:
+    """The classes that a measure is over: those that model and dataset share, unless others were asked for.
+
+    Empty for published numbers, which do not tell.
+    """
+    return frozenset(next(iter(scores.per_class.get(class_measure(measure), {}).values()), {}))
 
 
 def _reason(fact: _Facts, usual: _Facts) -> str:
@@ -127,6 +136,8 @@ def _reason(fact: _Facts, usual: _Facts) -> str:
         return "it was run on other images"
     if fact.conditions != usual.conditions:
         return f"its mean is over another set of {counted(len(fact.conditions), 'condition')}"
+    if fact.options == usual.options:
+        return f"its scores are over other classes ({len(fact.classes)}, not {len(usual.classes)})"
     return f"it was scored with {fact.options or 'the usual options'}"
 
 
@@ -269,13 +280,15 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
     for corruption, levels in graded(scores.corrupted).items():
         low = [c for c in levels if scores.score(measure, str(c)) < clean / 2]
         if low:
-            first.append((low[0].severity or 0, corruption))
+            severity = low[0].severity or 0
+            # "from" says that lower severities do not do it, so they must have been run
+            first.append((severity, "from" if severity <= 1 or low[0] != levels[0] else "at", corruption))
     if not first:
         return f"{name} stays above half of its clean score everywhere." if graded(scores.corrupted) else ""
-    by_severity: dict[float, list[str]] = {}
-    for severity, each in sorted(first)[:_NAMED]:
-        by_severity.setdefault(severity, []).append(spoken(each))
-    named = ", ".join(f"{_listed(each)} from severity {s:g}" for s, each in by_severity.items())
+    by_severity: dict[tuple[float, str], list[str]] = {}
+    for severity, since, each in sorted(first)[:_NAMED]:
+        by_severity.setdefault((severity, since), []).append(spoken(each))
+    named = ", ".join(f"{_listed(each)} {since} severity {s:g}" for (s, since), each in by_severity.items())
     more = f", and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
     return f"{name} falls below half of its clean score under {named}{more}."
 
@@ -293,6 +306,8 @@ def _range(scores: Scores, measure: str) -> str:
     """The lowest and highest score under conditions without a mean, such as those along α."""
     held = {str(c): scores.score(measure, str(c)) for c in scores.corrupted}
     known = {text: value for text, value in held.items() if math.isfinite(value)}
+    if not known and math.isnan(scores.score(measure)):
+        return f"{scores.name} has no {measure}: no image shows anything that it could find."
     clean = (
         f"{scores.name} scores {cell_text(scaled(measure, scores.score(measure)))} {measure} on clean images"
     )

@@ -24,7 +24,7 @@ from typing import Any
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.core.files import read_yaml
-from stormproof.corruptions import find_suite
+from stormproof.corruptions import SUITES, find_suite
 from stormproof.metrics.metric import measures
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
@@ -99,7 +99,7 @@ def parse(row: Any, where: str) -> Requirement:
             raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
     metric, of = _metric(metric, where), _measure(of, where)
     condition = _valid(condition, Condition.parse, where)
-    suite = _valid(suite, lambda name: find_suite(name).name, where)
+    suite = _valid(suite, _whole_suite, where)
     bound, threshold = _bound(row, where, counts=_is_count(metric, of))
     made = Requirement(identity, metric, bound, threshold, condition, suite, of)
     _check_meaning(made, where)
@@ -121,12 +121,12 @@ def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, fl
     if counts and value >= 0:
         return given[0], float(value)
     if given[0] == "at_least" and not 0 < value <= 1:
-        fix = f"; write {value / 100:g}?" if 1 < value <= 100 else ""
+        fix = f"; write {value / 100:g}" if 1 < value <= 100 else ""
         raise InvalidOption(
             f"{where}: at_least {value:g} is impossible or trivial; scores are fractions{fix}."
         )
     if given[0] != "at_least" and not 0 <= value < 1:
-        fix = f"; write {value / 100:g}?" if 1 <= value < 100 else ""
+        fix = f"; write {value / 100:g}" if 1 <= value < 100 else ""
         raise InvalidOption(f"{where}: {given[0]} {value:g} is impossible or trivial; use a fraction{fix}.")
     return given[0], float(value)
 
@@ -154,6 +154,16 @@ def _valid(text: str | None, read: Callable[[str], object], where: str) -> str |
         return str(read(text))
     except StormproofError as error:
         raise InvalidOption(f"{where}: {error}") from None
+
+
+def _whole_suite(name: str) -> str:
+    """The name of a suite; part of one is refused, since the mean of a suite is over all of it."""
+    if name.partition("@")[0] in SUITES and "@" in name:
+        raise InvalidOption(
+            f"{name} is part of a suite, and a suite's mean is over all of it; leave the key 'suite' out for "
+            "the mean over all conditions of a run."
+        )
+    return find_suite(name).name
 
 
 def _check_meaning(r: Requirement, where: str) -> None:

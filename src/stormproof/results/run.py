@@ -26,6 +26,7 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import copy_of
 from stormproof.models.classes import match_classes
+from stormproof.results.store.lock import shares
 from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command
 from stormproof.results.store.record import RECORD, RunRecord, read_record
 from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
@@ -329,12 +330,16 @@ class IncompleteRun(IncompleteGrid):
         missing = missing_words(run)
         super().__init__(missing, len(run.conditions))
         failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in run.failures[:1])
+        command = resume_command(run.folder)
         if run.record.quota is not None:
             failed += f"; it is an estimate from {run.record.quota} images a condition, to be completed"
+        if len(own := shares(run.folder) - {"1/1"}) == 1:  # run.yaml would run this shard again
+            failed += f"; it is shard {own.pop()}, to be joined with the others"
+            command = "stormproof merge OUT SHARD…"
         partial = f", or {doing} the others with --partial" if len(missing) < len(run.conditions) else ""
         self.args = (
             f"{run.folder}: {len(missing)} of {len(run.conditions)} conditions lack images: "
-            f"{first_few(missing)}{failed}. Finish it with '{resume_command(run.folder)}'{partial}.",
+            f"{first_few(missing)}{failed}. Finish it with '{command}'{partial}.",
         )
 
 

@@ -282,7 +282,8 @@ class Scores:
             raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
         found = self.intervals(chosen)
         if name not in found:
-            raise UnknownName(f"number of {chosen}", name, found, "")
+            known = [each for each in found if "@" not in each and "/" not in each]
+            raise UnknownName(f"number of {chosen}", name, found, f"There are {', '.join(known)}.")
         return found[name]
 
     def __sub__(self, other: Scores) -> dict[str, dict[str, Difference]]:
@@ -405,8 +406,11 @@ class Measured:
     def _total(self, name: str) -> float:
         found = self.scores.total(self.name, name)
         if found is None:
-            over = self.scores.over.name or "a benchmark or suite"
-            raise IncompleteGrid((f"{name} of {self.name} over {over}",), 1)
+            over = self.scores.over
+            if self.scores.complete(self.name) and not over.whole:  # a mean, but not a paper's
+                mean = f"take scores[{self.name!r}].mean"
+                raise InvalidOption(f"{name} is over a whole benchmark or suite, not {over.words}; {mean}.")
+            raise IncompleteGrid((f"{name} of {self.name} over {over.name or 'a benchmark or suite'}",), 1)
         return float(found)
 
     def __repr__(self) -> str:

@@ -260,7 +260,7 @@ def _per_class(
 def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> Replicates:
     cells = {
         name: {
-            text: draws(each.numbers[name], _optimism(each, name), clean=text == "clean")
+            text: draws(each.numbers[name], optimism_of(each, name), clean=text == "clean")
             for text, each in found.scored.items()
             if name in each.numbers
         }
@@ -280,7 +280,7 @@ def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Se
     return Replicates(cells, per_class)
 
 
-def _optimism(scored: Scored, measure: str) -> float:
+def optimism_of(scored: Scored, measure: str) -> float:
     """How much too high a score is; NaN if its metric cannot tell."""
     return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
 

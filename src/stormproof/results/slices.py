@@ -4,8 +4,7 @@ A slice is a row of weights that are 0 outside it, so slices need no matching of
 as if its images were the whole dataset: thresholds that are fixed on clean images are fixed on its own.
 
 A mean over classes covers those that a slice shows. Each slice is compared with all images over the same
-classes, so that a missing class is not mistaken for a difference. Holm's correction is over the slices. The
-optimism of a score is estimated from the halves of the slice (`results.interval.draws`).
+classes, so that a missing class is not mistaken for a difference. Holm's correction is over the slices.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, 
 from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import headline_of, iter_cells, metric_of, weights_of
+from stormproof.results.scoring import headline_of, iter_cells, metric_of, optimism_of, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES
 
@@ -280,7 +279,11 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
     if whole.by_class is not None and part.by_class is not None:
         there = ~np.isnan(part.by_class.values[0, 0])
         numbers |= whole.by_class.numbers(whole.by_class.values[..., there])
-    return Scored(numbers, whole.per_class, by_class=part.by_class)
+    optimism = {
+        name: np.where(np.isnan(part.optimism[name]), np.nan, values)
+        for name, values in whole.optimism.items()
+    }
+    return Scored(numbers, whole.per_class, optimism=optimism, by_class=part.by_class)
 
 
 def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
@@ -296,7 +299,10 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
         classes=tuple(map(plain, shown)),
         replicates=Replicates(
             {
-                m: {text: draws(s.numbers[m], clean=text == "clean") for text, s in found.items()}
+                m: {
+                    text: draws(s.numbers[m], optimism_of(s, m), clean=text == "clean")
+                    for text, s in found.items()
+                }
                 for m in measured
             },
             {},

@@ -47,6 +47,8 @@ _GROUPS = {
         {"CE": "CE_by_group_liu", "ΔCE": "delta_CE_by_group_liu"},
     ),
 }
+# Their columns over conditions that are not a whole benchmark or suite.
+_UNNAMED = {"mPC": "mean", "rPC": "% of P left"}
 
 
 def as_dict(scores: Scores) -> dict[str, Any]:
@@ -284,7 +286,7 @@ def group_tables(scores: Scores) -> list[Table]:
         table = Table(title=f"{scores.headline}, {title} (in %)", title_justify="left")
         table.add_column("group")
         for words in shown:
-            table.add_column(words, justify="right")
+            table.add_column(words if scores.over.whole else _UNNAMED.get(words, words), justify="right")
         for group in found[key]:
             table.add_row(group, *(_group_cell(values.get(group, math.nan)) for values in shown.values()))
         tables.append(table)
@@ -412,4 +414,4 @@ def _span(interval: Interval) -> str:
 
 
 def _signed(interval: Interval | None) -> str:
-    return "" if interval is None or math.isnan(interval.optimism) else f"{100 * interval.optimism:+.2f}"
+    return "" if interval is None or math.isnan(interval.optimism) else f"{100 * interval.optimism:+z.2f}"

@@ -220,7 +220,8 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
     if name == "rMEAN" and MEAN in point and "P" in point:
         return ratio(point[MEAN], point["P"]), ratio(spread[MEAN], spread["P"])
     if name not in point or name not in spread:
-        raise InvalidOption(f"{r.id}: {measure} has no {r.metric}; it has {', '.join(AGGREGATES)} as fits.")
+        only = "" if over.covered else ": it was run on clean images only"
+        raise InvalidOption(f"{r.id}: {scores.name} has no {r.metric} of {measure}{only}.")
     return float(point[name]), spread[name]
 
 
