@@ -115,7 +115,7 @@ def test_a_notebook_has_one_line_that_changes(
 
 def test_the_first_piece_pays_for_the_start_and_foretells_nothing(clock: Clock) -> None:
     console = log()
-    with Progress("net", 1000, "cells", console=console) as progress:
+    with progress_on(console, "net", 1000, "cells") as progress:
         clock.now = 60  # kernels were compiled
         progress.advance(3)
         clock.now = 70

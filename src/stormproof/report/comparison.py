@@ -25,9 +25,9 @@ from stormproof.report.sections import class_measure, graded, scaled, unit
 from stormproof.report.sentences import classes_of, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
-from stormproof.results.aggregates import MEAN
+from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.interval import Difference, interval_target
-from stormproof.results.scores import NAMED, Scores
+from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors
 
 _IMAGES = 20  # of those that changed most

@@ -14,8 +14,9 @@ from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import class_measure, graded, scaled
+from stormproof.results.aggregates import mean_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
-from stormproof.results.scores import Scores, mean_of
+from stormproof.results.scores import Scores
 
 _NAMED = 4  # corruptions named in a sentence
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing

@@ -27,9 +27,9 @@ from stormproof.report.sentences import (
     weak_points,
 )
 from stormproof.report.sources import disambiguate_names
-from stormproof.results.aggregates import MEAN
+from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.interval import Interval
-from stormproof.results.scores import NAMED, Scores
+from stormproof.results.scores import Scores
 from stormproof.results.tables import images_scored
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite

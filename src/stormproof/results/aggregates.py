@@ -19,6 +19,7 @@ from stormproof.metrics.sequences import split
 from stormproof.results.sets import ConditionSet
 
 Cells = Mapping[str, Score]  # by condition
+NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 MEAN = "mean"  # of the conditions there are, if they are not a benchmark or suite
 SLASH = "/"  # between an aggregate and its entry: by_corruption/fog
 
@@ -81,3 +82,8 @@ def flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
         else:
             result[f"{prefix}{name}"] = value
     return result
+
+
+def mean_of(found: Mapping[str, Any]) -> Any:
+    """The mean under corruption among a measure's aggregates; None if the grid does not allow one."""
+    return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)

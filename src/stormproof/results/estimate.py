@@ -30,11 +30,11 @@ from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import json_safe
 from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, measures, ratio
-from stormproof.results.aggregates import aggregates
+from stormproof.results.aggregates import aggregates, mean_of
 from stormproof.results.interval import THIS_SET, Interval
 from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
-from stormproof.results.scores import ScoreOptions, mean_of
+from stormproof.results.scores import ScoreOptions
 from stormproof.results.scoring import headline_of, iter_cells, metric_of
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed

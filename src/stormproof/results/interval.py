@@ -62,8 +62,8 @@ class Interval:
         return (self.high - self.low) / 2
 
     def of_fraction(self) -> Interval:
-        """The interval of a fraction. One that is 0 or 1 on every half shows no spread, which is no proof that
-        there is none: by the rule of three it reaches 3/images (Hanley & Lippman-Hand 1983).
+        """The interval of a fraction. One that is 0 or 1 on every half shows no spread; by the rule of three,
+        its interval then reaches 3/images (Hanley & Lippman-Hand 1983).
 
         >>> Interval(0.0, 0.0, 0.0, 0.0, images=100).of_fraction().high
         0.03

@@ -23,14 +23,13 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat, grid_of
+from stormproof.results.aggregates import NAMED, Cells, against, aggregates, flat, grid_of, mean_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import ClassSelection, class_names
 from stormproof.results.worst import ImageErrors
 
-NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]
 _NO_CONDITIONS = ConditionSet("", (), 0, ())
 
@@ -494,8 +493,3 @@ def require_same_classes(a: Scores, b: Scores) -> None:
             f"{a.name} and {b.name} are scored over different classes, so their means cannot be compared: "
             f"only one of them has {first_few(odd)}. Score both over the same classes."
         )
-
-
-def mean_of(found: Mapping[str, Any]) -> Any:
-    """The mean under corruption among a measure's aggregates; None if the grid does not allow one."""
-    return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)

@@ -20,9 +20,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption, StoreError
 from stormproof.core.files import opened_file, read_text
 from stormproof.metrics.metric import measures
-from stormproof.results.aggregates import aggregates
+from stormproof.results.aggregates import aggregates, mean_of
 from stormproof.results.run import Run
-from stormproof.results.scores import mean_of
 from stormproof.results.sets import sets_of
 
 _SAME = 1e-9  # what rounding in JSON may cost

@@ -29,7 +29,8 @@ from stormproof.report.sections import (
     unit,
 )
 from stormproof.report.sentences import Values, interval_of, share_kept
-from stormproof.results.scores import Scores, mean_of
+from stormproof.results.aggregates import mean_of
+from stormproof.results.scores import Scores
 
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
 ALL, MEAN = "all corruptions", "mean"
