@@ -16,7 +16,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
-from stormproof.metrics.matching import FALSE, TRUE, Verdicts, judge_nrec
+from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -74,10 +74,16 @@ class People:
 
     @cached_property
     def verdicts(self) -> list[_Verdicts]:
-        """The detections by falling score, judged at each of the five IoU."""
-        order = np.argsort(-self.found.scores, kind="stable")
-        image, score = self.found.image[order], self.found.scores[order]
-        return [_Verdicts(image, score, verdicts[order]) for verdicts, _ in self.judged.values()]
+        """The detections that count at each of the five IoU, by falling score.
+
+        Those in ignored regions are no points of the curve, so they set no threshold either.
+        """
+        falling = np.argsort(-self.found.scores, kind="stable")
+        out = []
+        for verdicts, _ in self.judged.values():
+            order = falling[verdicts[falling] != DROPPED]
+            out.append(_Verdicts(self.found.image[order], self.found.scores[order], verdicts[order]))
+        return out
 
     @cached_property
     def curve(self) -> Roc:

@@ -32,7 +32,7 @@ from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Sco
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 
 FOLDER = "scores"
-VERSION = 6  # of what a score means: raise it when any metric changes
+VERSION = 7  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
