@@ -99,7 +99,7 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
     numbers = {prefix + name: mean_of_known(column) for name, column in by_class.items()}
     optimism: dict[str, Floats] = {}
     if len(weights) > 1:
-        too_high = ap_optimism(matches.judged, matches.score)
+        too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0)
         for name, (thresholds, size) in _PRECISIONS.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
     return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts, optimism)

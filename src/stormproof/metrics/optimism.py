@@ -22,11 +22,13 @@ from stormproof.metrics.precision import Judged
 _MOST, _FADES = 10.0, 3.0
 
 
-def ap_optimism(found: Judged, scores: Floats) -> Floats:
+def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Floats:
     """How much too high the AP of each size, class and IoU threshold is; NaN where a class has no object.
 
-    `scores` are those of the detections.
+    `scores` are those of the detections. `among` marks the images that are scored, if not all are.
     """
+    if among is not None and not among.all():
+        found, scores = _of_images(found, among), scores[among[found.image]]
     order = np.argsort(-scores, kind="stable")
     said, inside = found.label[order], found.inside[order]
     out = np.full((len(found.counts), found.classes, found.thresholds), np.nan)
@@ -43,6 +45,16 @@ def ap_optimism(found: Judged, scores: Floats) -> Floats:
             undecided = _undecided(hit, weight * counted) / max(1, there.sum())
             out[size, there, t] = _MOST / (_FADES + images[there]) * undecided
     return out
+
+
+def _of_images(found: Judged, among: Bools) -> Judged:
+    said, shown = among[found.image], among[found.truth_image]
+    return found._replace(
+        image=found.image[said], label=found.label[said], hit=found.hit[said], excused=found.excused[said],
+        inside=found.inside[said], place=found.place[said],
+        truth_image=found.truth_image[shown], truth_label=found.truth_label[shown],
+        counts=found.counts[:, shown],
+    )  # fmt: skip
 
 
 def _pairs(label: Ints, image: Ints) -> Ints:

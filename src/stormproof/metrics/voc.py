@@ -61,7 +61,8 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
     scored = _scored(objects.voc, weights)
     if len(weights) == 1:
         return scored
-    too_high = ap_optimism(objects.boxes.judged, objects.boxes.score)[0, :, 0]  # as COCO's at this IoU
+    boxes = objects.boxes
+    too_high = ap_optimism(boxes.judged, boxes.score, weights[0] > 0)[0, :, 0]  # as COCO's at this IoU
     return replace(scored, optimism=dict.fromkeys(_POINTS, too_high))
 
 

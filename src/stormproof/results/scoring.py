@@ -253,7 +253,7 @@ def _replicates(
 ) -> Replicates:  # fmt: skip
     cells = {
         name: {
-            text: draws(each.numbers[name], _too_high(each, name), clean=text == "clean")
+            text: draws(each.numbers[name], too_high(each, name), clean=text == "clean")
             for text, each in scored.items()
             if name in each.numbers
         }
@@ -275,7 +275,7 @@ def _replicates(
     return Replicates(cells, per_class)
 
 
-def _too_high(scored: Scored, measure: str) -> float:
+def too_high(scored: Scored, measure: str) -> float:
     """The optimism of a score; NaN if its metric cannot tell."""
     return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
 

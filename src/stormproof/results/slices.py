@@ -5,8 +5,7 @@ scored as if its images were the whole dataset: thresholds fixed on clean images
 
 A mean over classes is over those that a slice shows. So that a missing class is not mistaken for a
 difference, each slice is compared with all images over the slice's own classes. Holm's correction is over
-the slices. How much too high a score is on few images is read off the halves of the slice
-(`results.interval.draws`).
+the slices. How much too high a score is on few images follows from the images of the slice alone.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from stormproof.results.estimate import headline_of
 from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import iter_cells, weights_of
+from stormproof.results.scoring import iter_cells, too_high, weights_of
 from stormproof.results.truths import Asked, check_classes
 from stormproof.results.weights import REPLICATES
 
@@ -294,7 +293,11 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
     if whole.by_class is not None and part.by_class is not None:
         there = ~np.isnan(part.by_class.values[0, 0])
         numbers |= whole.by_class.numbers(whole.by_class.values[..., there])
-    return Scored(numbers, whole.per_class, by_class=part.by_class)
+    optimism = {
+        name: np.where(np.isnan(part.optimism[name]), np.nan, values)
+        for name, values in whole.optimism.items()
+    }
+    return Scored(numbers, whole.per_class, optimism=optimism, by_class=part.by_class)
 
 
 def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
@@ -313,7 +316,8 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
         classes=tuple(map(plain, shown)),
         replicates=Replicates(
             {
-                m: {text: draws(s.numbers[m], clean=text == "clean") for text, s in found.items()}
+                m: {text: draws(s.numbers[m], too_high(s, m), clean=text == "clean")
+                    for text, s in found.items()}
                 for m in measured
             },
             {},
