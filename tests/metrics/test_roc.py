@@ -148,6 +148,15 @@ def test_detections_in_ignored_regions_are_dropped():
     assert curve.detection_rate.tolist() == [0, 1]
 
 
+def test_detections_in_ignored_regions_set_no_sensitivity():
+    objects = Instances([PERSON, [40, 40, 100, 100]], [0, 0], ignore=[False, True])
+    truth = DetectionTruth.of([("a", objects)], ["person"])
+    clean = of(truth, {"a": Prediction([PERSON, ELSEWHERE], [0.9, 0.5], [0, 0])})
+    assert (clean.sensitivities(np.ones((1, 1))) == 0.9).all()
+    found, _ = rates(of(truth, {"a": Prediction([PERSON], [0.7], [0])}), clean)
+    assert found.max() == 0
+
+
 def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
     truth = people(100)
     false = [(i, 0.5 - i / 1000) for i in range(90)]

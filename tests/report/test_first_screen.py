@@ -66,6 +66,15 @@ def test_breaking_points_have_intervals_where_scores_have() -> None:
     assert row["high"] - row["low"] > 0.1
 
 
+def test_half_of_the_clean_score_is_half_of_each_replicate_s_own() -> None:
+    """Images that are all easier, or all harder, leave every share of the clean score as it is."""
+    scores = steep()
+    factors = np.concatenate([[0.55, 0.55], np.linspace(0.7, 1.3, 200)])
+    drawn = {text: value * factors for text, value in scores.cells["AP"].items()}
+    for row in breaking_points([replace(scores, replicates=Replicates({"AP": drawn}, {}))], "AP").rows:
+        assert (row["low"], row["high"]) == pytest.approx((row["y"], row["y"]))
+
+
 def test_the_difference_of_heat_maps_is_in_points() -> None:
     view = make_view([steep("a"), steep("b", half_at=2.9)])
     found = figure(view, "difference")

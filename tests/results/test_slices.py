@@ -18,6 +18,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers, coco_scored
+from stormproof.metrics.metric import mean_of_known
 from stormproof.report.sections.slices import slice_section
 from stormproof.results.interval import draws
 from stormproof.results.run import Run
@@ -45,6 +46,9 @@ def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
             expected = box_numbers(alone.truth, alone.named_boxes)
             for measure in ("AP", "AP50", "AR100"):
                 assert found[name].cells[measure][text] == pytest.approx(expected[measure], abs=1e-12)
+            optimism = mean_of_known(coco_scored(alone.boxes, np.ones((2, len(places)))).optimism["AP"])
+            expected_row = expected["AP"] - min(float(optimism), 0.9 * expected["AP"])
+            assert found[name].spread("AP")[text][0] == pytest.approx(expected_row, abs=1e-12)
     assert found.whole.cells["AP"] == run.score().cells["AP"]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
-from stormproof.metrics.matching import FALSE, TRUE, Verdicts, judge_nrec
+from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -66,11 +66,16 @@ class People:
         return {iou: judge_nrec(self.truth, self.found, iou=iou) for iou in IOUS}
 
     @cached_property
-    def falling(self) -> tuple[Ints, Floats, list[Verdicts]]:
-        """Images, scores and verdicts (one array per IoU) of the detections, sorted by falling score."""
-        order = self.found.order
-        verdicts = [verdicts[order] for verdicts, _ in self.judged.values()]
-        return self.found.image[order], self.found.scores[order], verdicts
+    def falling(self) -> list[tuple[Ints, Floats, Verdicts]]:
+        """At each of the five IoU: images, scores and verdicts of the detections that count, by falling score.
+
+        Those in ignored regions are not points of the curve, so they set no threshold.
+        """
+        by_iou, order = [], self.found.order
+        for verdicts, _ in self.judged.values():
+            kept = order[verdicts[order] != DROPPED]
+            by_iou.append((self.found.image[kept], self.found.scores[kept], verdicts[kept]))
+        return by_iou
 
     @cached_property
     def curve(self) -> Roc:
@@ -98,8 +103,7 @@ class People:
         if cached is None or cached[0] is not weights:  # all conditions of a run are given the same weights
             out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
             images, levels = weights.sum(axis=1, dtype=np.float64), np.array(REFERENCE_FPPI)
-            image, score, verdicts = self.falling
-            for k, verdict in enumerate(verdicts):
+            for k, (image, score, verdict) in enumerate(self.falling):
                 _thresholds(image, score, verdict == FALSE, weights, images, levels, out[:, k])
             self.__dict__["_sensitivities"] = cached = (weights, out)
         return cached[1]
@@ -111,8 +115,7 @@ class People:
     def rates(self, weights: Weights, thresholds: Floats) -> tuple[Floats, Floats]:
         """Detection rate and FPPI at the thresholds, by replicate, IoU and sensitivity."""
         hits, errors = np.zeros(thresholds.shape), np.zeros(thresholds.shape)
-        image, score, verdicts = self.falling
-        for k, verdict in enumerate(verdicts):
+        for k, (image, score, verdict) in enumerate(self.falling):
             _reached(image, score, verdict == TRUE, weights, thresholds[:, k], hits[:, k])
             _reached(image, score, verdict == FALSE, weights, thresholds[:, k], errors[:, k])
         people = weights[:, self.truth.image[~self.truth.excused]].sum(axis=1, dtype=np.float64)
@@ -184,7 +187,8 @@ def _curve(truth: DetectionTruth, found: Detections, verdicts: Verdicts) -> Roc:
     people = int((~truth.excused).sum())
     if not people:
         raise InvalidTruth("The truth has no object that counts, so there is no detection rate.")
-    scores, verdicts = found.scores[found.order], verdicts[found.order]
+    kept = found.order[verdicts[found.order] != DROPPED]
+    scores, verdicts = found.scores[kept], verdicts[kept]
     # A threshold never separates equal scores, so only the last detection of each score is a point.
     points = np.flatnonzero(np.diff(scores, append=-np.inf))
     hits, errors = np.cumsum(verdicts == TRUE)[points], np.cumsum(verdicts == FALSE)[points]

@@ -12,10 +12,11 @@ import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
+from stormproof.core.sample import Floats
 from stormproof.corruptions.suites import KAMANN, MICHAELIS, Groups
 from stormproof.metrics.degradation import without_strong_noise
 from stormproof.metrics.grid import Grid
-from stormproof.metrics.metric import measures
+from stormproof.metrics.metric import measures, ratio
 from stormproof.metrics.performance import mpc
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import (
@@ -32,6 +33,7 @@ from stormproof.report.sections import (
 )
 from stormproof.report.sentences import spoken
 from stormproof.results.breaking import Observed, breaking_point, crossing
+from stormproof.results.interval import LEADING
 from stormproof.results.scores import Scores
 
 ALL = "all corruptions"
@@ -156,9 +158,19 @@ def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Conditi
     spread = run.spread(measure)
     if not all(text in spread for text in texts.values()):
         return row
-    seen = {strength: Observed(scores[strength], spread[text]) for strength, text in texts.items()}
-    found = breaking_point(seen[0.0], seen, clean / 2)
+    seen = {
+        strength: _share_left(scores[strength] / clean, spread[text], spread["clean"])
+        for strength, text in texts.items()
+    }
+    found = breaking_point(seen[0.0], seen, 0.5)
     return {**row, "low": max(0.0, min(found.low, at)), "high": min(last, max(found.high, at))}
+
+
+def _share_left(left: float, drawn: Floats, clean: Floats) -> Observed:
+    """A share of the clean score, with draws that relate every half of the images to its own clean score."""
+    shares = ratio(drawn, clean)
+    shares[0] = max(shares[:LEADING], key=lambda share: abs(share - left))  # as intervals of rPC choose
+    return Observed(left, shares)
 
 
 def against_size(scope: Scope) -> Section | None:
