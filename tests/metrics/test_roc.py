@@ -144,8 +144,9 @@ def test_detections_in_ignored_regions_are_dropped():
     objects = Instances([PERSON, [40, 40, 100, 100]], [0, 0], ignore=[False, True])
     truth = DetectionTruth.of([("a", objects)], ["person"])
     curve = roc(truth, {"a": Prediction([ELSEWHERE, PERSON], [0.9, 0.8], [0, 0])})
-    assert curve.fppi.tolist() == [0, 0]
-    assert curve.detection_rate.tolist() == [0, 1]
+    assert curve.thresholds.tolist() == [0.8]  # the other is not a point of the curve
+    assert curve.fppi.tolist() == [0]
+    assert curve.detection_rate.tolist() == [1]
 
 
 def test_detections_in_ignored_regions_set_no_sensitivity():

@@ -67,7 +67,7 @@ class People:
 
     @cached_property
     def falling(self) -> list[tuple[Ints, Floats, Verdicts]]:
-        """At each of the five IoU: images, scores and verdicts of the detections that count, by falling score.
+        """Images, scores and verdicts of the detections that count, by falling score, at each of the five IoU.
 
         Those in ignored regions are not points of the curve, so they set no threshold.
         """
