@@ -67,7 +67,7 @@ class People:
 
     @cached_property
     def falling(self) -> list[tuple[Ints, Floats, Verdicts]]:
-        """Images, scores and verdicts of the detections that count, by falling score, at each of the five IoU.
+        """Images, scores and verdicts of the detections that count, by falling score, for each of the IoU.
 
         Those in ignored regions are not points of the curve, so they set no threshold.
         """
