@@ -140,7 +140,9 @@ def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
 
 def test_any_set_of_conditions_has_a_mean_and_no_mpc(scene: str, tmp_path: Path) -> None:
     run = sp.run(boxes, scene, conditions="fog@3", out=tmp_path / "run", engine="local", progress=False)
-    with pytest.raises(sp.StormproofError, match=r"mPC is over a whole benchmark .* take scores\['AP'\].mean"):
+    with pytest.raises(
+        sp.StormproofError, match=r"mPC is over a whole benchmark .* take scores\['AP'\].mean"
+    ):
         _ = run.score()["AP"].mpc
     assert run.score()["AP"].mean == run.score()["AP"]["fog@3"]
 
