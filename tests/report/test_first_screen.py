@@ -16,13 +16,22 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
+from stormproof.report.imagery import Album, RunPredictions, Scene
 from stormproof.report.make import report
 from stormproof.report.page import page
 from stormproof.report.sections.severity import breaking_points
 from stormproof.report.sentences import sentence, spoken, under
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
-from stormproof.report.worst import _before_moving, _fates, each_image_once, telling, worst_first
+from stormproof.report.worst import (
+    _before_moving,
+    _fates,
+    cards,
+    each_image_once,
+    measured,
+    telling,
+    worst_first,
+)
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.worst import ImageLoss, image_measure
@@ -209,3 +218,17 @@ def test_a_run_that_lacks_a_clean_image_has_a_page(tmp_path: Path) -> None:
     assert scores.image_errors.rise("fog@1").tolist() == scores.image_errors.by_condition["fog@1"].tolist()
     text = report(run, out=tmp_path / "page.html", images=1).read_text()
     assert "is incomplete" in text
+
+
+def test_a_model_of_label_maps_is_not_said_to_miss_objects(tmp_path: Path) -> None:
+    """The built-in street has objects as well; a segmenter does not look for them."""
+    run = run_it(
+        "builtin:street-plain", "world:test,size=256x160", limit=2, conditions="gaussian_noise@3",
+        out=tmp_path / "run", engine="local", progress=False,
+    )  # fmt: skip
+    scores, scene = run.score(), Scene(run.dataset, seed=0)
+    shown = measured(telling(worst_first([scores])), scene)
+    assert shown
+    made = cards(shown, [RunPredictions(scores, scene, frozenset(run.dataset.ids))], scene, Album(1 << 24))
+    assert len(scene.objects(scene.sample(made[0]["image"]).truth, 1.0))
+    assert [(card["counts"], card["objects"]) for card in made] == [("", [])] * len(shown)

@@ -114,6 +114,10 @@ def cards(
         for name, text in (("map_before", "clean"), ("map_after", condition)):
             painting = run.map(image, text)
             maps[name] = None if painting is None else album.add(painting, exact=True)
+        objects, were = (
+            scene.objects(truth, ratio) if "AP" in each.scores else []  # a model of label maps finds none
+            for truth in (changed.truth, _before_moving(sample.truth, changed.truth))
+        )
         made.append(
             {
                 "image": plain(image),
@@ -123,10 +127,7 @@ def cards(
                 "clean": clean,
                 "corrupted": corrupted,
                 "under": under(condition),
-                **_fates(
-                    scene.objects(changed.truth, ratio), before, after,
-                    clean=scene.objects(_before_moving(sample.truth, changed.truth), ratio),
-                ),
+                **_fates(objects, before, after, clean=were),
                 **maps,
                 "words": each.words,
             }
