@@ -67,7 +67,7 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
     if not spread:
         return None
     found = around(float(number(scores.values(measure))), number(spread), images=scores.units)
-    return found.of_fraction() if measures()[measure].fraction else found
+    return found.of_fraction(math.inf) if measures()[measure].fraction else found  # a share may exceed 1
 
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:

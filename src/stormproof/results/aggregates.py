@@ -6,6 +6,7 @@ and reports all call these two functions, so a number means the same wherever it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,6 +23,12 @@ Cells = Mapping[str, Score]  # by condition
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 MEAN = "mean"  # of the conditions there are, if they are not a benchmark or suite
 SLASH = "/"  # between an aggregate and its entry: by_corruption/fog
+# The highest possible value of aggregates of fractions; differences, and ratios to a reference, have none.
+MOST = {
+    **dict.fromkeys(("P", "mPC", "mCE", "CE", MEAN, "by_corruption", "by_severity"), 1.0),
+    **dict.fromkeys(("by_group_michaelis", "by_group_kamann", "CE_by_group_liu"), 1.0),
+    **dict.fromkeys(("rPC", "rPC_by_severity", "rPC_by_group_michaelis", "rPC_by_group_kamann"), math.inf),
+}
 
 
 def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]:

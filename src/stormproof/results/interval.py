@@ -61,18 +61,22 @@ class Interval:
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    def of_fraction(self) -> Interval:
-        """The interval of a fraction. One that is 0 or 1 on every half shows no spread; by the rule of three,
-        its interval then reaches 3/images (Hanley & Lippman-Hand 1983).
+    def of_fraction(self, most: float = 1.0) -> Interval:
+        """The interval of a fraction, within 0 and `most`.
+
+        A fraction that is 0 or 1 on every half shows no spread; by the rule of three, its interval then
+        reaches 3/images (Hanley & Lippman-Hand 1983).
 
         >>> Interval(0.0, 0.0, 0.0, 0.0, images=100).of_fraction().high
         0.03
         """
-        if self.se != 0 or self.estimate not in (0.0, 1.0) or not self.images:
+        if math.isnan(self.se):
             return self
-        reach = min(1.0, 3 / self.images)  # −ln 0.05 = 3
-        low, high = (1 - reach, 1.0) if self.estimate else (0.0, reach)
-        return replace(self, low=low, high=high, se=reach / _student(self.images))
+        low, high, se = self.low, self.high, self.se
+        if se == 0 and self.estimate in (0.0, 1.0) and self.images:
+            reach = 3 / self.images  # −ln 0.05 = 3
+            low, high, se = self.estimate - reach, self.estimate + reach, reach / _student(self.images)
+        return replace(self, low=max(0.0, low), high=min(most, high), se=se)
 
     def chance_above(self, bound: float) -> float:
         """The probability of an estimate at least as high, if the true value were at the bound.

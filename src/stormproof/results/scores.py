@@ -23,7 +23,7 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.aggregates import NAMED, Cells, against, aggregates, flat, grid_of, mean_of
+from stormproof.results.aggregates import MOST, NAMED, Cells, against, aggregates, flat, grid_of, mean_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
@@ -264,15 +264,13 @@ class Scores:
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
-        found = {
-            name: around(values[name], spread[name], images=self.units) for name in values if name in spread
-        }
-        if not measures()[measure].fraction:
-            return found
-        # Relative to a reference, a number may be exactly 0 or 1, as that of a model against itself is.
-        theirs = self.reference.cells.get(measure) if self.reference is not None else None
-        relative = flat(against(measure, self.cells[measure], theirs, self.over)) if theirs else {}
-        return {name: each if name in relative else each.of_fraction() for name, each in found.items()}
+        found: dict[str, Interval] = {}
+        for name in (name for name in values if name in spread):
+            found[name] = around(values[name], spread[name], images=self.units)
+            most = 1.0 if name in self.cells[measure] else MOST.get(name.partition("/")[0])
+            if measures()[measure].fraction and most is not None:
+                found[name] = found[name].of_fraction(most)
+        return found
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
         """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""

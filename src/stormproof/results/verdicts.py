@@ -20,7 +20,7 @@ from stormproof.core.errors import InvalidOption, UnknownName, first_few
 from stormproof.core.sample import Floats
 from stormproof.core.table import Cell, Table
 from stormproof.metrics.metric import measures, ratio
-from stormproof.results.aggregates import MEAN
+from stormproof.results.aggregates import MEAN, MOST
 from stormproof.results.interval import LEVEL, Interval, around, holm
 from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
 from stormproof.results.run import Run
@@ -194,9 +194,10 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interv
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
     else:
-        bounded = measures()[measure if r.condition is None else r.metric]
         found = around(estimate, drawn, images=scores.units)
-        return found.of_fraction() if bounded.fraction else found
+        if r.condition is None:
+            return found.of_fraction(MOST[r.metric]) if measures()[measure].fraction else found
+        return found.of_fraction() if measures()[r.metric].fraction else found
     return around(estimate, drawn, images=scores.units)
 
 
