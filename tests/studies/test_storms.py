@@ -213,4 +213,5 @@ def test_written_scores_have_the_run_s_intervals(camera: ModuleType, make: Make,
             assert value.estimate == pytest.approx(100 * one.estimate, abs=1e-4)
             if one.estimate in (0, 1):  # the run's follows the rule of three; a study shows no such cell
                 continue
-            assert value.interval == pytest.approx((100 * one.low, 100 * one.high), abs=0.2, nan_ok=True)
+            inside = tuple(np.clip(value.interval, 0, 100))  # as the run's is; a study also shows differences
+            assert inside == pytest.approx((100 * one.low, 100 * one.high), abs=0.2, nan_ok=True)
