@@ -142,7 +142,9 @@ def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
     """The function, and a constant that it uses; kept scores of the code before are not believed."""
     load_plugins([str(plugin)])
     found = [Run(folder).score().cells["F1"]["clean"]]
-    for k, change in enumerate((("MIN_SCORE = 0.5", "MIN_SCORE = 0.8"), ("2 * hits, hits", "3 * hits, hits"))):
+    for k, change in enumerate(
+        (("MIN_SCORE = 0.5", "MIN_SCORE = 0.8"), ("2 * hits, hits", "3 * hits, hits"))
+    ):
         plugin.write_text(plugin.read_text().replace(*change))
         os.utime(plugin, (k + 1, k + 1))  # another time, so that the file is run again
         load_plugins([str(plugin)])
