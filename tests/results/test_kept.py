@@ -372,3 +372,11 @@ def test_copies_do_not_hide_that_the_truth_changed(tmp_path: Path) -> None:
 def test_scores_of_a_submission_or_a_table_need_no_folder() -> None:
     plain = Scores("net", "set", None, {"AP": {"clean": 0.5}}, ("clean",))
     assert (plain.folder, plain.record, plain.p) == (None, None, 0.5)
+
+
+def test_intervals_of_reliability_are_of_the_replicates_asked_for(make: Make) -> None:
+    run = make("contrast_boxes")
+    shutil.rmtree(run / "scores", ignore_errors=True)
+    first = repr(Run(run).score(replicates=20).reliability)
+    assert repr(Run(run).score(replicates=30).reliability) != first
+    assert repr(Run(run).score(replicates=20).reliability) == first

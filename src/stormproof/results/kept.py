@@ -63,6 +63,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
         "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
         "image_errors": scores.image_errors is not None, "clips": scores.clips,
+        "replicates": scores.replicates.count if scores.replicates is not None else 0,
     }  # fmt: skip
     if scores.image_errors is not None:
         _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
@@ -85,8 +86,8 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
             drawn = _read_replicates(table, held, replicates)
     except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    without_intervals = any(len(bins.low) < len(bins.score) for bins in held.reliability.values())
-    if held.image_errors != (errors is not None) or (replicates and without_intervals):
+    other_intervals = replicates and held.reliability and held.replicates != replicates
+    if held.image_errors != (errors is not None) or other_intervals:
         return None
     found = _numbers(held.model_dump(include={*_TABLES}))
     for one in (one for several in found["lost"].values() for one in several):
@@ -167,6 +168,7 @@ class _Kept(BaseModel):
     reliability: dict[str, _Bins]
     image_errors: bool
     clips: int | None = None
+    replicates: int  # from which the intervals of reliability come
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
         """Refuse scores of another key, of measures that do not exist, or of other conditions."""
