@@ -86,7 +86,7 @@ def slow_curve(truth, found, level):
 def test_curve_equals_matching_at_every_threshold(scene):
     truth, found = scene
     if truth.crowd.all():
-        with pytest.raises(InvalidTruth, match="no object that counts"):
+        with pytest.raises(InvalidTruth, match="no object to find"):
             roc(truth, found)
         return
     curve = roc(truth, found, iou=0.3)

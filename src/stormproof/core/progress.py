@@ -39,7 +39,7 @@ class Progress:
         self._console = console
         self._before = 0  # done by an earlier command, so excluded from the rate
         self._begun = self._last = monotonic()
-        self._warm = 0.0, 0  # when the first piece was done, and how much that was; it pays for the start
+        self._warm = 0.0, 0  # when the first piece was done, and how much work it was
         self._printed = False
 
     def start(self) -> Self:
@@ -91,9 +91,9 @@ class Progress:
         )
 
     def _pace(self, rate: float) -> float:
-        """Work done per second, without the first piece, which pays for the start; 0 while that says nothing.
+        """Work per second, for the time left; 0 while too little is done to tell.
 
-        A first use compiles kernels: three cells of a thousand that took a minute would foretell five hours.
+        The first piece is left out: it includes loading the model and compiling kernels.
         """
         begun, first = self._warm
         if self.done > first:

@@ -104,7 +104,7 @@ class Watch:
     ) -> None:
         if every < 1:
             raise InvalidOption(f"every={every}: it must be at least 1.")
-        read_conditions(conditions)  # a mistake is told now, not after the first epoch
+        read_conditions(conditions)  # so that a typo fails now, not after the first epoch
         self._data = open_dataset(data, limit=limit)
         self._settings = {
             "conditions": conditions, "precision": precision, "batch": batch, "device": device,

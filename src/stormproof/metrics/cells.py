@@ -5,6 +5,7 @@ Each kind of match is computed once, when a metric first needs it, for all metri
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,16 +28,17 @@ from stormproof.metrics.voc import judged_voc
 UNKNOWN_CLASS = "(no class of the dataset)"
 
 
-class Cell:
-    """Base class of the inputs: `kinds` names the inputs (`metric.INPUTS`) that a cell provides."""
+class Cell(ABC):
+    """Base class of the inputs."""
 
     @property
+    @abstractmethod
     def kinds(self) -> tuple[str, ...]:
-        raise NotImplementedError
+        """The inputs (`metric.INPUTS`) that the cell provides."""
 
+    @abstractmethod
     def of_images(self, chosen: Ints) -> Self:
         """The cell with the chosen images only, renumbered; an image may be chosen twice."""
-        raise NotImplementedError
 
     def repeated(self, times: Ints) -> Self:
         """The cell with every image repeated `times` times."""

@@ -186,7 +186,7 @@ def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) ->
 def _curve(truth: DetectionTruth, found: Detections, verdicts: Verdicts) -> Roc:
     people = int((~truth.excused).sum())
     if not people:
-        raise InvalidTruth("The truth has no object that counts, so there is no detection rate.")
+        raise InvalidTruth("There is no object to find, so the detection rate is undefined.")
     kept = found.order[verdicts[found.order] != DROPPED]
     scores, verdicts = found.scores[kept], verdicts[kept]
     # A threshold never separates equal scores, so only the last detection of each score is a point.

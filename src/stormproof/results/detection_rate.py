@@ -1,7 +1,7 @@
 """The share of objects that are found, by an attribute of objects: their distance, size or occlusion.
 
 An object is found if COCO's matching assigns it a detection of its class with a score of at least `min_score`
-at IoU 0.5. A false positive has no distance, so there is no precision by distance, and no AP.
+at IoU 0.5. A false positive has no distance, so precision and AP by distance are undefined.
 
 Where the rate falls below a half, objects are lost: the breaking distance. It comes from a monotone fit of
 the rates (`results.breaking`), its interval from random halves of the images.

@@ -193,12 +193,11 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interv
     elif r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
-    else:
-        found = around(estimate, drawn, images=scores.units)
-        if r.condition is None:
-            return found.of_fraction(MOST[r.metric]) if measures()[measure].fraction else found
-        return found.of_fraction() if measures()[r.metric].fraction else found
-    return around(estimate, drawn, images=scores.units)
+    found = around(estimate, drawn, images=scores.units)
+    fraction = measures()[measure if r.condition is None else r.metric].fraction
+    if not fraction or r.bound in ("at_most_drop", "at_most_loss"):
+        return found
+    return found.of_fraction(MOST.get(r.metric, 1.0))
 
 
 def _higher(r: Requirement) -> bool:
