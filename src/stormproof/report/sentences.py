@@ -16,7 +16,7 @@ from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import class_measure, graded, scaled
 from stormproof.results.aggregates import mean_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
-from stormproof.results.scores import Scores
+from stormproof.results.scores import Scores, classes_in
 
 _NAMED = 4  # corruptions named in a sentence
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
@@ -125,11 +125,8 @@ def _facts(scores: Scores, measure: str) -> _Facts:
 
 
 def classes_of(scores: Scores, measure: str) -> frozenset[str]:
-    """The classes that a measure is over: those that model and dataset share, unless others were asked for.
-
-    Empty for published numbers, which do not tell.
-    """
-    return frozenset(next(iter(scores.per_class.get(class_measure(measure), {}).values()), {}))
+    """The classes that a measure covers: by default those that model and dataset share."""
+    return classes_in(scores, class_measure(measure))
 
 
 def _reason(fact: _Facts, usual: _Facts) -> str:

@@ -483,9 +483,15 @@ def require_same_images(a: Scores, b: Scores) -> None:
         )
 
 
+def classes_in(scores: Scores, by_class: str) -> frozenset[str]:
+    """The classes that a measure by class covers; empty for published numbers, which do not tell."""
+    return frozenset(next(iter(scores.per_class.get(by_class, {}).values()), {}))
+
+
 def require_same_classes(a: Scores, b: Scores) -> None:
     """Refuse scores over different classes: their means differ even if the models do not."""
-    odd = sorted({*a.classes} ^ {*b.classes})
+    shared = a.per_class.keys() & b.per_class.keys()  # one of them may have label maps as well
+    odd = sorted({name for kind in shared for name in classes_in(a, kind) ^ classes_in(b, kind)})
     if odd:
         raise InvalidOption(
             f"{a.name} and {b.name} are scored over different classes, so their means cannot be compared: "
