@@ -208,6 +208,14 @@ def test_kitti_dont_care_excuses_every_class(build: Build) -> None:
     assert np.isnan(found.truncation[1])
 
 
+def test_kitti_s_distance_is_the_z_of_its_location(build: Build) -> None:
+    """… 1.5 1.6 4.1 are height, width and length, 1.0 1.7 13.2 the location x, y, z, 1.6 the turn."""
+    for kind in ("kitti", "kitti-tracking"):
+        found = open_dataset(build(kind, kind)).truth(0).instances
+        assert found.distance[0] == 13.2
+        assert np.isnan(found.distance[found.ignore]).all(), "a region without a location"
+
+
 def test_camvid_takes_classes_from_its_file(tmp_path: Path, trees: ModuleType) -> None:
     trees.save(tmp_path / "images/a.png", trees.make_image())
     trees.save(tmp_path / "labels/a_L.png", trees.label_map(0, 1, 2, 2))
