@@ -18,6 +18,7 @@ from stormproof.metrics.calibration import (
     _bins,
     d_ece,
     fit_errors,
+    kept_precision,
     reliability,
 )  # fmt: skip
 from stormproof.metrics.cells import Objects
@@ -61,6 +62,17 @@ def test_scores_on_an_edge_count_in_the_bin_below_it():
     assert counts[0].nonzero()[0].tolist() == [4, 5]  # 0.4 to 0.5, 0.5 to 0.6
     assert counts[2].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
     assert d_ece(counts[None])[0] == pytest.approx((0.5 + 0.6) / 2)
+
+
+def test_a_box_scored_exactly_0_3_counts():
+    """Right at 0.3 and wrong at 0.9: precision is one half; just below 0.3 the box is ignored."""
+    boxes = np.array([[0.0, 0, 10, 10], [20, 0, 30, 10]])
+    truth = DetectionTruth.of([("a", Instances(boxes[:1], np.array([0])))], ("car",))
+    for score, precision, counted in ((0.3, 0.5, 2), (np.nextafter(0.3, 0), 0.0, 1)):
+        found = Detections(np.array([0, 0]), boxes, np.array([score, 0.9]), np.array([0, 0]))
+        located = locate(truth, found, 0.5)
+        assert reliability(located, one(truth), 1)[0, 0].sum() == counted
+        assert kept_precision(located, located, one(truth))[0, 0] == precision
 
 
 def test_d_ece_by_hand(crowded):

@@ -10,7 +10,7 @@ import pytest
 from report.conftest import toy_scores
 from stormproof.core.table import Table
 from stormproof.report.elements import Figure, Kind, View
-from stormproof.report.sections import clips
+from stormproof.report.sections import calibration, clips
 from stormproof.report.sections.camera import _enhancements
 from stormproof.report.sections.severity import breaking_points
 from stormproof.report.view import make_view
@@ -153,3 +153,14 @@ def test_the_filmstrip_shows_the_conditions_that_flicker_most() -> None:
     }
     run: Any = SimpleNamespace(scores=SimpleNamespace(cells={"flicker": flicker}))
     assert clips._conditions(run) == ["fog@3", "snow@1", "snow@3"], "in the run's order"
+
+
+def test_a_reliability_diagram_shows_the_weakest_a_middle_and_the_strongest_severity() -> None:
+    row = {"clean": 0.5, **{f"fog@{s}": 0.4 for s in range(1, 6)}}
+    bins = {"score": [0.5], "precision": [0.4], "low": [0.3], "high": [0.5], "detections": [200.0]}
+    cells = {name: dict(row) for name in ("AP", *calibration.COLUMNS)}
+    scores = toy_scores(cells=cells, conditions=tuple(row), reliability=dict.fromkeys(row, bins))
+    drawn = figure(make_view([scores]), "reliability").rows
+    assert [*dict.fromkeys(each["series"] for each in drawn)] == ["perfect", "clean", "1", "3", "5"]
+    (clean,) = [each for each in drawn if each["series"] == "clean"]
+    assert (clean["x"], clean["y"]) == (50.0, 40.0)

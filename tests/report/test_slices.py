@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from report.conftest import toy_scores
 from stormproof.datasets.attributes import Attribute
 from stormproof.report.elements import Kind
+from stormproof.report.sections import limits
 from stormproof.report.sections.slices import rate_section, slice_section
 from stormproof.results.detection_rate import Bin, DetectionRates
+from stormproof.results.interval import Interval
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.slices import Slices
 
@@ -101,3 +105,46 @@ def test_a_slice_s_bar_has_its_interval() -> None:
     row = next(row for row in figure.rows if row["x"] == "night" and row["series"] != "clean")
     assert (row["low"], row["high"]) == pytest.approx((100 * interval.low, 100 * interval.high))
     assert row["low"] < row["y"] < row["high"]
+
+
+def test_slices_of_fewer_than_a_hundred_images_are_named() -> None:
+    held = by_light(day=0.4, night=0.2)
+    sizes = {"day": 100, "night": 99}
+    found = replace(held, slices={name: replace(held[name], images=count) for name, count in sizes.items()})
+    assert found.table().note.endswith("Fewer than 100 images: night.")
+
+
+def test_a_slice_relative_to_another_is_as_sure_as_the_smaller_of_the_two() -> None:
+    held = by_light(day=0.4, night=0.2)
+    small = replace(held["night"], images=40)
+    found = replace(held, slices={"day": held["day"], "night": small}, clean=held["day"])
+    assert {name: interval.images for name, interval in found.relative().items()} == {"day": 150, "night": 40}
+    other = replace(held, clean=small)
+    assert other.relative()["day"].images == 40
+
+
+def test_a_rate_is_told_with_half_of_its_interval() -> None:
+    found = rates()
+    row = found.table().rows[2]
+    for k, cell in enumerate(row[1:5]):
+        interval = found.interval("haze[visibility=100]", k)
+        told = str(cell).split(" ± ")
+        assert float(told[0]) == pytest.approx(100 * interval.estimate, abs=0.5)
+        assert float(told[1]) == pytest.approx(50 * (interval.high - interval.low), abs=0.5)
+    near, far = re.findall(r"95 %: (\d+) to (\d+)", str(row[5]))[0]
+    assert int(near) <= 20 <= int(far)
+    assert int(near) < int(far)
+
+
+def test_the_section_is_about_the_conditions_that_lose_most() -> None:
+    more = {f"fog@{s}": [0.9 - 0.15 * s] * 4 for s in range(1, 6)}
+    told = rate_section({"net": rates(**more)}).text.partition(". ")[0]
+    named = [text for text in ("clean", *more, "haze[visibility=100]") if f"{text}," in told]
+    assert named == ["clean", "fog@3", "fog@4", "fog@5"]
+
+
+def test_the_interval_of_a_rate_stays_within_its_axis() -> None:
+    (figure,) = rate_section({"net": rates(**{"fog@3": [0.01, 0.0, 0.99, 1.0]})}).figures
+    assert all(0 <= row["low"] <= row["high"] <= 100 for row in figure.rows)
+    assert limits(Interval(0.1, -0.2, 1.3, 0.3), least=0.0, most=100.0) == {"low": 0.0, "high": 100.0}
+    assert limits(Interval(0.1, -0.2, 1.3, 0.3)) == pytest.approx({"low": -20.0, "high": 130.0})

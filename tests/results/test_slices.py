@@ -23,6 +23,7 @@ from stormproof.report.sections.slices import slice_section
 from stormproof.results.interval import draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_cells
+from stormproof.results.slices import _chance
 
 
 def write_table(path: Path, run: Path) -> Path:
@@ -168,6 +169,13 @@ def test_a_slice_is_compared_over_its_own_classes_alone(mixed: Run, tmp_path: Pa
     expected = 100 * (compared["day"].score("AP") - compared.whole.score("AP"))
     assert day["P against all"] == pytest.approx(expected)
     assert expected > 1
+
+
+@pytest.mark.parametrize(
+    ("p", "told"), [(0.0009, "< 0.001"), (0.001, "0.001"), (0.0094, "0.009"), (0.5, "0.500"), (np.nan, "?")]
+)
+def test_a_chance_is_told_to_a_thousandth(p: float, told: str) -> None:
+    assert _chance(p) == told
 
 
 def test_frames_of_a_clip_count_once(mixed: Run, tmp_path: Path) -> None:

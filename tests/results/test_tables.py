@@ -18,8 +18,10 @@ from stormproof.results.estimate import Estimate
 from stormproof.results.interval import Interval
 from stormproof.results.scores import ScoreOptions, Scores
 from stormproof.results.tables import (
+    _signed,
     as_csv,
     as_dict,
+    class_line,
     document,
     estimate_table,
     expectations,
@@ -27,6 +29,7 @@ from stormproof.results.tables import (
     flat_numbers,
     grid_table,
     group_tables,
+    images_scored,
     models_table,
     several,
     summary_table,
@@ -223,3 +226,21 @@ def test_a_clean_score_half_a_point_from_what_is_expected_is_no_surprise() -> No
     assert told(0.9049) == told(0.8951) == []
     assert told(0.906)[0].startswith("clean AP is 90.0, expected 90.6")
     assert told(0.89)[0].startswith("clean AP is 90.0, expected 89.0")
+
+
+def test_optimism_is_printed_with_its_sign() -> None:
+    assert _signed(Interval(0.3, 0.28, 0.31, 0.01, 0.004)) == "+0.40"
+    assert _signed(Interval(0.3, 0.28, 0.31, 0.01, -0.004)) == "-0.40"
+
+
+def test_unreadable_images_are_counted_among_all() -> None:
+    assert images_scored(scores(left_out=("a", "b"))) == "3 of 5 images (2 unreadable)"
+    assert images_scored(scores()) == "3 images"
+    assert images_scored(scores(clips=2)) == "3 images of 2 clips"
+
+
+def test_a_mean_over_some_classes_says_of_how_many() -> None:
+    record: Any = SimpleNamespace(dataset=SimpleNamespace(classes=("cat", "dog", "cow"), semantic_classes=()))
+    some = scores(record=record, classes=("cat", "dog"))
+    assert class_line(some) == "Means are over 2 of the dataset's 3 classes: cat, dog."
+    assert class_line(scores(record=record, classes=("cat", "dog", "cow"))) == ""
