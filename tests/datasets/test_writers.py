@@ -91,6 +91,14 @@ def test_coco_counts_images_whose_ids_are_not_numbers(tmp_path: Path) -> None:
         assert len({row for k in range(2) for row in objects_of(back, k).ids.tolist()}) == 8
 
 
+def test_coco_numbers_its_categories_from_one(tmp_path: Path) -> None:
+    """As COCO does; to many tools, category 0 is the background."""
+    written("coco", tmp_path, [sample()], classes=("car", "person"))
+    content = json.loads((tmp_path / "annotations/instances_val.json").read_text())
+    assert content["categories"] == [{"id": 1, "name": "car"}, {"id": 2, "name": "person"}]
+    assert {row["category_id"] for row in content["annotations"]} == {1, 2}
+
+
 def test_coco_never_calls_an_annotation_zero(tmp_path: Path) -> None:
     """pycocotools takes a match with annotation 0 for no match."""
     source = sample()

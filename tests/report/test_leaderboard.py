@@ -20,7 +20,7 @@ from stormproof.core.errors import InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.leaderboard.published import published_submissions
-from stormproof.report.leaderboard.site import build_site, ranked
+from stormproof.report.leaderboard.site import Entry, build_site, contest, ranked
 from stormproof.report.leaderboard.submission import (
     Submission,
     Verification,
@@ -184,6 +184,19 @@ def test_errors_rank_the_other_way() -> None:
     assert board[0].name == "CRC"
     means = [e.submission.mPC for e in board]
     assert means == sorted(means)  # type: ignore[type-var]
+
+
+def test_ranks_begin_at_one_and_count_those_that_are_better() -> None:
+    contests: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in ranked(papers()):
+        contests.setdefault(contest(entry.submission), []).append(entry)
+    assert len(contests) > 3
+    for board in contests.values():
+        means = [entry.submission.mPC for entry in board if entry.submission.mPC is not None]
+        for entry in board:
+            mean, higher = entry.submission.mPC, entry.submission.higher
+            better = [m for m in means if mean is not None and (m > mean if higher else m < mean)]
+            assert entry.rank == (None if mean is None else 1 + len(better))
 
 
 def test_the_site_is_a_pure_function_of_its_files(tmp_path: Path) -> None:

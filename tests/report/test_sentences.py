@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from report.conftest import toy_scores
-from stormproof.report.sentences import sentence, verdict
+from stormproof.report.sentences import comparable, sentence, verdict
 from stormproof.report.view import make_view
 from stormproof.results.scores import Replicates, Scores
 
@@ -82,3 +82,10 @@ def test_an_estimate_is_told_with_its_interval_from_low_to_high() -> None:
     estimate = {"measure": "AP", "inferences": 0.25, "mpc": {"low": 0.28, "estimate": 0.3, "high": 0.33}}
     (notice,) = [text for text in make_view([toy_scores(estimate=estimate)]).notices if "Estimated" in text]
     assert "(25.0 % of the inferences). Estimated mPC of AP: 30.0 (95 %: 28.0 to 33.0)" in notice
+
+
+def test_runs_on_other_images_than_most_are_not_compared() -> None:
+    runs = [toy_scores("a", dataset="other"), toy_scores("b"), toy_scores("c")]
+    ranked, reasons = comparable(runs, "AP")
+    assert [scores.name for scores in ranked] == ["b", "c"]
+    assert reasons == {"a": "it was run on other images"}
