@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from stormproof.corruptions.registry import find
+from stormproof.corruptions.corruption import find
 from stormproof.report.leaderboard.submission import read_submission
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from stormproof.corruptions.registry import recipe_versions
+from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets import open_dataset
 from stormproof.models.builtin import find_builtin
 from stormproof.results.run import Run as RunFolder

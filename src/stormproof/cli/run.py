@@ -173,7 +173,7 @@ def _print_plan(plan: Plan) -> None:
         "cells": f"{left.cells:,}, of which {left.cells_left:,} are left",
         "to do": f"{len(left.chunks):,} chunks of {record.chunk} images: {left.images_left:,} to decode, "
         f"about {calls:,} model calls of {plan.config.batch} images",
-        "engine": str(plan.config.engine),
+        "engine": plan.config.engine,
         "out": plan.config.out,
     }
     for name, value in facts.items():
@@ -195,7 +195,7 @@ def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> Non
     plugins = settings.get("plugin") or ()
     load_plugins([plugins] if isinstance(plugins, str) else plugins)
     runs = runs_of(settings, source)
-    if any(config.engine == "slurm" for config in runs):
+    if any(config.engine.startswith("slurm") for config in runs):
         raise InvalidOption(
             "A plan of many models runs on pool, local or ray; use one run per model on Slurm."
         )

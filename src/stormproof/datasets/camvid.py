@@ -9,7 +9,7 @@ from pathlib import Path
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.sample import Sample
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
     LabelMaps,
@@ -21,8 +21,9 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.dataset import READERS, FileDataset
 from stormproof.datasets.writing import (
+    WRITERS,
     Destination,
     Record,
     Writer,
@@ -39,7 +40,7 @@ VOID = 11
 _LABEL_ENDINGS = ("_L", "_P")
 
 
-@opens("camvid")
+@READERS.declare("camvid")
 def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
     """Open CamVid: `images` and `labels`, or `test` and `testannot` (split=test, train or val).
 
@@ -116,4 +117,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("camvid", str(destination.root))
 
 
-WRITER = Writer(_write, _spec, lacks_maps, drops_objects, _finish)
+WRITERS.add("camvid", Writer(_write, _spec, lacks_maps, drops_objects, _finish), module=__name__)

@@ -25,7 +25,7 @@ from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.imagefile import image_size
 from stormproof.core.masks import FARTHEST, mask_boxes, masks_by_id
 from stormproof.core.sample import Camera, Instances, Sample, SemanticMap, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
     by_stem,
@@ -38,8 +38,16 @@ from stormproof.datasets.annotations import (
     semantic_map,
     split_folder,
 )
-from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.writing import Destination, Record, Writer, lacks_maps, objects_of, semantic_labels
+from stormproof.datasets.dataset import READERS, FileDataset
+from stormproof.datasets.writing import (
+    WRITERS,
+    Destination,
+    Record,
+    Writer,
+    lacks_maps,
+    objects_of,
+    semantic_labels,
+)
 
 
 class Label(NamedTuple):
@@ -79,7 +87,7 @@ INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS = (
 )  # fmt: skip
 
 
-@opens("cityscapes")
+@READERS.declare("cityscapes")
 def open_cityscapes(
     main: str, *, split: str = "val", annotations: str = "gtFine", excuse_caravans: bool = False
 ) -> FileDataset:
@@ -342,4 +350,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("cityscapes", str(destination.root), {"split": destination.split, "excuse_caravans": "true"})
 
 
-WRITER = Writer(_write, _spec, _lacks, _drops)
+WRITERS.add("cityscapes", Writer(_write, _spec, _lacks, _drops), module=__name__)

@@ -7,20 +7,25 @@ import inspect
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
+from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import is_file, opened_file
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.randomness import Frame
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 from stormproof.core.spec import OBJECT, local_object
 from stormproof.core.wrapper import Described, Wrapper
 
+READERS: Registry[Callable[..., Any]] = Registry(
+    extensions.DATASETS, "stormproof.datasets", order=lambda opener: opener.__module__
+)
 _MEMBERS = (
     "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
 )  # fmt: skip

@@ -19,7 +19,7 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_text
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Camera, Instances, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
@@ -29,8 +29,8 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.dataset import FileDataset, Labels
-from stormproof.datasets.writing import Destination, Record, Writer, lacks_objects, objects_of
+from stormproof.datasets.dataset import READERS, FileDataset, Labels
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
@@ -39,7 +39,7 @@ DONT_CARE = "DontCare"
 OCCLUSION = {-1: np.nan, 0: 0.0, 1: 1 / 3, 2: 2 / 3, 3: np.nan}
 
 
-@opens("kitti")
+@READERS.declare("kitti")
 def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
     """Open a KITTI object folder; `split` names a list in ImageSets; without it, every image is read."""
     root = locate(main)
@@ -65,7 +65,7 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
 HERTZ = 10.0  # frames per second of KITTI's recordings
 
 
-@opens("kitti-tracking")
+@READERS.declare("kitti-tracking")
 def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDataset:
     """Open a KITTI tracking folder: `label_02/0000.txt` with `image_02/0000/000000.png`, …, at 10 frames a
     second. `sequence` names one of the sequences; without it, all are read."""
@@ -306,4 +306,4 @@ def _lacks(destination: Destination) -> str:
     return f"{unknown[0]!r} is not a KITTI class" if unknown else lacks_objects(destination)
 
 
-WRITER = Writer(write_sample, _spec, _lacks, finish=_finish)
+WRITERS.add("kitti", Writer(write_sample, _spec, _lacks, finish=_finish), module=__name__)

@@ -16,7 +16,6 @@ from pathlib import Path
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate
 from stormproof.core.sample import Sample, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import list_images, split_folder
 from stormproof.datasets.cityscapes import (
     CLASSES,
@@ -29,7 +28,7 @@ from stormproof.datasets.cityscapes import (
     annotation_files,
 )
 from stormproof.datasets.coco import open_coco
-from stormproof.datasets.dataset import FileDataset, fingerprint_of
+from stormproof.datasets.dataset import READERS, FileDataset, fingerprint_of
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
 CONDITIONS = ("fog", "night", "rain", "snow")
@@ -37,7 +36,7 @@ DOMAINS = ("cartoon", "handmake", "painting", "sketch", "tattoo", "weather")
 _BETA = re.compile(r"(?P<frame>.+)_leftImg8bit_foggy_beta_(?P<beta>[0-9.]+)")
 
 
-@opens("acdc")
+@READERS.declare("acdc")
 def open_acdc(main: str, *, split: str = "val") -> FileDataset:
     """ACDC (Sakaridis et al. 2021): `rgb_anon/CONDITION/SPLIT` with label maps in `gt/CONDITION/SPLIT`.
 
@@ -72,7 +71,7 @@ def _acdc_frames(images: Path, truths: Path, name: str) -> dict[str, tuple[Path,
     return {f"{name}/{frame}": (frames[frame], maps[frame], name) for frame in sorted(frames.keys() & maps)}
 
 
-@opens("foggy-cityscapes")
+@READERS.declare("foggy-cityscapes")
 def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine") -> FileDataset:
     """Foggy Cityscapes (Sakaridis et al. 2018): `leftImg8bit_foggy` beside `gtFine`.
 
@@ -112,7 +111,7 @@ def _street(
     )  # fmt: skip
 
 
-@opens("coco-o")
+@READERS.declare("coco-o")
 def open_coco_o(main: str, *, masks: bool = False) -> JoinedDataset:
     """COCO-O (Mao et al. 2023): `DOMAIN/annotations/instances_val2017.json` with `DOMAIN/val2017`.
 

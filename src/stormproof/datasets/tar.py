@@ -21,9 +21,9 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, opened_file, parse_json
 from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import IGNORE, identity_table, read_classes, read_label_map, semantic_map
 from stormproof.datasets.coco import index_annotations
+from stormproof.datasets.dataset import READERS
 
 MAX_MEMBER_BYTES = 1 << 28  # 256 MiB, far more than any photograph
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")
@@ -50,7 +50,7 @@ class Member:
         return f"{self.archive}, {self.name}"
 
 
-@opens("tar")
+@READERS.declare("tar")
 def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | None = None) -> TarDataset:
     """Open one archive, a pattern (`val-*.tar`) or a range (`val-{0000..0009}.tar`).
 

@@ -21,15 +21,15 @@ from stormproof.core.files import expand, locate, read_lines, read_text, read_ya
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.core.masks import polygon_mask
 from stormproof.core.sample import RLE, Instances, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
-from stormproof.datasets.dataset import FileDataset, Labels
-from stormproof.datasets.writing import Destination, Record, Writer, objects_of
+from stormproof.datasets.dataset import READERS, FileDataset, Labels
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 
 
-@opens("yolo")
+@READERS.declare("yolo")
 def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     """Open a `data.yaml`; labels are in a `labels` folder that mirrors `images`.
 
@@ -210,4 +210,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("yolo", f"{destination.root}/data.yaml", {"split": destination.split})
 
 
-WRITER = Writer(_write, _spec, finish=_finish)
+WRITERS.add("yolo", Writer(_write, _spec, finish=_finish), module=__name__)

@@ -90,7 +90,7 @@ def pair_for(work: Work) -> Pair:
 
 def refuse_swapped(model: str, data: str) -> None:
     """Refuse a dataset given as the model, or the reverse."""
-    model_kinds, data_kinds = models.kinds(), datasets.kinds()
+    model_kinds, data_kinds = models.ADAPTERS, datasets.READERS
     given_model, given_data = model.partition(":")[0], data.partition(":")[0]
     if OBJECT in (given_model, given_data):
         return

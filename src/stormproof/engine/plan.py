@@ -21,7 +21,8 @@ from stormproof.corruptions.plugins import Declaration, is_plugin, load_plugins
 from stormproof.datasets.image_files import check_copies
 from stormproof.datasets.survey import first_findings
 from stormproof.engine.chunk import missing_cells
-from stormproof.engine.config import Engine, RunConfig
+from stormproof.engine.config import RunConfig
+from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import (
     Pair,
     depth_doubts,
@@ -139,7 +140,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     """
     one_thread()
     load_plugins(config.plugin)
-    if config.device is not None and config.engine in (Engine.local, Engine.pool):
+    executor = executor_for(config, 1)  # refuses a wrong engine before anything is opened
+    if config.device is not None and executor.on_this_machine:
         check_device(config.device)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()

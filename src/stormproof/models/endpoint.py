@@ -29,8 +29,7 @@ import PIL.Image
 from stormproof.core.errors import InvalidImage, InvalidOption, ModelError
 from stormproof.core.imagefile import opened
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import opens
-from stormproof.models.model import fingerprint
+from stormproof.models.model import ADAPTERS, fingerprint
 from stormproof.models.predictions import read_predictions
 
 _RETRIED = frozenset({429, 500, 502, 503, 504})
@@ -196,7 +195,7 @@ class Endpoint:
         return read_predictions([_with_map(item, self.client.url) for item in found], sizes, self.name)
 
 
-@opens("http")
+@ADAPTERS.declare("http")
 def open_http(
     main: str,
     *,
@@ -209,7 +208,7 @@ def open_http(
     return _open(f"http:{main}", timeout, retries, limit_mb, token_env)
 
 
-@opens("https")
+@ADAPTERS.declare("https")
 def open_https(
     main: str,
     *,

@@ -11,17 +11,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from stormproof.core import extensions
 from stormproof.core.condition import Condition
 from stormproof.core.errors import ModelError
 from stormproof.core.files import locate, opened_file
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.core.wrapper import Described
 from stormproof.datasets.dataset import Dataset
 
+ADAPTERS: Registry[Callable[..., Any]] = Registry(
+    extensions.MODELS, "stormproof.models", order=lambda opener: opener.__module__
+)
 # Increase it whenever a decoder or a way of resizing changes its results: every fingerprint changes with it.
 GENERATION = 3
 

@@ -18,16 +18,15 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
-from stormproof.core.spec import opens
 from stormproof.models.card import Card, InputCard, assemble_card
-from stormproof.models.model import model_file
+from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Array, Forward, Network
 from stormproof.models.predictions import as_array
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 
 
-@opens("torch")
+@ADAPTERS.declare("torch")
 def open_torch(
     main: str,
     *,

@@ -28,7 +28,7 @@ from stormproof.core.provenance import provenance
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
-from stormproof.corruptions import registered
+from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
 from stormproof.results.interval import interval_target
 from stormproof.results.requirements import read_requirements
@@ -181,7 +181,7 @@ def _operating(record: RunRecord) -> dict[str, Any]:
             quantities = ", ".join(map(str, physical(condition)))
             line = f"{text}: {quantities}" if quantities else text
             tested.setdefault(condition.corruption, []).append(line)
-    return {"tested": tested, "untested": [name for name in registered() if name not in tested]}
+    return {"tested": tested, "untested": [name for name in CORRUPTIONS if name not in tested]}
 
 
 def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:

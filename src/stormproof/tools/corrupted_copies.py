@@ -25,7 +25,7 @@ from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image, find
-from stormproof.corruptions.registry import recipe_versions
+from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets.image_files import condition_folder
 
 MANIFEST = "manifest.json"

@@ -10,7 +10,7 @@ import numpy as np
 
 from stormproof.core.table import Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels, corruption_means, level_name
+from stormproof.report.sections import Scope, all_levels, corruption_means, level_name, section
 from stormproof.report.sentences import under
 from stormproof.results.scores import Scores
 
@@ -41,6 +41,7 @@ _TEXT = (
 )
 
 
+@section(place=50)
 def calibration(scope: Scope) -> Section | None:
     """Whether scores can be trusted under every condition."""
     runs = [run for run in scope.runs if "D-ECE" in run.cells]

@@ -13,7 +13,7 @@ from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name
+from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name, section
 from stormproof.report.sentences import spoken
 from stormproof.results.interval import around, paired
 from stormproof.results.scores import Scores
@@ -38,6 +38,7 @@ _TEXT = (
 )
 
 
+@section(place=40)
 def error_types(scope: Scope) -> Section | None:
     """The mixture of errors under every condition, what it costs and how often each type occurs."""
     runs = [(run, prefix) for run in scope.runs for prefix in OF if f"{prefix}dAP Miss" in run.cells]

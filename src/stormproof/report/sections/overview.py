@@ -24,6 +24,7 @@ from stormproof.report.sections import (
     group_of,
     limits,
     scaled,
+    section,
     share,
     ungraded,
     unit,
@@ -80,6 +81,7 @@ def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
     return {"y": value, **limits(interval_of(run, measure, number), least=0.0)}
 
 
+@section(place=10)
 def every_condition(scope: Scope) -> Section | None:
     """Every condition of every run: corruption × severity, and conditions given by parameters."""
     every = scope.every()
@@ -206,6 +208,7 @@ def _sets(every: Shown) -> list[Table]:
     return [Table("sets", "Each set of conditions", columns, rows, note=note)] if rows else []
 
 
+@section(place=30)
 def by_class(scope: Scope) -> Section | None:
     """Each class under each corruption, relative to its own clean score."""
     kind = class_measure(scope.measure)
@@ -263,6 +266,7 @@ def _hardest(table: dict[str, dict[str, float]]) -> list[str]:
     return sorted(table, key=lambda name: (fmean(table[name].values() or [math.inf]), name))
 
 
+@section(place=80, paper=True)
 def clean_gains(scope: Scope) -> Section | None:
     """Clean against corrupted scores over models, and which measures go together."""
     m = scope.measure
