@@ -32,7 +32,7 @@ from stormproof.datasets.annotations import (
     required,
     unique_names,
 )
-from stormproof.datasets.dataset import READERS, Dataset, FileDataset
+from stormproof.datasets.dataset import READERS, Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
@@ -282,7 +282,7 @@ def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> 
 
 def category_ids(dataset: Dataset | Destination) -> tuple[int, ...]:
     """The number of each class in COCO files: the dataset's own numbers, or 1, 2, 3 … if it has none."""
-    own: tuple[int, ...] = tuple(getattr(dataset, "category_ids", ()))
+    own = abilities(dataset).category_ids
     return own or tuple(range(1, len(dataset.classes) + 1))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
-from stormproof.core.files import is_file, opened_file
+from stormproof.core.files import is_file, opened_file, read_bytes
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.randomness import Frame
 from stormproof.core.registry import Registry
@@ -54,6 +54,64 @@ def missing_members(dataset: object) -> list[str]:
     """The members of `Dataset` that an object lacks. None is evaluated: a fingerprint takes time."""
     nothing = object()
     return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]
+
+
+class Source(Protocol):
+    """Where an image comes from: a local file, a member of an archive, an object in a store."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> Path | None:
+        """The local file; None if it is none."""
+        ...
+
+    def read(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """An image file on this machine."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def read(self) -> bytes:
+        return read_bytes(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a dataset may offer beyond `Dataset`, and what holds where it does not.
+
+    A dataset offers an ability by having a member of that name; `abilities` is the only place that looks.
+    """
+
+    root: Path | None = None  # the folder that relative paths in options start from
+    source: Callable[[int], Source | None] = lambda index: None  # of an image
+    context_files: Callable[[int], tuple[Path, ...]] | None = None  # the files behind an image's context
+    all_objects: Callable[[], tuple[Ints, Instances] | None] = lambda: None  # of all images, if faster
+    frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
+    category_ids: tuple[int, ...] = ()  # the numbers of the classes in the format's own files
+    things: tuple[str, ...] = ()  # semantic classes with countable objects, if these are not `classes`
+    rules: PixelRules | None = None  # how image files are read
+    depth_remark: str = ""  # a caveat about its depth, for readers of haze and defocus scores
+
+
+_ABILITIES = tuple(one.name for one in fields(Abilities))
+
+
+def abilities(dataset: object) -> Abilities:
+    """What a dataset offers beyond `Dataset`.
+
+    >>> abilities(SampleDataset.of([])).category_ids
+    ()
+    """
+    return Abilities(**{name: getattr(dataset, name) for name in _ABILITIES if hasattr(dataset, name)})
 
 
 class Labels(Protocol):
@@ -116,6 +174,9 @@ class FileDataset:
         every = getattr(self.labels, "all_objects", None)
         return None if every is None else every()
 
+    def source(self, index: int) -> LocalFile:
+        return LocalFile(self.images[index])
+
     def size(self, index: int) -> tuple[int, int]:
         index = range(len(self))[index]
         return self.labels.size(index) or image_size(self.images[index], rules=self.rules)
@@ -162,14 +223,13 @@ def frames_identity(frames: Mapping[str, Frame]) -> list[object]:
 def identity_of(dataset: Dataset, index: int) -> str | Frame:
     """The key of an image's random numbers: its id, or its frame if it belongs to a clip."""
     name = dataset.ids[index]
-    frames: Mapping[str, Frame] = getattr(dataset, "frames", {})
-    return frames.get(name, name)
+    return abilities(dataset).frames.get(name, name)
 
 
 def thing_classes(dataset: Dataset) -> tuple[str, ...]:
     """The semantic classes that have countable objects: those that the dataset states, else those that are
     also classes of its objects. All others are stuff, such as road and sky."""
-    stated = getattr(dataset, "things", ()) or dataset.classes
+    stated = abilities(dataset).things or dataset.classes
     return tuple(name for name in dataset.semantic_classes if name in stated)
 
 

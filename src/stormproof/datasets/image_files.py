@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import quote
 
 from stormproof.core.condition import Condition
@@ -15,7 +14,7 @@ from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import read_bytes
 from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.core.sample import Image
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 
 
 def content_of(dataset: Dataset, index: int, image: Image) -> str:
@@ -33,19 +32,18 @@ def content_of(dataset: Dataset, index: int, image: Image) -> str:
 
 def stored_content(dataset: Dataset, index: int) -> str | None:
     """Size and digest of an image's file as it is now; None if it has no file or the file is gone."""
-    source = _source(dataset, index)
+    source = abilities(dataset).source(index)
     try:
-        if source is None or (isinstance(source, Path) and not source.exists()):
+        if source is None or (source.path is not None and not source.path.exists()):
             return None
-        own = file_content(source) if isinstance(source, Path) else _size_and_digest(source.read())
-        return own + context_content(dataset, index)
+        return _size_and_digest(source.read()) + context_content(dataset, index)
     except (DatasetError, OSError):
         return None
 
 
 def context_content(dataset: Dataset, index: int) -> str:
     """Size and digest of the files behind an image's context, after a +; empty if there are none."""
-    files = getattr(dataset, "context_files", None)
+    files = abilities(dataset).context_files
     return "" if files is None else "+" + _size_and_digest(b"".join(map(read_bytes, files(index))))
 
 
@@ -56,22 +54,13 @@ def file_content(path: Path) -> str:
 
 def image_path(dataset: Dataset, index: int) -> Path | None:
     """The file of an image; None if there is none, or if it is a member of an archive."""
-    source = _source(dataset, index)
-    return source if isinstance(source, Path) else None
+    source = abilities(dataset).source(index)
+    return None if source is None else source.path
 
 
 def has_files(dataset: Dataset) -> bool:
     """Whether the images are files, so that they can be digested without being rendered."""
-    return len(dataset) > 0 and _source(dataset, 0) is not None
-
-
-def _source(dataset: Dataset, index: int) -> Any:
-    """The source of an image: a path, or a member of an archive."""
-    images = getattr(dataset, "images", None)
-    if images is None:
-        return None
-    found = images[dataset.ids[index]] if isinstance(images, Mapping) else images[index]
-    return found if isinstance(found, Path) or hasattr(found, "read") else None
+    return len(dataset) > 0 and abilities(dataset).source(0) is not None
 
 
 def _size_and_digest(content: bytes) -> str:
@@ -98,7 +87,7 @@ def copy_of(root: Path, dataset: Dataset, index: int, condition: Condition) -> P
     name = PurePosixPath(dataset.ids[index])
     known = [name.as_posix()] if own is None else [own.stem, own.name, name.as_posix()]
     if own is not None:
-        above = getattr(dataset, "root", own.parent)
+        above = abilities(dataset).root or own.parent
         if own.is_relative_to(above):
             known.insert(0, own.relative_to(above).with_suffix("").as_posix())
     found = _listed(folder)

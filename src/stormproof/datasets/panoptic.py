@@ -31,7 +31,7 @@ from stormproof.datasets.annotations import (
     unique_names,
 )
 from stormproof.datasets.coco import image_folder, image_id, read_categories
-from stormproof.datasets.dataset import READERS, Dataset, FileDataset
+from stormproof.datasets.dataset import READERS, Dataset, FileDataset, abilities
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, drops_objects, lacks_maps
 
 VOID = 0  # the segment id of unlabelled pixels
@@ -144,7 +144,7 @@ def coloured(ids: npt.NDArray[Any]) -> Image:
 def map_category_ids(described: Dataset | Destination) -> tuple[int, ...]:
     """The number of each semantic class in panoptic files: the dataset's own if it numbers semantic classes,
     else 1, 2, 3 …"""
-    own: tuple[int, ...] = tuple(getattr(described, "category_ids", ()))
+    own = abilities(described).category_ids
     count = len(described.semantic_classes)
     return own if not described.classes and len(own) == count else tuple(range(1, count + 1))
 

@@ -28,7 +28,7 @@ from stormproof.datasets.cityscapes import (
     annotation_files,
 )
 from stormproof.datasets.coco import open_coco
-from stormproof.datasets.dataset import READERS, FileDataset, fingerprint_of
+from stormproof.datasets.dataset import READERS, FileDataset, LocalFile, fingerprint_of
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
 CONDITIONS = ("fog", "night", "rain", "snow")
@@ -149,11 +149,11 @@ class JoinedDataset:
     def ids(self) -> tuple[str, ...]:
         return tuple(f"{name}/{self.parts[name].ids[k]}" for name, k in self._places)
 
-    @cached_property
-    def images(self) -> tuple[Path, ...]:
-        return tuple(self.parts[name].images[k] for name, k in self._places)
+    def source(self, index: int) -> LocalFile:
+        name, k = self._places[index]
+        return self.parts[name].source(k)
 
-    @property
+    @cached_property
     def attributes(self) -> dict[str, dict[str, str]]:
         """The name of its part, for each image."""
         owners = (name for name, _ in self._places)

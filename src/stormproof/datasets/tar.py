@@ -38,6 +38,10 @@ class Member:
     offset: int
     size: int
 
+    @property
+    def path(self) -> None:
+        return None
+
     def read(self) -> bytes:
         with opened_file(self.archive) as file:
             file.seek(self.offset)
@@ -100,6 +104,9 @@ class TarDataset:
         image = read_image(self.images[key].read(), str(self.images[key]), self.rules)
         truth = self._truth(key, (image.shape[0], image.shape[1]))
         return Sample(key, image, truth, classes=self.classes, semantic_classes=self.semantic_classes)
+
+    def source(self, index: int) -> Member:
+        return self.images[self.ids[index]]
 
     def truth(self, index: int) -> Truth:
         return self._truth(self.ids[index], self.size(index))

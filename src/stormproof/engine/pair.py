@@ -20,7 +20,7 @@ from stormproof.core.sample import Sample
 from stormproof.core.spec import OBJECT
 from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.work import Work
 from stormproof.metrics.metric import measures
@@ -182,7 +182,7 @@ def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, image
 def depth_doubts(dataset: Dataset, conditions: Sequence[Condition]) -> str:
     """A warning about images with doubtful depth, if a condition needs depth; else empty."""
     needed = any("depth" in find(c.corruption).needs for c in conditions if c.corruption)
-    return str(getattr(dataset, "depth_remark", "")) if needed else ""
+    return abilities(dataset).depth_remark if needed else ""
 
 
 def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:

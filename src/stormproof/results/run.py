@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -19,11 +19,10 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
 from stormproof.core.imagefile import read_image
-from stormproof.core.randomness import Frame
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import copy_of
 from stormproof.models.classes import match_classes
 from stormproof.results.store.lock import shares
@@ -97,7 +96,7 @@ class Run:
 
         Resampling draws whole units.
         """
-        frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
+        frames = abilities(self.dataset).frames
         return tuple(frames[name].sequence if name in frames else name for name in self.ids)
 
     @cached_property

@@ -26,7 +26,7 @@ from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
 
@@ -120,9 +120,9 @@ def choose_format(dataset: Dataset, wanted: str | None, kind: str) -> str:
 def _destination(
     dataset: Dataset, root: Path, split: str = "", suffix: str = "", quality: int = 95
 ) -> Destination:
-    numbers, things = (tuple(getattr(dataset, name, ())) for name in ("category_ids", "things"))
+    own = abilities(dataset)
     return Destination(
-        root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers, things
+        root, split, suffix, quality, dataset.classes, dataset.semantic_classes, own.category_ids, own.things
     )
 
 
