@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, InvalidPrediction, UnknownName
-from stormproof.core.sample import RLE
+from stormproof.core.sample import RLE, Prediction
 from stormproof.models import open_model
 from stormproof.models.python import function_model
 
@@ -135,6 +136,16 @@ def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
         ("{'masks': 3, 'scores': [1], 'labels': [0]}", InvalidPrediction, "int as masks"),
         ("{'masks': [{'size': [1, 1], 'counts': [1]}], 'scores': [1]}", InvalidPrediction, "RLE size"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': 1.0, 'labels': 10**400}", InvalidPrediction, "labels that"),
+        (
+            "{'boxes': np.zeros((4, 3)), 'scores': [1, 1, 1], 'labels': [0, 0, 0]}",
+            InvalidPrediction,
+            r"have shape \(4, 3\); they must be n×4 numbers x1 y1 x2 y2: transpose them \(boxes.T\)",
+        ),
+        (
+            "{'boxes': np.zeros((3, 5)), 'scores': [1, 1, 1], 'labels': [0, 0, 0]}",
+            InvalidPrediction,
+            r"shape \(3, 5\)",
+        ),
         ("[[1, 2], [3]]", InvalidPrediction, "read as numbers"),
         ("{'box': []}", InvalidPrediction, "known keys are boxes"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': [], 'labels': [0]}", InvalidPrediction, "every box needs"),
@@ -186,6 +197,82 @@ def test_a_function_of_one_image_is_called_for_each() -> None:
 
     with pytest.warns(UserWarning, match="takes one image"):
         assert len(function_model(first_only)(IMAGES)) == 2
+
+
+def test_a_function_of_one_image_may_reuse_its_arrays() -> None:
+    boxes, labels = np.zeros((1, 4)), np.zeros(1, np.int64)
+
+    def reusing(image: np.ndarray) -> dict[str, object]:
+        boxes[0], labels[0] = (0, 0, image.shape[1], image.shape[0]), image.shape[0] // 10
+        return {"boxes": boxes, "scores": np.ones(1), "labels": labels}
+
+    with pytest.warns(UserWarning, match="takes one image"):
+        found = function_model(reusing)(IMAGES)
+    assert [(each.boxes.tolist(), each.labels.tolist()) for each in found] == [
+        ([[0, 0, 30, 20]], [2]),
+        ([[0, 0, 12, 10]], [1]),
+    ]
+
+
+def test_a_function_of_one_image_may_reuse_tensors_and_predictions() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    boxes, labels = torch.zeros(1, 4), torch.zeros(1, dtype=torch.int64)
+
+    def tensors(image: np.ndarray) -> dict[str, object]:
+        boxes[0], labels[0] = torch.tensor([0.0, 0, image.shape[1], 1]), image.shape[0]
+        return {"boxes": boxes, "scores": torch.ones(1), "labels": labels}
+
+    kept = Prediction(np.zeros((1, 4)), np.ones(1), np.zeros(1, np.int64))
+
+    def same_prediction(image: np.ndarray) -> Prediction:
+        kept.boxes[0, 2], kept.labels[0] = image.shape[1], image.shape[0]
+        return kept
+
+    for function in (tensors, same_prediction):
+        with pytest.warns(UserWarning, match="takes one image"):
+            first, second = function_model(function)(IMAGES)
+        assert (first.boxes[0, 2], second.boxes[0, 2]) == (30, 12)
+        assert (first.labels.tolist(), second.labels.tolist()) == ([20], [10])
+
+
+def test_finding_out_what_a_function_takes_changes_no_image() -> None:
+    def brightens(image: np.ndarray) -> dict[str, object]:
+        first = image[0] if isinstance(image, list) else image  # as code that takes either does, and fails
+        first += 51
+        level = float(image.mean()) / 255
+        return {"boxes": [[0, 0, 1, 1]], "scores": [level], "labels": [0]}
+
+    with pytest.warns(UserWarning, match="takes one image"):
+        found = function_model(brightens)([image.copy() for image in IMAGES])
+    assert [each.scores.tolist() for each in found] == [[0.2], [0.2]]
+
+
+def test_a_function_that_makes_warnings_errors_is_still_called_for_each_image() -> None:
+    def strict(image: np.ndarray) -> dict[str, object]:
+        warnings.simplefilter("error")
+        return one_box(image)
+
+    with warnings.catch_warnings():
+        assert len(function_model(strict)(IMAGES)) == 2
+
+
+def test_names_as_labels_are_read_by_the_models_classes() -> None:
+    def named(images: list[np.ndarray]) -> list[dict[str, object]]:
+        return [{"boxes": [[0, 0, 1, 1]] * 2, "scores": [1, 1], "labels": ["dog", "cat"]} for _ in images]
+
+    assert function_model(named, classes=["cat", "dog"])(IMAGES)[0].labels.tolist() == [1, 0]
+    with pytest.raises(InvalidPrediction, match=r"'dog', but names no classes; set named.classes"):
+        function_model(named)(IMAGES)
+    with pytest.raises(InvalidPrediction, match="'dog', which is not one of its classes: cat, cow"):
+        function_model(named, classes=["cat", "cow"])(IMAGES)
+
+
+def test_bfloat16_is_read() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    answer = {"boxes": torch.tensor([[0, 0, 1.5, 2]], dtype=torch.bfloat16, requires_grad=True),
+              "scores": torch.tensor([0.5], dtype=torch.bfloat16), "labels": torch.tensor([1])}  # fmt: skip
+    found, _ = function_model(lambda images: [answer] * 2)(IMAGES)
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[0, 0, 1.5, 2]], [0.5])
 
 
 def test_a_failing_function_keeps_its_own_error() -> None:

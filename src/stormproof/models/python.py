@@ -12,6 +12,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,25 +49,31 @@ class FunctionModel:
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         if "one image" in self.takes:
             return [self._predict_one(image) for image in images]
+        if self.takes or self.takes_tensors:
+            return self._predict_all(images)
         try:
-            sizes = [(image.shape[0], image.shape[1]) for image in images]
-            found = read_predictions(self.function(images), sizes, self.name)  # type: ignore[arg-type]
+            found = self._predict_all([image.copy() for image in images])  # it may write into them and fail
         except Exception:
-            if self.takes or self.takes_tensors or not (len(images) and self._answers_one(images[0])):
+            if not (len(images) and self._answers_one(images[0].copy())):
                 raise
-            warnings.warn(
-                f"{self.name} takes one image, not a list of images, so it is called once for each. Let it "
-                "take a list and return a list to predict in batches.",
-                stacklevel=2,
-            )
             self.takes.append("one image")
+            with suppress(UserWarning):  # where the model's code made warnings errors
+                warnings.warn(
+                    f"{self.name} takes one image, not a list of images, so it is called once for each. Let "
+                    "it take a list and return a list to predict in batches.",
+                    stacklevel=2,
+                )
             return self(images)
         self.takes[:] = ["images"]
         return found
 
+    def _predict_all(self, images: Sequence[Image]) -> list[Prediction]:
+        sizes = [(image.shape[0], image.shape[1]) for image in images]
+        return read_predictions(self.function(list(images)), sizes, self.name, self.classes)  # type: ignore[arg-type]
+
     def _predict_one(self, image: Image) -> Prediction:
         size = (image.shape[0], image.shape[1])
-        return read_prediction(self.function(image), size, self.name)  # type: ignore[arg-type]
+        return read_prediction(self.function(image), size, self.name, self.classes)  # type: ignore[arg-type]
 
     def _answers_one(self, image: Image) -> bool:
         """Whether the function takes one image, that is, returns a prediction that fits it.
