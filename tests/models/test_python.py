@@ -66,6 +66,71 @@ def test_files_beside_a_script_can_be_imported(tmp_path: Path) -> None:
     assert open_model(f"{script(tmp_path, text)}:f")(IMAGES)[0].boxes.tolist() == [[1, 2, 3, 4]]
 
 
+HELPED = """\
+from helper_a import BOX
+def f(images):
+    from pack.deep import SCORE
+    return [{'boxes': [BOX], 'scores': [SCORE], 'labels': [0]} for _ in images]
+"""
+
+
+def with_helpers(folder: Path, box: str = "[1, 2, 3, 4]", score: str = "0.5") -> str:
+    (folder / "pack").mkdir(parents=True)
+    script(folder, f"BOX = {box}\n", "helper_a.py")
+    script(folder, "", "pack/__init__.py")
+    script(folder, "from . import deeper\nSCORE = deeper.SCORE\n", "pack/deep.py")
+    script(folder, f"SCORE = {score}\n", "pack/deeper.py")
+    script(folder, "not imported\n", "unrelated.py")
+    return f"{script(folder, HELPED)}:f"
+
+
+def test_modules_beside_a_script_are_part_of_its_fingerprint(tmp_path: Path) -> None:
+    spec = with_helpers(tmp_path / "a")
+    first = open_model(spec)
+    assert first(IMAGES)[0].scores.tolist() == [0.5]
+    assert open_model(spec).fingerprint == first.fingerprint
+    assert open_model(with_helpers(tmp_path / "copy")).fingerprint == first.fingerprint  # wherever it is
+    script(tmp_path / "a", "# changed\n", "unrelated.py")
+    assert open_model(spec).fingerprint == first.fingerprint
+    for file, text in (("helper_a.py", "BOX = [1, 2, 3, 40]\n"), ("pack/deeper.py", "SCORE = 0.25\n")):
+        before = open_model(spec).fingerprint
+        script(tmp_path / "a", text, file)
+        assert open_model(spec).fingerprint != before
+    (found, _) = open_model(spec)(IMAGES)
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[1, 2, 3, 40]], [0.25])
+
+
+def test_scripts_in_two_folders_have_their_own_helpers(tmp_path: Path) -> None:
+    """Two models of one plan may each have a helper of the same name."""
+    specs = [with_helpers(tmp_path / "a"), with_helpers(tmp_path / "b", box="[5, 6, 7, 8]", score="0.75")]
+    for spec in (*specs, specs[0]):
+        expected = ([[5, 6, 7, 8]], [0.75]) if spec == specs[1] else ([[1, 2, 3, 4]], [0.5])
+        (found, _) = open_model(spec)(IMAGES)
+        assert (found.boxes.tolist(), found.scores.tolist()) == expected
+
+
+def test_modules_of_a_local_package_are_part_of_its_fingerprint(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "package_with_parts"
+    package.mkdir()
+    for name, text in (("__init__", ""), ("deep", "SCORE = 0.5\n"), ("entry", "from .deep import SCORE\n")):
+        script(package, text + (FIVE_LINES if name == "entry" else ""), f"{name}.py")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    first = open_model("package_with_parts.entry:my_detector").fingerprint
+    script(package, "SCORE = 0.125\n", "deep.py")
+    assert open_model("package_with_parts.entry:my_detector").fingerprint != first
+
+
+def test_a_script_that_ends_the_program_is_refused_in_words(tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys\nsys.exit(2)\n")
+    with pytest.raises(InvalidOption, match=r"script\.py cannot be run: SystemExit: 2"):
+        open_model(f"{path}:f")
+    path = script(
+        tmp_path, "class F:\n    def __init__(self):\n        raise SystemExit('no licence')\n", "b.py"
+    )
+    with pytest.raises(InvalidOption, match="cannot make a model: SystemExit: no licence"):
+        open_model(f"{path}:F")
+
+
 def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
     text = FIVE_LINES + "my_detector.classes = ['cat', 'dog']\nmy_detector.fingerprint = 'weights 7'\n"
     model = open_model(f"{script(tmp_path, text)}:my_detector")

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, StormproofError, message_of
 from stormproof.core.files import read_json, read_text
+from stormproof.core.processes import same_folder
 from stormproof.core.sample import SEGMENTS, Image, Prediction
 from stormproof.engine.work import Attempt
 from stormproof.models.model import Model
@@ -103,7 +104,8 @@ def predict(model: Model, images: Sequence[Image], timeout: float | None) -> lis
     """
     given = [image[...] for image in images]  # views: assigning a shape changes the array itself
     try:
-        found = in_time(timeout, lambda: model(given))
+        with same_folder():
+            found = in_time(timeout, lambda: model(given))
     except (Exception, KeyboardInterrupt):
         raise  # Ctrl-C is the user's
     except SystemExit as error:
