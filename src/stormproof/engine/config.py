@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_yaml
+from stormproof.core.private import without_secrets
 
 if TYPE_CHECKING:
     from stormproof.corruptions.presets import Preset
@@ -213,6 +214,11 @@ class RunConfig(BaseModel):
         if (self.device or "").startswith("cuda") and self.engine is Engine.ray and not self.gpus:
             raise ValueError(
                 "device (--device cuda) with --engine ray requires --gpus 1, or tasks see no GPU"
+            )
+        if self.engine is Engine.slurm and without_secrets(self.model) != self.model:
+            raise ValueError(
+                "model (--model) has a query or a user part, which --engine slurm would store in the run "
+                "folder: write ${NAME} in it for an environment variable of the jobs"
             )
         if self.slurm and self.engine is not Engine.slurm:
             raise ValueError("slurm options (--slurm) require --engine slurm")

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, StormproofError, message_of
 from stormproof.core.files import read_json, read_text
+from stormproof.core.private import without_secrets
 from stormproof.core.processes import same_folder
 from stormproof.core.sample import SEGMENTS, Image, Prediction
 from stormproof.engine.work import Attempt
@@ -157,13 +158,13 @@ def describe(error: BaseException) -> str:
     """An exception in one line: its type, its message, and the line of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    words = message_of(error)
+    words = without_secrets(message_of(error))
     return f"{type(error).__name__}: {words}{place}" if words else f"{type(error).__name__}{place}"
 
 
 def trace_of(error: BaseException) -> str:
     """The innermost calls of the traceback, at most 6,000 characters."""
-    text = "".join(traceback.format_exception(error, limit=-12))[-6000:]
+    text = without_secrets("".join(traceback.format_exception(error, limit=-12)))[-6000:]
     return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be written
 
 

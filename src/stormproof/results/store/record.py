@@ -19,6 +19,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StoreError
 from stormproof.core.files import make_folder, read_bytes, read_text, write_text
 from stormproof.core.identity import blake2b, to_json
+from stormproof.core.private import scrubbed
 from stormproof.corruptions.plugins import Declaration
 from stormproof.results.store.lock import LOCK, held_lock, shares
 from stormproof.results.store.parts import (
@@ -294,9 +295,20 @@ def shard_of(run: Path, shard: str) -> str:
     return shard if shares(run) <= {shard} else "1/1"
 
 
+_NO_SECRETS = (
+    "# The query and the user part of the model's address are not kept: give the address with --model, or\n"
+    "# write ${NAME} in it for an environment variable.\n"
+)
+
+
 def write_settings(path: Path, content: Mapping[str, Any]) -> None:
-    """Write settings, all of them, so that defaults of a later version do not change the run."""
-    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    """Write settings, all of them, so that defaults of a later version do not change the run.
+
+    Secrets in addresses are left out, and the file says so.
+    """
+    kept = scrubbed(dict(content))
+    note = "" if kept == {**content} else _NO_SECRETS
+    text = note + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
     if path.exists() and read_text(path, error=StoreError) == text:
         return
     write_text(path, text)
