@@ -15,6 +15,7 @@ import typer
 
 from stormproof.cli import console
 from stormproof.core.errors import OutputError, counted, first_few
+from stormproof.core.private import without_secrets
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
@@ -101,7 +102,8 @@ def left_out(images: int) -> str:
 
 
 def say_continue() -> None:
-    console.note(f"Continue with: {shlex.join(['stormproof', *sys.argv[1:]])}")
+    shown = [without_secrets(argument, mark="?…") for argument in sys.argv[1:]]
+    console.note(f"Continue with: {shlex.join(['stormproof', *shown])}")
 
 
 def say_scored_on(run: Run) -> int:

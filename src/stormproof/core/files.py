@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import math
 import os
 import re
@@ -18,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from io import BufferedReader, BytesIO
+from json import JSONDecodeError, loads  # here: a model's code may put others in their place
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
@@ -199,8 +199,8 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
     collects = gc.isenabled()
     gc.disable()  # reading makes no garbage, and collecting would take half the time
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as cause:
+        return loads(text)
+    except JSONDecodeError as cause:
         what = f"is not JSON: {cause.msg}; the file may be cut short."
         raise file_problem(error, file, what, f"line {cause.lineno} column {cause.colno}") from None
     except (ValueError, RecursionError) as cause:  # not UTF-8, numbers of thousands of digits, deep nesting

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.files import is_file
+from stormproof.core.private import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +36,25 @@ class Spec:
         'a,b'
         """
         kind, colon, rest = text.strip().partition(":")
+        is_address = kind in ("http", "https")
+        # What follows a comma in an address may be the rest of a key.
+        shown = without_secrets(text.partition(",")[0]) + ",…" * ("," in text) if is_address else text
         if not colon or not kind:
             example = "coco:annotations.json,images=folder"
             if kind.endswith(".py"):
                 example = f"{kind}:function"
-            raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example {example}.")
+            raise InvalidOption(f"Cannot read {shown!r}; write kind:main, for example {example}.")
         main, *pairs = (part.replace("\\,", ",") for part in re.split(r"(?<!\\),", rest))
         if not main.strip():
-            raise InvalidOption(f"Nothing follows {kind + ':'!r} in {text!r}; name a file or folder there.")
+            raise InvalidOption(f"Nothing follows {kind + ':'!r} in {shown!r}; name a file or folder there.")
         options: dict[str, str] = {}
         for pair in pairs:
             key, equals, value = pair.partition("=")
             if not equals or not key.strip():
                 fix = r"options are key=value after a comma; a comma in a path is written \,"
-                raise InvalidOption(f"Cannot read {pair!r} in {text!r}; {fix}.")
+                raise InvalidOption(f"Cannot read {'…' if is_address else pair!r} in {shown!r}; {fix}.")
             if key.strip() in options:
-                raise InvalidOption(f"{key.strip()!r} is given twice in {text!r}.")
+                raise InvalidOption(f"{key.strip()!r} is given twice in {shown!r}.")
             options[key.strip()] = value.strip()
         return cls(kind.replace("\\,", ","), main.strip(), options)
 

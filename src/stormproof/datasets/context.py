@@ -6,7 +6,6 @@ sequence an image belongs, and when it was taken.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from stormproof.core.errors import DatasetError, InvalidOption, counted, first_few
 from stormproof.core.files import list_files, locate
+from stormproof.core.identity import to_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample, Truth
@@ -225,7 +225,7 @@ class DatasetWithContext(Wrapper):
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
         if self._is_subset:
             options.append(list(self.kept))  # type: ignore[arg-type]
-        return fingerprint_of(json.dumps([self.dataset.fingerprint, files, options]).encode(), ())
+        return fingerprint_of(to_json([self.dataset.fingerprint, files, options]).encode(), ())
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -328,7 +328,7 @@ class DatasetInClips(Wrapper):
     @cached_property
     def fingerprint(self) -> str:
         identity = [self.dataset.fingerprint, frames_identity(self.frames)]
-        return fingerprint_of(json.dumps(identity).encode(), ())
+        return fingerprint_of(to_json(identity).encode(), ())
 
     def __len__(self) -> int:
         return len(self.dataset)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +14,7 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import is_file, opened_file, read_bytes
+from stormproof.core.identity import blake2b, file_digest, to_json
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.randomness import Frame
 from stormproof.core.registry import Registry
@@ -206,7 +205,7 @@ class FileDataset:
             identity.append(self.rules.identity())
         if self.frames:
             identity.append(frames_identity(self.frames))
-        return fingerprint_of(json.dumps(identity).encode(), self.sources)
+        return fingerprint_of(to_json(identity).encode(), self.sources)
 
 
 def in_clip(sample: Sample, frames: Mapping[str, Frame]) -> Sample:
@@ -235,10 +234,10 @@ def thing_classes(dataset: Dataset) -> tuple[str, ...]:
 
 def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
     """A hash, in 32 hexadecimal digits, of `identity` and the names and bytes of the annotation files."""
-    total = hashlib.blake2b(identity, digest_size=16)
+    total = blake2b(identity, digest_size=16)
     for path in sources:
         with opened_file(path) as file:
-            content = hashlib.file_digest(file, "blake2b").digest()
+            content = file_digest(file, blake2b).digest()
         total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()
 
@@ -341,7 +340,7 @@ class SampleDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        total = hashlib.blake2b(json.dumps([self.classes, self.semantic_classes]).encode(), digest_size=16)
+        total = blake2b(to_json([self.classes, self.semantic_classes]).encode(), digest_size=16)
         for sample in self.samples:
             total.update(
                 sample.id.encode() + b"\0" + repr(sample.image.shape).encode() + sample.image.tobytes()
@@ -361,7 +360,7 @@ class SampleDataset:
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
         if self.frames:
-            total.update(json.dumps(frames_identity(self.frames)).encode())
+            total.update(to_json(frames_identity(self.frames)).encode())
         return total.hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from functools import lru_cache
@@ -12,6 +11,7 @@ from urllib.parse import quote
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import read_bytes
+from stormproof.core.identity import blake2b
 from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.core.sample import Image
 from stormproof.datasets.dataset import Dataset, abilities
@@ -64,7 +64,7 @@ def has_files(dataset: Dataset) -> bool:
 
 
 def _size_and_digest(content: bytes) -> str:
-    return f"{len(content)}:{hashlib.blake2b(content, digest_size=8).hexdigest()}"
+    return f"{len(content)}:{blake2b(content, digest_size=8).hexdigest()}"
 
 
 def condition_folder(condition: Condition) -> str:

@@ -6,7 +6,6 @@ score --by` scores these separately. BDD's weather is an attribute of `bdd`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate
+from stormproof.core.identity import to_json
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.annotations import list_images, split_folder
 from stormproof.datasets.cityscapes import (
@@ -178,7 +178,7 @@ class JoinedDataset:
     @cached_property
     def fingerprint(self) -> str:
         held = [[name, part.fingerprint] for name, part in self.parts.items()]
-        return fingerprint_of(json.dumps([self.name, held]).encode(), ())
+        return fingerprint_of(to_json([self.name, held]).encode(), ())
 
     def __len__(self) -> int:
         return len(self._places)

@@ -7,8 +7,6 @@ Nothing is unpacked: members are read in place, and members that could do harm i
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -19,6 +17,7 @@ from typing import Any
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, opened_file, parse_json
+from stormproof.core.identity import blake2b, to_json
 from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
 from stormproof.datasets.annotations import IGNORE, identity_table, read_classes, read_label_map, semantic_map
@@ -124,9 +123,9 @@ class TarDataset:
         ]
         if self.rules != AS_STORED:
             identity.append(self.rules.identity())
-        total = hashlib.blake2b(json.dumps(identity).encode(), digest_size=16)
+        total = blake2b(to_json(identity).encode(), digest_size=16)
         for member in (*self.labels.values(), *self.maps.values()):
-            total.update(member.name.encode() + b"\0" + hashlib.blake2b(member.read()).digest())
+            total.update(member.name.encode() + b"\0" + blake2b(member.read()).digest())
         return total.hexdigest()
 
     def _truth(self, key: str, size: tuple[int, int]) -> Truth:

@@ -139,7 +139,7 @@ class ChunkRunner:
                 elif isinstance(decoded, Exception):
                     kind, error, trace = "image", describe(decoded), trace_of(decoded)
                 else:
-                    yield self._corrupt(decoded, index, condition, last=len(conditions) == 1)
+                    yield self._corrupt(decoded, index, condition)
                     continue
                 yield Failure(index, self._pair.dataset.ids[index], str(condition), kind, error, trace)
 
@@ -161,10 +161,8 @@ class ChunkRunner:
             )
         return DecodedImage(sample, content)
 
-    def _corrupt(
-        self, decoded: DecodedImage, index: int, condition: Condition, last: bool
-    ) -> PreparedCell | Failure:
-        """A corrupted image that the model may modify: never the sample's own while that is still needed."""
+    def _corrupt(self, decoded: DecodedImage, index: int, condition: Condition) -> PreparedCell | Failure:
+        """A corrupted image that the model may modify: never the sample's own, which others are made from."""
         start, sample = perf_counter(), decoded.sample
         try:
             if self._config.copies is not None and not condition.is_clean:
@@ -180,7 +178,7 @@ class ChunkRunner:
         except Exception as error:
             return Failure(index, sample.id, str(condition), "corruption", describe(error), trace_of(error))
         else:
-            shared = not last and np.may_share_memory(corrupted.image, sample.image)
+            shared = np.may_share_memory(corrupted.image, sample.image)
             image = corrupted.image.copy() if shared else corrupted.image
             return PreparedCell(index, sample.id, condition, image, corrupted.truth, decoded.content, moved)
         finally:
@@ -223,7 +221,7 @@ class ChunkRunner:
         decoded = self._decode(cell.index)
         if isinstance(decoded, Exception):
             return iter([cell.failed("image", describe(decoded), trace_of(decoded))])
-        again = self._corrupt(decoded, cell.index, cell.condition, last=True)
+        again = self._corrupt(decoded, cell.index, cell.condition)
         return self._predict([again]) if isinstance(again, PreparedCell) else iter([again])
 
     def _checked(self, cell: PreparedCell, found: Prediction) -> Row | Failure:

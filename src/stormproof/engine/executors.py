@@ -27,6 +27,7 @@ from stormproof.core import extensions
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.files import make_folder
 from stormproof.core.loading import framework
+from stormproof.core.private import without_secrets
 from stormproof.core.processes import worker_count, worker_pool
 from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
@@ -313,6 +314,11 @@ class Slurm:
 @ENGINES.declare("slurm")
 def use_slurm(config: RunConfig, chunks: int, *, cluster: str = "slurm", **options: str) -> Slurm:
     """Jobs through submitit; `cluster=local` runs them on this machine, all other options are submitit's."""
+    if without_secrets(config.model) != config.model:
+        raise InvalidOption(
+            "--model has a query or a user part, which --engine slurm would store in the run folder: write "
+            "${NAME} in it for an environment variable of the jobs."
+        )
     numbers = {name: int(text) if text.isdecimal() else text for name, text in options.items()}
     return Slurm(_workers(config), numbers, cluster)
 

@@ -15,7 +15,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.kernels import start_kernels
-from stormproof.core.processes import one_thread
+from stormproof.core.processes import one_thread, same_folder
 from stormproof.core.sample import Sample
 from stormproof.core.spec import OBJECT
 from stormproof.corruptions import apply, find
@@ -51,7 +51,8 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     The last pair is kept: the planning process may also be the one that works.
     """
     dataset = open_dataset_once(data)
-    opened = models.open_model(model)
+    with same_folder():
+        opened = models.open_model(model)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     return Pair(enhanced(bound, enhance), dataset)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.files import sha256
+from stormproof.core.private import without_secrets
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.core.spec import spec_file
@@ -267,7 +268,8 @@ def _record(
     return RunRecord(
         name=config.name,
         model=ModelRecord(
-            spec=config.model, enhance=config.enhance, name=model.name, fingerprint=model.fingerprint,
+            spec=without_secrets(config.model), enhance=config.enhance,
+            name=model.name, fingerprint=model.fingerprint,
             sha256=None if (file := spec_file(config.model)) is None else sha256(file, error=ModelError),
             classes=model.classes, semantic_classes=model.semantic_classes,
         ),

@@ -12,6 +12,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.files import make_folder, write_text
+from stormproof.core.private import shareable_words
 from stormproof.datasets.dataset import abilities
 from stormproof.report import worst
 from stormproof.report.elements import View
@@ -134,7 +135,7 @@ def _make_imagery(
         scene = Scene(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
         return _images_of(same, scene, options, budget, notices, say)
     except StormproofError as error:
-        return {"notices": [*notices, f"Images are not shown: {error}"]}
+        return {"notices": [*notices, f"Images are not shown: {shareable_words(str(error))}"]}
 
 
 def _pixels(record: RunRecord) -> tuple[str, int, int]:

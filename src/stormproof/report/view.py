@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from stormproof.core.errors import InvalidOption, UnknownName, counted, first_few
+from stormproof.core.private import shareable
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
@@ -328,14 +329,15 @@ def provenance(scores: Scores) -> Mapping[str, Any]:
         return {"name": scores.name, "published": scores.citation}
     record = scores.record
     made = record.provenance
+    folder = str(made.get("folder") or "") or None
     versions: dict[str, Any] = {name: made[name] for name in ("stormproof", "python") if name in made}
     return {
         "name": scores.name,
-        "command": plain(shlex.join(map(str, made.get("command", ())))),
-        "model": plain(record.model.spec),
+        "command": plain(shlex.join(shareable(str(word), folder) for word in made.get("command", ()))),
+        "model": plain(shareable(record.model.spec, folder)),
         "model fingerprint": record.model.fingerprint,
         "enhancement": ", ".join(map(plain, record.model.enhance)),
-        "dataset": plain(record.dataset.spec),
+        "dataset": plain(shareable(record.dataset.spec, folder)),
         "dataset fingerprint": record.dataset.fingerprint,
         "images": f"{record.images} of {record.dataset.images}",
         "seed": str(record.seed),

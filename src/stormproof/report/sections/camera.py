@@ -97,7 +97,7 @@ def _enhancements(runs: list[Scores]) -> list[Table]:
             ours, theirs = enhanced.record, plain.record
             if not (ours and theirs and ours.model.enhance and not theirs.model.enhance):
                 continue
-            if ours.model.spec != theirs.model.spec:
+            if (ours.model.spec, ours.model.name) != (theirs.model.spec, theirs.model.name):
                 continue
             try:
                 change = enhancement_change(plain.grid("E"), enhanced.grid("E"))
