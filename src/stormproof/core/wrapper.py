@@ -58,6 +58,11 @@ class Wrapper(ABC):
         return getattr(self._inner, "frames", {})
 
     @property
+    def groups(self) -> Mapping[str, str]:
+        """The group of each image that is not independent of all others, by image id."""
+        return getattr(self._inner, "groups", {})
+
+    @property
     def things(self) -> tuple[str, ...]:
         """The semantic classes with countable objects, where `classes` does not say so."""
         return getattr(self._inner, "things", ())

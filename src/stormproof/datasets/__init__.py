@@ -18,13 +18,16 @@ from stormproof.core.loading import load_attribute
 from stormproof.core.spec import OBJECT, Opener, Spec, declared, with_plugins
 from stormproof.datasets.context import attach_context, with_sequences
 from stormproof.datasets.dataset import Dataset, missing_members, open_object, with_pixel_rules
+from stormproof.datasets.groups import with_groups
 
 if TYPE_CHECKING:
     from stormproof.datasets.writing import Writer
 
 READERS = declared(__name__, Path(__file__).parent)
 # The options that every kind takes: pixels are read first, then files beside the dataset.
-_WRAPPERS: tuple[Callable[..., Dataset], ...] = (with_pixel_rules, attach_context, with_sequences)
+_WRAPPERS: tuple[Callable[..., Dataset], ...] = (
+    with_pixel_rules, with_groups, attach_context, with_sequences,
+)  # fmt: skip
 WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "panoptic", "images")
 
 
@@ -51,7 +54,8 @@ def open_dataset(text: str) -> Dataset:
 
     `kinds` lists the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
     one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
-    `attach_context` (depth, disparity, calib, right and so on) and of `with_sequences` (sequences).
+    `attach_context` (depth, disparity, calib, right and so on), of `with_sequences` (sequences) and of
+    `with_groups` (groups).
     """
     _refuse_bare_path(text)
     spec = Spec.parse(text)

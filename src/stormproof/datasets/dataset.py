@@ -91,6 +91,7 @@ class FileDataset:
     rules: PixelRules = AS_STORED
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
+    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
 
     def __len__(self) -> int:
         return len(self.ids)
