@@ -146,7 +146,7 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
         return ""
     higher = measures()[measure].higher
     ranked = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)
-    said = _between_two(*ranked, measure) if len(runs) == 2 else _among_several(ranked, measure)
+    said = _between_two(ranked[0], ranked[1], measure) if len(runs) == 2 else _among_several(ranked, measure)
     return " ".join(filter(None, (said, _keeping(runs, measure))))
 
 

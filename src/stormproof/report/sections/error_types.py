@@ -139,7 +139,7 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
     """'missed objects cost most under fog (74 % of the cost of all errors, 95 %: 61 to 87) and snow (…),
     against 35 % on clean images (clearly less than under fog)'."""
     before = _shares(run.cells, prefix, ["clean"])[kind]
-    shown, shifts, halves = [], dict[str, float](), dict[str, Floats]()
+    shown, shifts, halves = list[str](), dict[str, float](), dict[str, Floats]()
     for each, now in under.items():
         share = f"{100 * now[kind]:.0f} %" + ("" if shown else " of the cost of all errors")
         drawn, clean = (_drawn(run, prefix, text) for text in (each, "clean"))
