@@ -108,11 +108,13 @@ def say_continue() -> None:
 
 def say_scored_on(run: Run) -> int:
     """The number of images that a run is scored on; warns about images left out, and if there are too few."""
+    from stormproof.datasets.groups import frames_warning
     from stormproof.results.tables import few_images
 
     images = len(run.readable)
     if run.unreadable:
         console.note(f"{left_out(len(run.unreadable))}.")
-    if warning := few_images(images, run.clips):
+    doubt = frames_warning(run.dataset) if run.clips is None else None
+    for warning in filter(None, (few_images(images, run.clips), doubt)):
         console.note(warning)
     return images

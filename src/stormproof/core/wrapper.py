@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "things")
+_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "groups", "things")
 
 
 class Described(Protocol):

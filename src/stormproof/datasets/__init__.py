@@ -17,11 +17,17 @@ from stormproof.core.loading import load_attribute
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets.context import attach_context, with_sequences
 from stormproof.datasets.dataset import READERS, Dataset, missing_members, open_object, with_pixel_rules
+from stormproof.datasets.groups import with_groups
 from stormproof.datasets.writing import WRITERS, Writer
 
 __all__ = ["READERS", "WRITERS", "Dataset", "Writer", "find_writer", "open_dataset"]
 # The options that every kind takes: pixels are read first, then files beside the dataset.
-_WRAPPERS: tuple[Callable[..., Dataset], ...] = (with_pixel_rules, attach_context, with_sequences)
+_WRAPPERS: tuple[Callable[..., Dataset], ...] = (
+    with_pixel_rules,
+    with_groups,
+    attach_context,
+    with_sequences,
+)
 
 
 def find_writer(name: str) -> Writer:
@@ -38,7 +44,8 @@ def open_dataset(text: str) -> Dataset:
 
     `READERS` holds the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
     one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
-    `attach_context` (depth, disparity, calib, right and so on) and of `with_sequences` (sequences).
+    `attach_context` (depth, disparity, calib, right and so on), of `with_sequences` (sequences) and of
+    `with_groups` (groups).
     """
     _refuse_bare_path(text)
     spec = Spec.parse(text)

@@ -22,6 +22,7 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.dataset import READERS, FileDataset
+from stormproof.datasets.groups import before_underscore
 from stormproof.datasets.writing import (
     WRITERS,
     Destination,
@@ -59,6 +60,7 @@ def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
         labels=LabelMaps(labels, identity_table(names, void, IGNORE)),
         sources=labels,
         semantic_classes=names,
+        groups=before_underscore(ids),  # 0001TP_008550 is a frame of the recording 0001TP
     )
 
 

@@ -94,6 +94,7 @@ class Abilities:
     context_files: Callable[[int], tuple[Path, ...]] | None = None  # the files behind an image's context
     all_objects: Callable[[], tuple[Ints, Instances] | None] = lambda: None  # of all images, if faster
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
+    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
     category_ids: tuple[int, ...] = ()  # the numbers of the classes in the format's own files
     things: tuple[str, ...] = ()  # semantic classes with countable objects, if these are not `classes`
@@ -153,6 +154,7 @@ class FileDataset:
     rules: PixelRules = AS_STORED
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
+    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
 
     def __len__(self) -> int:
         return len(self.ids)

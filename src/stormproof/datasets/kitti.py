@@ -7,6 +7,7 @@ where 0 is unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +31,7 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
+from stormproof.datasets.groups import several
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
@@ -59,9 +61,13 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
         labels=KittiObjects(files),
         sources=files,
         classes=CLASSES,
+        groups=several({name: match[1] for name in ids if (match := _DRIVE.match(name))}),
     )
 
 
+# Names of raw recordings, 2011_09_26_drive_0005_sync_0000000109, and of the stereo sets, 000042_10 and
+# 000042_11; the object benchmark numbers its images at random.
+_DRIVE = re.compile(r"(\d{4}_\d\d_\d\d_drive_\d{4}|\d{6}(?=_\d\d$))", re.ASCII)
 HERTZ = 10.0  # frames per second of KITTI's recordings
 
 

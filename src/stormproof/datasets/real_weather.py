@@ -29,10 +29,12 @@ from stormproof.datasets.cityscapes import (
 )
 from stormproof.datasets.coco import open_coco
 from stormproof.datasets.dataset import READERS, FileDataset, LocalFile, fingerprint_of
+from stormproof.datasets.groups import several
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
 CONDITIONS = ("fog", "night", "rain", "snow")
 DOMAINS = ("cartoon", "handmake", "painting", "sketch", "tattoo", "weather")
+_GOPRO = re.compile(r"G(OPR|P\d\d)(?P<recording>\d{4})", re.ASCII)
 _BETA = re.compile(r"(?P<frame>.+)_leftImg8bit_foggy_beta_(?P<beta>[0-9.]+)")
 
 
@@ -53,7 +55,21 @@ def open_acdc(main: str, *, split: str = "val") -> FileDataset:
     if not found:
         place = f"rgb_anon/{{{','.join(CONDITIONS)}}}/{split}"
         raise DatasetError(root, f"has no labelled images in {place}.")
-    return _street(root, f"acdc-{split}", found, "condition", objects=False)
+    groups = several({name: _recording(name) for name in found})
+    return _street(root, f"acdc-{split}", found, "condition", groups, objects=False)
+
+
+def _recording(name: str) -> str:
+    """The recording that a frame is from, with the references of the same places.
+
+    A camera splits a recording into files: GOPR0475, then GP010475, GP020475 …
+
+    >>> _recording("fog/GOPR0475_frame_000041"), _recording("clear/GP010475_frame_000310")
+    ('recording 0475', 'recording 0475')
+    """
+    file = name.rpartition("/")[2].partition("_frame_")[0]
+    match = _GOPRO.fullmatch(file)
+    return f"recording {match['recording'] if match else file}"
 
 
 def _acdc_frames(images: Path, truths: Path, name: str) -> dict[str, tuple[Path, Path, str]]:
@@ -95,19 +111,21 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
         if frame in truths:
             found[frame] = (path, truths[frame], CLEAR)
     objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in found.values())
-    return _street(root, f"foggy-cityscapes-{split}", found, "fog", objects=objects)
+    groups = several({name: name.partition("_beta_")[0] for name in found})  # one scene in several fogs
+    return _street(root, f"foggy-cityscapes-{split}", found, "fog", groups, objects=objects)
 
 
 def _street(
-    root: Path, name: str, found: Mapping[str, tuple[Path, Path, str]], attribute: str, *, objects: bool
-) -> FileDataset:
+    root: Path, name: str, found: Mapping[str, tuple[Path, Path, str]], attribute: str,
+    groups: Mapping[str, str], *, objects: bool,
+) -> FileDataset:  # fmt: skip
     ids = tuple(sorted(found))
     sources = tuple(found[each][1] for each in ids)
     return FileDataset(
         name=name, root=root, ids=ids, images=tuple(found[each][0] for each in ids),
         labels=CityscapesLabels(sources), sources=tuple(dict.fromkeys(sources)),
         classes=CLASSES if objects else (), semantic_classes=SEMANTIC_CLASSES,
-        attributes={attribute: {each: found[each][2] for each in ids}},
+        attributes={attribute: {each: found[each][2] for each in ids}}, groups=groups,
     )  # fmt: skip
 
 

@@ -196,8 +196,9 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     moved = [c for c in each if c.points and (c.sure is None or c.sure.clear)]
     up, down = ([c.name for c in moved if s * sign * c.points > 0] for s in (1, -1))
     clearly = "clearly " if sure else ""
-    better = f" (most {spoken(up[-1])})" if up else ""
-    worse = f" (most {spoken(down[0])})" if down else ""
+    better, worse = (
+        f" ({first_few([*map(spoken, names)], 3)})" if names else "" for names in (up[::-1], down)
+    )
     on_clean, under = (with_interval(c.points, c.sure, scaled(measure, 1.0)) for c in (clean, mean))
     return (
         f"From {a.name} to {b.name}, {measure} changes by {on_clean} on clean images and by {under} under "
@@ -234,7 +235,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         rows.append((name, change.before, change.after, change.points, *known, *place))
     note = (
         "Sorted from what got worse to what got better. Rank 1 hurts most; where the change of rank is "
-        "positive, a corruption hurts less than before, compared with the others."
+        "positive, a corruption hurts less than before, compared with the others. On other images, "
+        "neighbours may change places."
     )
     if sure:
         target = interval_target(a.clips)

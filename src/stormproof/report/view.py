@@ -31,7 +31,7 @@ from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
-from stormproof.results.tables import images_scored
+from stormproof.results.tables import few_images, images_scored
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
 _GROUND = ("measure", "dataset", "images", "conditions")  # what the numbers describe
@@ -303,6 +303,8 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     found += [_estimated(s, s.estimate) for s in runs if s.estimate]
     found += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
     found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
+    clips = [s for s in runs if s.clips is not None and s.record is not None]
+    found += [f"{s.name}: {warning}" for s in clips if (warning := few_images(s.images, s.clips))]
     few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
         whose = "" if len(few) == len(runs) else f" ({first_few(few)})"

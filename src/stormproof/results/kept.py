@@ -27,13 +27,13 @@ from stormproof.metrics.metric import INPUTS, measures, metrics_of
 from stormproof.models.model import fingerprint
 from stormproof.models.python import code_identity
 from stormproof.results.interval import LEADING, Interval
-from stormproof.results.run import Run
+from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 7  # of what a score means: raise it when any metric changes
+VERSION = 8  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -62,7 +62,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
         "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
-        "image_errors": scores.image_errors is not None, "clips": scores.clips,
+        "image_errors": scores.image_errors is not None, "clips": scores.clips, "units": _units(run),
         "replicates": scores.replicates.count if scores.replicates is not None else 0,
     }  # fmt: skip
     if scores.image_errors is not None:
@@ -73,12 +73,28 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     write_sealed(folder / f"{key}.json", json_safe(content))
 
 
+def _units(run: Run) -> str:
+    if run.clips is None:
+        return ""
+    return hashlib.blake2b("\0".join(run.units).encode(), digest_size=12).hexdigest()
+
+
+def _same_units(run: Run, held: _Kept) -> bool:
+    """Whether intervals are of the groups that the dataset has now; a dataset that is gone cannot tell."""
+    try:
+        return held.units == _units(run)
+    except DatasetGone:
+        return True
+
+
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
     """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
     try:
         held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
         held.require(key, asked)
+        if replicates and not _same_units(run, held):
+            return None
         errors = _image_errors(_load_table(folder / f"{key}-images.parquet", _IMAGES), asked)
         drawn = None
         if replicates:
@@ -168,6 +184,7 @@ class _Kept(BaseModel):
     reliability: dict[str, _Bins]
     image_errors: bool
     clips: int | None = None
+    units: str  # a digest of the units that halves are drawn from; empty if each image is one
     replicates: int  # from which the intervals of reliability come
 
     def require(self, key: str, conditions: Sequence[str]) -> None:

@@ -92,12 +92,15 @@ class Run:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The independent unit that each scored image belongs to: its clip, or the image itself.
+        """The independent unit that each scored image belongs to: its clip, its group, or the image itself.
 
         Resampling draws whole units.
         """
-        frames = abilities(self.dataset).frames
-        return tuple(frames[name].sequence if name in frames else name for name in self.ids)
+        known = abilities(self.dataset)
+        return tuple(
+            known.frames[name].sequence if name in known.frames else known.groups.get(name, name)
+            for name in self.ids
+        )
 
     @cached_property
     def clips(self) -> int | None:

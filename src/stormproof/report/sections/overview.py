@@ -227,9 +227,9 @@ def by_class(scope: Scope) -> Section | None:
         for run in having
         for name, row in shares[run.name].items()
     ]
-    note = "The class that loses most comes first."
+    note = "Sorted by what is left on these images; a class with few objects may come first by chance."
     if any(len(table) > _CLASSES for table in shares.values()):
-        note = f"The {_CLASSES} classes that lose most, worst first; the table below has all."
+        note = f"The {_CLASSES} classes with the least left on these images; the table below has all."
     figure = Figure(
         "classes", f"Share of each class's clean {kind}, mean over severities", Kind.HEAT,
         Axis("corruption", names=True), Axis("class", names=True), rows, pick=("Model",),
@@ -239,7 +239,7 @@ def by_class(scope: Scope) -> Section | None:
     few = "A class with few objects has a noisy score; one that scores 0 on clean images has no line."
     return Section(
         "classes",
-        "Which classes disappear first",
+        "Classes under corruption",
         f"{kind} of a class under corruption, in per cent of the same class on clean images.",
         (figure,),
         (Table("classes", "Classes", columns, lines, note=few),),

@@ -138,9 +138,10 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     end = max((beyond[name] - 1 for name in chosen), default=None)
     lacking = any(len(rows[name]) < len(runs) for name in chosen)
     note = "Further right is better. Straight lines between the severities that were run."
+    note += f" The {len(chosen)} earliest on these images." if len(levels) > len(chosen) > 1 else ""
     note += " No bar: more than half is left at every severity." if lacking else ""
     return Figure(
-        "breaking", f"Where half of the clean {measure} is lost first", Kind.BARS,
+        "breaking", f"Where half of the clean {measure} is lost", Kind.BARS,
         Axis("corruption", names=True), replace(SEVERITY, end=end), shown,
         series="model", note=note,
     )  # fmt: skip
