@@ -25,11 +25,12 @@ from stormproof.core.spec import with_plugins
 from stormproof.corruptions import apply
 from stormproof.corruptions.registry import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
+from stormproof.datasets.copies import MANIFEST
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
 
-JOURNAL, MANIFEST = "journal.jsonl", "manifest.json"
+JOURNAL = "journal.jsonl"
 VERSIONS = "stormproof.versions"  # entry points: a kind of version by the name of its corruption
 
 
