@@ -183,7 +183,6 @@ def _print_plan(plan: Plan) -> None:
 
 def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
     """Plan every run that the settings describe and, unless this is a dry run, execute it."""
-    from stormproof.core.files import sweep
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.executors import executor_for
     from stormproof.engine.many import run_all, runs_of
@@ -209,7 +208,6 @@ def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> Non
         console.warn(doubt)
     out = Path(str(settings["out"]))
     with claiming(out):
-        sweep(out / SETTINGS)
         write_settings(out / SETTINGS, settings)  # to continue from
     with stoppable(out):
         outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])
