@@ -215,9 +215,10 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
             gc.enable()
 
 
-def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
+def read_yaml(path: Path, *, error: Error = DatasetError, as_text: bool = False) -> Any:
     """The content of a YAML file; only plain values are read, never Python objects.
 
+    `as_text` reads every value as it is written, for names: YAML takes on and no for truth values, 010 for 8.
     Aliases are followed up to a limit: a few lines of them can expand to more values than fit in memory.
     """
     import yaml
@@ -226,7 +227,8 @@ def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
     if len(text) > MAX_YAML:
         raise file_problem(error, path, f"has {len(text):,} characters; a YAML file may have {MAX_YAML:,}.")
     try:
-        content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        kind = "BaseLoader" if as_text else "SafeLoader"
+        content = yaml.load(text, getattr(yaml, f"C{kind}", getattr(yaml, kind)))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError, AttributeError) as cause:
         raise file_problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
     try:
