@@ -72,7 +72,7 @@ def test_a_model_that_writes_into_an_image_does_not_reach_the_conditions_after_i
     """A plugin's recipe may return the very image it was given."""
     plugin = tmp_path / "nothing.py"
     plugin.write_text(
-        "from stormproof.corruptions.registry import corruption, ladder\n"
+        "from stormproof.corruptions.corruption import corruption, ladder\n"
         "@corruption(family='noise', cite='hendrycks2019', a=ladder(1, 2, 3, 4, 5, low=0, high=9))\n"
         "def a_nothing(image, *, a):\n    'Does nothing.'\n    return image\n"
     )

@@ -8,7 +8,7 @@ where 0 is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
     list_images,
+    raise_all,
     read_split,
     split_files,
     split_name,
@@ -53,6 +54,8 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
         raise DatasetError(root / "label_2", "contains no label files.")
     directory = next((p for p in (root / "image_2", root / "images") if p.is_dir()), root / "image_2")
     images = by_stem(list_images(directory)) if directory.is_dir() else {}
+    if split is None:
+        _refuse_unlabelled(images, labels, "an empty file if it shows no object, or a list of ids and split=")
     return FileDataset(
         name=split_name(root, split),
         root=root,
@@ -81,6 +84,9 @@ def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDatase
     if sequence is not None and sequence not in files:
         raise unknown_split(sequence, files, root / "label_02")
     chosen = sorted(files) if sequence is None else [sequence]
+    if sequence is None and (root / "image_02").is_dir():
+        folders = {place.name: place for place in (root / "image_02").iterdir() if place.is_dir()}
+        _refuse_unlabelled(folders, files, "an empty file if it shows no object, or sequence=")
     frames, images, places = dict[str, Frame](), list[Path](), list[tuple[int, int]]()
     for clip, name in enumerate(chosen):
         for image in list_images(first_folder([root / "image_02" / name], f"images of sequence {name}")):
@@ -97,6 +103,12 @@ def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDatase
         name=split_name(root, sequence), root=root, ids=tuple(frames), images=tuple(images),
         labels=KittiTracks(sources, tuple(places)), sources=sources, classes=CLASSES, frames=frames,
     )  # fmt: skip
+
+
+def _refuse_unlabelled(images: Mapping[str, Path], labels: Mapping[str, Path], fix: str) -> None:
+    """Refuse images without a label file: leaving them out would change every score without a word."""
+    raise_all([DatasetError(images[name], f"has no label file; add one, {fix}.")
+               for name in sorted(images.keys() - labels.keys())])  # fmt: skip
 
 
 def _ids(root: Path, split: str | None) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise DatasetError(path, "must contain 'names' and the splits 'train', 'val' or 'test'.")
-    classes = _classes(content.get("names"), path)
+    classes = _classes(read_yaml(path, as_text=True).get("names"), path)
     root = _root(path, content.get("path"))
     images = _images(content, split, root, path)
     texts = tuple(label_file(image) for image in images)
@@ -59,11 +59,10 @@ def open_yolo(main: str, *, split: str = "val") -> FileDataset:
 
 def _classes(names: Any, path: Path) -> tuple[str, ...]:
     if isinstance(names, dict):
-        numbers = sorted(names)
-        if numbers != list(range(len(numbers))):
-            raise DatasetError(path, f"class numbers must run 0, 1, 2 …, not {numbers}.", "names")
-        names = [names[number] for number in numbers]
-    if not isinstance(names, list) or not names:
+        if {*names} != {str(number) for number in range(len(names))}:
+            raise DatasetError(path, f"class numbers must run 0, 1, 2 …, not {', '.join(names)}.", "names")
+        names = [names[str(number)] for number in range(len(names))]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise DatasetError(path, f"names is {names!r:.80}; it must list the class names.", "names")
     return class_names(names, path)
 

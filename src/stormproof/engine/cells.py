@@ -20,8 +20,9 @@ from stormproof.core.errors import InvalidImage, StoreError
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Image, Ints, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
+from stormproof.datasets.copies import read_copy
 from stormproof.datasets.dataset import identity_of
-from stormproof.datasets.image_files import content_of, copy_of, file_content
+from stormproof.datasets.image_files import content_of, size_and_digest
 from stormproof.engine.guard import (
     ModelTimeout,
     check_prediction,
@@ -186,13 +187,13 @@ class ChunkRunner:
 
     def _read_copy(self, sample: Sample, index: int, condition: Condition) -> PreparedCell:
         """A stored corrupted copy of an image, with the truth under its condition."""
-        path = copy_of(Path(str(self._config.copies)), self._pair.dataset, index, condition)
-        image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
+        path, content = read_copy(Path(str(self._config.copies)), self._pair.dataset, index, condition)
+        image, size = read_image(content, str(path)), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
             raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")
         truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.frame)
         moved = change(sample.image, image) if image.shape == sample.image.shape else None
-        return PreparedCell(index, sample.id, condition, image, truth, file_content(path), moved)
+        return PreparedCell(index, sample.id, condition, image, truth, size_and_digest(content), moved)
 
     def _predict(self, cells: Sequence[PreparedCell]) -> Iterator[Row | Failure]:
         """Call the model now, but make rows on demand: a packed noisy label map is larger than the map."""

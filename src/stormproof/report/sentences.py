@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import class_measure, graded, scaled
 from stormproof.results.aggregates import mean_of
+from stormproof.results.comparable import ImageSet, classes_in, image_set
 from stormproof.results.interval import Difference, Interval, around, paired
 from stormproof.results.leaders import leaders, standouts
-from stormproof.results.scores import Scores, classes_in
+from stormproof.results.scores import Scores
 
 _NAMED = 4  # corruptions named in a sentence
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
@@ -88,7 +89,7 @@ def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]
 class _Facts(NamedTuple):
     """What must be equal for two means to be compared."""
 
-    images: tuple[Any, ...]
+    images: ImageSet
     conditions: frozenset[str]
     classes: frozenset[str]
     options: str
@@ -119,10 +120,8 @@ def comparable(runs: Sequence[Scores], measure: str) -> tuple[list[Scores], dict
 
 
 def _facts(scores: Scores, measure: str) -> _Facts:
-    fingerprint = scores.record.dataset.fingerprint if scores.record else ""
-    images = (scores.dataset, fingerprint, scores.images, scores.left_out)
     covered = scores.over.covered or tuple(scores.by_corruption(measure))
-    return _Facts(images, frozenset(covered), classes_of(scores, measure), scores.options.words)
+    return _Facts(image_set(scores), frozenset(covered), classes_of(scores, measure), scores.options.words)
 
 
 def classes_of(scores: Scores, measure: str) -> frozenset[str]:

@@ -22,8 +22,8 @@ from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
+from stormproof.datasets.copies import copy_of
 from stormproof.datasets.dataset import Dataset, abilities
-from stormproof.datasets.image_files import copy_of
 from stormproof.models.classes import match_classes
 from stormproof.results.store.lock import shares
 from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command

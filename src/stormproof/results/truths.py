@@ -16,6 +16,7 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Instances, Ints, Truth
+from stormproof.core.text import same_name
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
@@ -43,7 +44,8 @@ def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: ClassSel
     if asked == ALL:
         return tuple(dataset)
     if asked is not None:
-        return tuple(name for name in dataset if name in class_names(asked))
+        wanted = {same_name(name, dataset) for name in class_names(asked)}
+        return tuple(name for name in dataset if name in wanted)
     shared = {*match_classes(model, dataset).labels}
     return tuple(name for label, name in enumerate(dataset) if label in shared)
 
@@ -59,7 +61,7 @@ def check_classes(asked: ClassSelection, *known: Sequence[str]) -> None:
         return
     every = tuple(dict.fromkeys(name for classes in known for name in classes))
     for name in class_names(asked):
-        if name not in every:
+        if same_name(name, every) is None:
             raise UnknownName("class of the dataset", name, every, f"Classes: {', '.join(every)}.")
     if not class_names(asked):
         raise InvalidOption("--classes is empty; give some, such as person,car, or all.")

@@ -26,9 +26,8 @@ from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image, find
 from stormproof.corruptions.corruption import recipe_versions
-from stormproof.datasets.image_files import condition_folder
+from stormproof.datasets.copies import MANIFEST, condition_folder
 
-MANIFEST = "manifest.json"
 BATCH = 64  # images on a device at a time
 
 

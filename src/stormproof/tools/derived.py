@@ -26,12 +26,13 @@ from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
+from stormproof.datasets.copies import MANIFEST
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
 
 _USUAL_FORMATS = ("coco", "cityscapes")  # for objects, for label maps
-JOURNAL, MANIFEST = "journal.jsonl", "manifest.json"
+JOURNAL = "journal.jsonl"
 VERSIONS: Registry[Callable[[str], Version]] = Registry(extensions.VERSIONS)  # by corruption
 
 
