@@ -2,9 +2,11 @@
 
 python tests/mutants.py [WORDS …]
 
-With words, only the faults whose description or file holds one of them. A fault is applied to a copy of the
-package, which the tests import instead of it; without a fault they must pass. Prints killed, survived or
-stale (the text is not there once), and how many; exits 1 unless every fault was killed.
+With words, only the faults whose description, file or tests hold one of them: `kitti`, `report/charts.py`,
+`tests/results/test_slices.py`. Each fault names the tests that must see it, so that one takes seconds. A
+fault is applied to a copy of the package, which the tests import instead of it; without a fault they must
+pass. Prints killed, survived or stale (the text is not there once), and how many; exits 1 unless every fault
+was killed.
 """
 
 from __future__ import annotations
@@ -39,6 +41,11 @@ class Mutant:
     old: str
     new: str
     tests: tuple[str, ...]
+
+    def is_about(self, words: Sequence[str]) -> bool:
+        """Whether its description, its file or one of its tests holds any of the words; all hold none."""
+        held = " ".join((self.what, self.file, *self.tests)).lower()
+        return not words or any(word.lower() in held for word in words)
 
     def applied(self, text: str) -> str | None:
         """The text with the fault in it; None where the place is not there, or not only once."""
@@ -96,7 +103,9 @@ def _test(tests: Sequence[str], package: Path) -> tuple[int, str]:
 
 
 def main(words: Sequence[str]) -> int:
-    chosen = [m for m in read_mutants() if not words or any(w in f"{m.what} {m.file}" for w in words)]
+    chosen = [mutant for mutant in read_mutants() if mutant.is_about(words)]
+    if not chosen:
+        raise SystemExit(f"no fault is about {' or '.join(words)}; see {LIST}")
     counts: Counter[str] = Counter()
     for name in _LOADED:
         import_module(name)

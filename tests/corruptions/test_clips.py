@@ -89,6 +89,21 @@ def test_fog_drifts_with_the_wind() -> None:
     assert (later == np.roll(still, shift, axis=1)).all()
 
 
+@pytest.mark.parametrize("size", [(48, 96), (96, 48)])
+def test_fog_drifts_by_the_width_of_the_image(size: tuple[int, int]) -> None:
+    """By 0.04 widths a second for each m/s; the cloud's square begins at the corner of the image."""
+    flat = np.full((*size, 3), 120, np.uint8)
+    still, later = (corrupt_image(flat, "fog@3", image_id=Frame("a", "clip", t)) for t in (0.001, 5.0))
+    wind = find("fog").draw(Frame("a", "clip"), Condition.parse("fog@3"), 0).uniform("wind", -2, 2)
+    shift = round(0.04 * size[1] * wind * 5)
+    assert 1 < abs(shift) < size[1] - 1
+    assert abs(shift) != abs(round(0.04 * size[0] * wind * 5))
+    kept = size[1] - abs(shift)
+    ours = still[:, :kept] if shift > 0 else still[:, -shift:]
+    theirs = later[:, shift:] if shift > 0 else later[:, :kept]
+    assert (ours == theirs).all()
+
+
 def test_snow_falls_along_its_streaks() -> None:
     flat = np.full((60, 80, 3), 40, np.uint8)
     still, later = (corrupt_image(flat, "snow@3", image_id=Frame("a", "clip", t)) for t in (0.0, 0.5))
@@ -108,6 +123,19 @@ def test_drops_fall_as_fast_as_their_size_says() -> None:
     fallen = (after[:, 0] - before[:, 0]) % (2 * size[0])
     assert fallen == pytest.approx((camera.fy * speed * 0.01 / before[:, 6]) % (2 * size[0]), abs=1e-6)
     assert ((-size[0] <= after[:, 0]) & (after[:, 0] < size[0])).all()
+
+
+def test_near_drops_drift_farther_across_the_image_than_far_ones() -> None:
+    """The wind is the same for all; as pixels, it is divided by each drop's distance."""
+    camera, size, rest = Camera(160.0, 170.0, 80.0, 60.0), (121, 161), (25.0, 4.0, 0.0)
+    draw = Draw.keyed(0, "sequence", "clip", "rain", 3)
+    before = physical._paths(draw, size, camera, *rest)
+    after = physical._paths(replace(draw, time=0.02), size, camera, *rest)
+    wind, z = draw.uniform("wind", -2, 2), before[:, 6]
+    assert abs(wind) > 0.1
+    drifted = (after[:, 1] - before[:, 1] + size[1] / 2) % size[1] - size[1] / 2
+    assert drifted == pytest.approx(camera.fx * wind * 0.02 / z, abs=1e-6)
+    assert np.abs(drifted[z < np.median(z)]).min() > np.abs(drifted[z > np.median(z)]).max()
 
 
 def test_a_condition_may_choose_another_owner() -> None:

@@ -69,6 +69,13 @@ def test_disparity_in_8_bits_and_floats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_disparity(tmp_path / "d.npy"), [[np.nan, 0, np.nan, 2.5]])
 
 
+def test_depth_in_8_bits_is_in_whole_units(tmp_path: Path, trees: ModuleType) -> None:
+    """Only 16-bit files have 256 units per metre; a scale says otherwise for any file."""
+    trees.save(tmp_path / "d.png", np.array([[0, 1, 200]], np.uint8))
+    np.testing.assert_array_equal(read_depth(tmp_path / "d.png"), [[np.nan, 1, 200]])
+    np.testing.assert_array_equal(read_depth(tmp_path / "d.png", scale=10), np.float32([[np.nan, 0.1, 20]]))
+
+
 def test_depth_from_disparity_and_back() -> None:
     calibration = Calibration(Camera(700, 700, 0, 0, baseline=0.5), offset=3.0)
     disparity = 700 * 0.5 / DEPTH - 3

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.sample import RLE
+from stormproof.core.sample import RLE, Instances
 from stormproof.datasets import ade20k, cityscapes, find_writer, kitti, open_dataset
 from stormproof.datasets.writing import Destination
+from stormproof.datasets.yolo import label_file
 
 Build = Callable[..., str]
 
@@ -206,6 +207,77 @@ def test_kitti_dont_care_excuses_every_class(build: Build) -> None:
     assert found.boxes[1:].tolist() == [[1, 1, 5, 6]] * 8
     assert (found.truncation[0], found.occlusion[0]) == (0.25, kitti.OCCLUSION[2])
     assert np.isnan(found.truncation[1])
+
+
+def test_kitti_s_distance_is_the_z_of_its_location(build: Build) -> None:
+    """… 1.5 1.6 4.1 are height, width and length, 1.0 1.7 13.2 the location x, y, z, 1.6 the turn."""
+    for kind in ("kitti", "kitti-tracking"):
+        found = open_dataset(build(kind, kind)).truth(0).instances
+        assert found.distance[0] == 13.2
+        assert np.isnan(found.distance[found.ignore]).all(), "a region without a location"
+
+
+@pytest.mark.parametrize(("grade", "hidden"), [(0, 0.0), (1, 1 / 3), (2, 2 / 3), (3, np.nan)])
+def test_kitti_s_grades_of_occlusion_are_thirds(
+    build: Build, tmp_path: Path, grade: int, hidden: float
+) -> None:
+    spec, file = build("kitti"), tmp_path / "tree/training/label_2/000000.txt"
+    file.write_text(file.read_text().replace("Car 0.25 2", f"Car 0.25 {grade}"))
+    np.testing.assert_allclose(open_dataset(spec).truth(0).instances.occlusion[0], hidden)
+
+
+@pytest.mark.parametrize(
+    ("occlusion", "grade"), [(0.0, 0), (0.099, 0), (0.1, 1), (0.499, 1), (0.5, 2), (1.0, 2), (np.nan, 3)]
+)
+def test_kitti_writes_a_tenth_as_partly_and_a_half_as_largely_hidden(occlusion: float, grade: int) -> None:
+    objects = Instances([[0, 0, 5, 5]], [0], occlusion=[occlusion])
+    (line,) = kitti._lines(objects, ("Car",), ())
+    assert line.split()[2] == str(grade)
+
+
+def test_panoptic_crowds_are_crowds(build: Build, tmp_path: Path) -> None:
+    spec, file = build("panoptic"), tmp_path / "tree/panoptic_val.json"
+    content = json.loads(file.read_text())
+    content["annotations"][0]["segments_info"][0]["iscrowd"] = 1
+    file.write_text(json.dumps(content))
+    assert open_dataset(spec).truth(0).crowds == (300,)
+    assert open_dataset(spec).things == ("person",)
+
+
+def test_bdd_keeps_riders_apart_from_pedestrians(build: Build, tmp_path: Path) -> None:
+    """The benchmark's names, those of the 2018 release, and the categories it excuses."""
+    spec, file = build("bdd"), tmp_path / "tree/det_val.json"
+    frames = json.loads(file.read_text())
+    box = {"x1": 1, "y1": 2, "x2": 9, "y2": 12}
+    said = {
+        "rider": "rider", "person": "pedestrian", "pedestrian": "pedestrian", "bike": "bicycle",
+        "motor": "motorcycle", "truck": "truck", "trailer": "truck", "other person": "pedestrian",
+    }  # fmt: skip
+    frames[0]["labels"] = [{"id": str(k), "category": name, "box2d": box} for k, name in enumerate(said)]
+    file.write_text(json.dumps(frames))
+    dataset = open_dataset(spec)
+    found = dataset.truth(0).instances
+    assert [dataset.classes[label] for label in found.labels] == [*said.values()]
+    assert found.ignore.tolist() == [False] * 6 + [True] * 2
+
+
+def test_labels_of_yolo_mirror_the_last_folder_of_images() -> None:
+    assert label_file(Path("images/coco/images/val/a.jpg")).as_posix() == "images/coco/labels/val/a.txt"
+    assert label_file(Path("set/val/images.jpg")).as_posix() == "set/val/images.txt"
+
+
+def test_voc_s_flags_say_what_is_whole(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+    """A flag of 0 means nothing is hidden or cut off; of 1, that something is, and not how much."""
+    spec = build("voc")
+    flags = "<occluded>{}</occluded><truncated>{}</truncated>"
+    objects = [trees.voc_object("car", (1, 1, 10, 12), flags.format(*pair)) for pair in ((0, 1), (1, 0))]
+    trees.save_text(
+        tmp_path / "tree/Annotations/2007_000001.xml",
+        trees.voc_xml(*objects, trees.voc_object("car", (1, 1, 2, 2))),
+    )
+    found = open_dataset(spec).truth(0).instances
+    np.testing.assert_array_equal(found.occlusion, [0, np.nan, np.nan])
+    np.testing.assert_array_equal(found.truncation, [np.nan, 0, np.nan])
 
 
 def test_camvid_takes_classes_from_its_file(tmp_path: Path, trees: ModuleType) -> None:

@@ -82,6 +82,14 @@ def scribbles(images: Sequence[Image]) -> list[Prediction]:
     return said
 
 
+def blackens(images: Sequence[Image]) -> list[Prediction]:
+    """Writes into its images."""
+    said = brightness_boxes(images)
+    for image in images:
+        image[...] = 0
+    return said
+
+
 _BUFFER = (np.zeros((3, 4)), np.zeros(3), np.zeros(3, np.int64))
 
 

@@ -13,6 +13,8 @@ from cli.typed import stormproof
 from engine.conftest import MODELS, Configure, all_bytes, all_rows
 from engine.scenes import MARKED
 from stormproof.core.errors import StoreError
+from stormproof.core.sample import Image
+from stormproof.corruptions.corruption import corruption, ladder
 from stormproof.engine.run import run
 from stormproof.results.store.parts import failures_path, read_failures, write_failures
 
@@ -80,6 +82,24 @@ def test_a_model_that_writes_into_an_image_does_not_reach_the_conditions_after_i
     for name in ("scribbles", "brightness_boxes"):
         assert run(configure(name, out=name, **usual)).complete
     rows = [all_rows(Path(configure().out).with_name(name)) for name in ("scribbles", "brightness_boxes")]
+    assert rows[0].equals(rows[1])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_corruption_that_returns_its_image_gives_no_model_the_clean_one(
+    configure: Configure, batch: int
+) -> None:
+    """The next condition is made from the clean image, which a model must not write into."""
+
+    @corruption(family="mine", cite="", amount=ladder(0.0, 0.0, 0.0, 0.0, 0.0))
+    def as_it_is(image: Image, *, amount: float) -> Image:
+        """Nothing happens."""
+        return image
+
+    changes = {"conditions": ["as_it_is@1,as_it_is@2,contrast@4"], "batch": batch, "limit": 4}
+    for name in ("blackens", "brightness_boxes"):
+        assert run(configure(name, out=name, **changes)).complete
+    rows = [all_rows(Path(configure().out).with_name(name)) for name in ("blackens", "brightness_boxes")]
     assert rows[0].equals(rows[1])
 
 

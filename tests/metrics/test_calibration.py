@@ -10,7 +10,17 @@ import pytest
 from crowds import crowded_set, repeated
 
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.calibration import BINS, LAECE_BINS, MIN_SCORE, Tuned, d_ece, fit_errors, reliability
+from stormproof.metrics.calibration import (
+    BINS,
+    LAECE_BINS,
+    MIN_SCORE,
+    Tuned,
+    _bins,
+    d_ece,
+    fit_errors,
+    kept_precision,
+    reliability,
+)  # fmt: skip
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.cocomatching import match_boxes
 from stormproof.metrics.lrp import PARTS, locate
@@ -32,6 +42,37 @@ def test_hits_are_cocos(crowded):
     excused = (matches.judged.excused[:, 0] & 1).astype(bool)
     assert np.array_equal(matches.score[~excused], located.score)
     assert np.array_equal((matches.judged.hit[:, 0] & 1).astype(bool)[~excused], located.hit)
+
+
+@pytest.mark.parametrize("count", [BINS, LAECE_BINS])
+def test_a_bin_includes_its_upper_edge_alone(count):
+    """A score of exactly 0.5 lies in the bin up to 0.5, the next larger number in the bin above."""
+    edges = np.linspace(0, 1, count + 1)
+    assert _bins(edges, count).tolist() == [0, *range(count)]
+    assert _bins(np.nextafter(edges[:-1], 2), count).tolist() == [*range(count)]
+    assert _bins(np.nextafter(edges[1:], 0), count).tolist() == [*range(count)]
+
+
+def test_scores_on_an_edge_count_in_the_bin_below_it():
+    """Scored 0.5: one right, and one wrong of 0.6, are two bins whose errors do not cancel."""
+    boxes = np.array([[0.0, 0, 10, 10], [20, 0, 30, 10]])
+    truth = DetectionTruth.of([("a", Instances(boxes[:1], np.array([0])))], ("car",))
+    found = Detections(np.array([0, 0]), boxes, np.array([0.5, 0.6]), np.array([0, 0]))
+    counts = reliability(locate(truth, found, 0.5), one(truth), 1)[0]
+    assert counts[0].nonzero()[0].tolist() == [4, 5]  # 0.4 to 0.5, 0.5 to 0.6
+    assert counts[2].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert d_ece(counts[None])[0] == pytest.approx((0.5 + 0.6) / 2)
+
+
+def test_a_box_scored_exactly_0_3_counts():
+    """Right at 0.3 and wrong at 0.9: precision is one half; just below 0.3 the box is ignored."""
+    boxes = np.array([[0.0, 0, 10, 10], [20, 0, 30, 10]])
+    truth = DetectionTruth.of([("a", Instances(boxes[:1], np.array([0])))], ("car",))
+    for score, precision, counted in ((0.3, 0.5, 2), (np.nextafter(0.3, 0), 0.0, 1)):
+        found = Detections(np.array([0, 0]), boxes, np.array([score, 0.9]), np.array([0, 0]))
+        located = locate(truth, found, 0.5)
+        assert reliability(located, one(truth), 1)[0, 0].sum() == counted
+        assert kept_precision(located, located, one(truth))[0, 0] == precision
 
 
 def test_d_ece_by_hand(crowded):

@@ -115,6 +115,16 @@ def test_tracks_end_where_objects_do_not_count() -> None:
     assert numbers["found"][0] == 1
 
 
+def test_frames_without_an_object_interrupt_its_track() -> None:
+    """Found, hidden for a frame, missed: that is no pair of frames, so nothing flickers or shifts."""
+    truths, predictions, frames = clip_of("1.0111", (0, 0, 0, 0, 2, 0))
+    truths["x1"] = Instances(np.zeros((0, 4)), np.zeros(0, np.int64), tracks=np.zeros(0, np.int64))
+    numbers = scored(cell(truths, predictions, frames))
+    assert numbers["flicker"][0] == pytest.approx(1 / 3)  # pairs 2-3, 3-4 and 4-5: missed, then found
+    assert numbers["fragments"][0] == 0  # found before the gap, in another track
+    assert numbers["jitter"][0] == pytest.approx(2 / 20)
+
+
 def test_a_class_that_changes_is_missed_and_low_scores_do_not_count() -> None:
     truths, predictions, frames = clip_of("111")
     predictions["x1"] = Prediction(predictions["x1"].boxes, [0.9], [1])

@@ -149,6 +149,14 @@ def test_efficientdet_from_anchors() -> None:
     assert_found(decoding.efficientdet([offsets, scores(len(grid), at, 0.9)], SIZE), 0.9)
 
 
+def test_efficientdet_anchors_are_square_then_wide_then_tall() -> None:
+    """As in the authors' code: for each of three octaves (1, 1), (1.4, 0.7), (0.7, 1.4), width and height."""
+    cell = decoding.efficientdet_anchors(SIZE, (8, 16, 32, 64, 128), 4.0)[:9, 2:]
+    expected = [[32 * octave * w, 32 * octave * h] for octave in (1, 2 ** (1 / 3), 2 ** (2 / 3))
+                for w, h in ((1, 1), (1.4, 0.7), (0.7, 1.4))]  # fmt: skip
+    np.testing.assert_allclose(cell, expected, rtol=1e-6)
+
+
 def test_efficientdet_rows() -> None:
     rows = np.zeros((3, 7), np.float32)
     rows[1] = [0, BOX[1], BOX[0], BOX[3], BOX[2], 0.8, LABEL]

@@ -180,6 +180,24 @@ def test_dicts_with_masks(tmp_path: Path) -> None:
     assert isinstance(found.masks[0], RLE)
 
 
+def test_a_mask_of_probabilities_is_where_they_exceed_one_half(tmp_path: Path) -> None:
+    """Sigmoid masks are above 0 everywhere."""
+    mask = "0.4 + 0.2 * np.pad(np.ones((2, 3)), ((1, image.shape[0] - 3), (4, image.shape[1] - 7)))"
+    (found, _) = answering(tmp_path, f"{{'scores': [0.7], 'labels': [1], 'masks': [{mask}]}}")(IMAGES)
+    assert found.boxes.tolist() == [[4, 1, 7, 3]]
+    assert found.masks is not None
+    assert found.masks[0].area == 6
+
+
+@pytest.mark.parametrize("top", [255, 256, 257])
+def test_maps_of_more_than_256_classes_keep_their_numbers(tmp_path: Path, top: int) -> None:
+    (found, _) = answering(
+        tmp_path, f"np.pad([[0, {top}]], ((0, image.shape[0] - 1), (0, image.shape[1] - 2)))"
+    )(IMAGES)
+    assert found.semantic is not None
+    assert found.semantic[0, :2].tolist() == [0, top]
+
+
 @pytest.mark.parametrize("kind", ["np.int64", "np.float32", "bool"])
 def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
     (found, _) = answering(tmp_path, f"np.ones(image.shape[:2], {kind})")(IMAGES)

@@ -168,6 +168,8 @@ def test_the_error_of_an_image_is_by_the_measure_of_the_page(runs: dict[str, Pat
 def test_few_images_are_said_without_names_where_all_runs_have_few(runs: dict[str, Path]) -> None:
     both = [run_scores(Run(runs[name])) for name in ("boxes", "masks")]
     assert "Fewer than 100 images: a difference of a few points may be chance." in make_view(both).notices
+    enough = make_view([replace(scores, images=100) for scores in both]).notices
+    assert not any(notice.startswith("Fewer than") for notice in enough)
     mixed = make_view([both[0], replace(both[1], images=500)]).notices
     assert any(notice.startswith("Fewer than 100 images (") for notice in mixed)
 

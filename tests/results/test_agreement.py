@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Image, Prediction, Sample, SemanticMap, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
-from stormproof.results.agreement import CLEAN, MEAN, agree, spearman
+from stormproof.results.agreement import CLEAN, MEAN, _grouped, _items, agree, spearman
 from stormproof.results.run import Run
 
 CLASSES = ("road", "car", "sky", "tree")
@@ -126,6 +126,26 @@ def test_what_cannot_be_ranked(sides: tuple[list[Run], list[Run], Path]) -> None
         agree(ours[:1], theirs[:1], measure="pixel accuracy", replicates=2)
 
 
+def test_a_corruption_counts_by_its_mean_over_severities_and_all_by_the_mean_of_those() -> None:
+    """Fog's mean is 0.3 and its highest 0.5; blur's only severity is 0.1."""
+    cells = {"clean": 0.9, "fog@1": 0.5, "fog@2": 0.3, "fog@3": 0.1, "blur@5": 0.1, "haze[beta=0.1]": 0.2}
+    found = _grouped({"": {text: np.full(3, value) for text, value in cells.items()}})
+    assert {name: values.tolist() for name, values in found.items()} == {
+        CLEAN: [0.9] * 3,
+        MEAN: pytest.approx([0.2] * 3),
+        "fog": pytest.approx([0.3] * 3),
+        "blur": pytest.approx([0.1] * 3),
+        "haze": pytest.approx([0.2] * 3),
+    }
+
+
+def test_models_are_ranked_only_if_they_have_a_score_everywhere() -> None:
+    known = {name: np.array([value, value]) for name, value in (("a", 0.1), ("b", 0.2), ("c", 0.3))}
+    gap = {**known, "b": np.array([np.nan, 0.2])}
+    assert _items({"fog": known}, {"real": gap, "other": known}) == ("a", "c")
+    assert _items({"fog": known}, {"real": {"a": known["a"], "c": known["c"]}}) == ("a", "c")
+
+
 def test_spread_shows_in_the_interval() -> None:
     rng = np.random.default_rng(0)
     steady = {str(k): np.full(101, float(k)) for k in range(10)}
@@ -140,7 +160,8 @@ def test_slices_relative_to_the_clear_one(sides: tuple[list[Run], list[Run], Pat
     ours, theirs, table = sides
     found = theirs[1].slices(str(table), clean="clear", replicates=40)
     kept = found.relative()
-    assert kept["clear"].estimate == 1.0
+    clear = kept["clear"]
+    assert (clear.estimate, clear.low, clear.high) == pytest.approx((1.0, 1.0, 1.0))
     assert kept["fog"].estimate == pytest.approx(found["fog"].score("mIoU") / found["clear"].score("mIoU"))
     assert kept["fog"].low < kept["fog"].estimate < kept["fog"].high
     other = theirs[1].slices(str(table), clean=ours[1], replicates=40)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from stormproof.results import breaking
 from stormproof.results.breaking import (
     Answer,
     Axis,
@@ -14,6 +18,8 @@ from stormproof.results.breaking import (
     BreakingPoint,
     Observed,
     breaking_point,
+    find_breaking_point,
+    parse_axis,
     search,
 )
 
@@ -124,3 +130,85 @@ def test_no_object_in_most_halves_leaves_the_ends_open() -> None:
     found = breaking_point(Observed(0.7, holes), {1.0: Observed(0.6, holes), 3.0: Observed(0.2, holes)}, 0.4)
     assert (found.low, found.high) == (-math.inf, math.inf)
     assert math.isnan(found.breaks)
+
+
+def row_of(axis: Axis, **changes: Any) -> dict[str, Any]:
+    """The row of a breaking point at 2.4, from 2.2 to 2.9."""
+    usual = BreakingPoint(
+        Answer.BREAKS, 0.4, 2.4, 2.2, 2.9, 0.6, {2.0: 0.5, 3.0: 0.3}, 1.0, None, confirmed=True
+    )
+    return Breaking(axis, "AP50", replace(usual, **changes)).row
+
+
+def test_a_breaking_point_is_told_in_metres_and_decibels_of_its_own_strength() -> None:
+    """Haze of severity 2.4 has β = 0.012^0.6 · 0.04^0.4 per metre, noise a σ of 0.6 · 0.12 + 0.4 · 0.18."""
+    haze = row_of(Axis("haze"))
+    assert haze["strength"] == {"at": 2.4, "low": 2.2, "high": 2.9}
+    beta = {k: 0.012 * (0.04 / 0.012) ** (s - 2) for k, s in haze["strength"].items()}
+    for edge, one in beta.items():
+        assert haze["physical"][edge][0] == f"visibility {-math.log(0.02) / one:.4g} m"
+    noise = row_of(Axis("gaussian_noise"))
+    for edge, sigma in {"at": 0.144, "low": 0.132, "high": 0.174}.items():
+        assert noise["physical"][edge] == [
+            f"noise σ {255 * sigma:.4g} grey levels",
+            f"SNR at white {-20 * math.log10(sigma):.4g} dB",
+        ]
+
+
+def test_a_breaking_point_over_a_parameter_is_told_in_its_values() -> None:
+    """From 500 m to 20 m in equal factors: 2.4 on the scale of 1 to 5 is 35 % of the way."""
+    row = row_of(parse_axis("haze", "visibility=500..20"))
+    metres = {
+        edge: 500 * (20 / 500) ** ((s - 1) / 4) for edge, s in (("at", 2.4), ("low", 2.2), ("high", 2.9))
+    }
+    assert row["strength"] == {edge: float(f"{value:.4g}") for edge, value in metres.items()}
+    assert {edge: told[0] for edge, told in row["physical"].items()} == {
+        edge: f"visibility {value:.4g} m" for edge, value in metres.items()
+    }
+    assert row["scores"] == {"haze[visibility=223.6]": 0.5, "haze[visibility=100]": 0.3}
+
+
+def test_an_end_beyond_the_range_has_no_strength_and_no_metres() -> None:
+    row = row_of(Axis("haze"), high=math.inf)
+    assert row["strength"]["high"] is None
+    assert row["physical"]["high"] == []
+
+
+def test_the_share_of_halves_that_break_is_printed() -> None:
+    words = row_of(Axis("fog"), answer=Answer.NEVER, strength=None, breaks=0.31)["words"]
+    assert words == "never in this range; on 31 % of random halves of the images it does"
+
+
+@pytest.mark.parametrize(("measure", "threshold"), [("AP50", 0.5), ("E", 0.5)])
+def test_a_search_over_runs_finds_where_the_score_crosses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, measure: str, threshold: float
+) -> None:
+    """AP50 falls by 0.1 a severity from 0.75, E rises as much from 0.25: both cross one half at 2.5."""
+    ran: list[str] = []
+
+    class Scored:
+        cells = (measure,)
+
+        def score(self, name: str, text: str) -> float:
+            severity = 0.0 if text == "clean" else float(text.partition("@")[2])
+            return 0.75 - 0.1 * severity if measure == "AP50" else 0.25 + 0.1 * severity
+
+        def spread(self, name: str) -> dict[str, np.ndarray]:
+            texts = ("clean", *ran)
+            return {text: self.score(name, text) + np.concatenate([[0.0, 0.0], NOISE]) for text in texts}
+
+    class Opened:
+        def __init__(self, folder: Path) -> None: ...
+
+        def score(self, **_: object) -> Scored:
+            return Scored()
+
+    monkeypatch.setattr(breaking, "Run", Opened)
+    made = find_breaking_point(
+        Axis("fog"), measure, threshold, out=tmp_path, run=lambda some: ran.extend(map(str, some))
+    )
+    assert made.found.answer is Answer.BREAKS
+    assert made.found.strength == pytest.approx(2.5, abs=0.01)
+    assert made.found.threshold == threshold
+    assert made.row["scores"]["fog@3"] == pytest.approx(0.45 if measure == "AP50" else 0.55)
+    assert made.found.clean == pytest.approx(0.75 if measure == "AP50" else 0.25)

@@ -18,7 +18,7 @@ from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.results.breaking import Answer
-from stormproof.results.detection_rate import SCALES, make_bins
+from stormproof.results.detection_rate import SCALES, _rates, make_bins
 from stormproof.results.run import Run
 
 BOXES = [[2.0, 2, 14, 14], [18.0, 2, 30, 14], [2.0, 18, 14, 30], [18.0, 18, 30, 30]]
@@ -74,6 +74,35 @@ def test_rates_by_distance_are_counted(street: Run) -> None:
         assert each.middle == np.median(inside)
     lenient = street.detection_rates("distance", min_score=0.2, replicates=60)
     assert lenient.rate("clean") == [1.0] * 6 + [0.0] * 2
+
+
+def test_an_object_found_with_exactly_the_least_score_is_found(street: Run) -> None:
+    """Those nearer than 40 m are found with a score of 0.9, those nearer than 60 m with 0.3."""
+    usual = street.detection_rates("distance", replicates=2)
+    for score in (0.9, 0.3):
+        found = street.detection_rates("distance", min_score=score, replicates=2)
+        expected = usual.rate("clean") if score == 0.9 else [1.0] * 6 + [0.0] * 2
+        assert found.rate("clean") == expected
+    assert street.detection_rates("distance", min_score=0.91, replicates=2).rate("clean") == [0.0] * 8
+
+
+def test_an_object_on_the_edge_of_a_bin_belongs_to_the_farther_bin() -> None:
+    values = np.array([9.0] * 30 + [10.0] * 10 + [14.0] * 20)
+    hit = values == 10.0
+    image = np.zeros(60, np.int64)
+    bins = make_bins(SCALES["distance"], values, image, np.ones(60, bool))
+    assert [(each.name, each.objects) for each in bins] == [("below 10 m", 30), ("10 m on", 30)]
+    assert _rates(values, hit, image, bins, np.ones((1, 1)))[0].tolist() == [0.0, pytest.approx(1 / 3)]
+
+
+def test_thirty_objects_make_a_bin_which_lies_at_their_median() -> None:
+    values = np.array([2.0] * 20 + [4.5] * 10 + [6.0] * 29 + [12.0] * 30)
+    bins = make_bins(SCALES["distance"], values, np.arange(89), np.ones(89, bool))
+    # 29 objects from 5 to 10 m are one too few; they join those up to 15 m.
+    assert [(each.name, each.objects, each.middle) for each in bins] == [
+        ("below 5 m", 30, 2.0),
+        ("5 m on", 59, 12.0),
+    ]
 
 
 def test_where_objects_are_lost(street: Run) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -17,10 +21,11 @@ from stormproof.core.errors import StoreError, StormproofError
 from stormproof.core.files import sha256
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.results.evidence import check_evidence, compare_file
+from stormproof.results.evidence import _deviations, _hash, check_evidence, compare_file, sampled, statement
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import write_sealed
+from stormproof.results.verdicts import Outcome
 
 RUNNER = CliRunner()
 Told = dict[str, Any]
@@ -194,3 +199,89 @@ def test_what_is_no_evidence_is_refused(place: Path, tmp_path: Path) -> None:
     code, text = say("verify", place / "run", "--evidence", tmp_path / "e.json")
     assert code == 2
     assert "not an in-toto statement" in text
+
+
+def told_of(**changes: Any) -> list[str]:
+    """The deviations of a run of 8 images in full, except for the changes."""
+    usual = {"images": 8, "conditions": ("clean", "fog@3"), "copies": None}
+    record = SimpleNamespace(
+        **usual | {key: value for key, value in changes.items() if key in usual},
+        dataset=SimpleNamespace(images=8),
+        model=SimpleNamespace(enhance=changes.get("enhance", ())),
+    )
+    unreadable, kinds = changes.get("unreadable", {}), changes.get("failures", ())
+    run: Any = SimpleNamespace(
+        record=record, unreadable=unreadable, failures=[{"kind": kind} for kind in kinds]
+    )
+    return _deviations(run)
+
+
+def test_a_full_test_has_no_deviation() -> None:
+    assert told_of() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"images": 7}, "Only the first 7 of 8 images were tested."),
+        ({"unreadable": {3: "003"}}, "Left out of every condition, since unreadable: 003."),
+        ({"failures": ["model", "timeout", "death"]}, "Without a score, since the model failed: 3 cells."),
+        (
+            {"copies": "folder"},
+            "Corrupted images were read from copies that somebody made, not made by the run.",
+        ),
+        ({"conditions": ("fog@3",)}, "The clean images were not tested."),
+        ({"enhance": ("clahe",)}, "Images were enhanced first: clahe."),
+    ],
+)
+def test_every_deviation_is_told(changes: dict[str, Any], said: str) -> None:
+    assert told_of(**changes) == [said]
+
+
+def test_an_unreadable_image_is_not_a_failure_of_the_model() -> None:
+    said = told_of(unreadable={3: "003"}, failures=["image", "image"])
+    assert said == ["Left out of every condition, since unreadable: 003."]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "result"),
+    [
+        ((Outcome.PASS, Outcome.PASS), "PASSED"),
+        ((Outcome.PASS, Outcome.INCONCLUSIVE), "WARNED"),
+        ((Outcome.INCONCLUSIVE, Outcome.FAIL, Outcome.PASS), "FAILED"),
+    ],
+)
+def test_the_result_is_that_of_the_worst_verdict(
+    place: Path, outcomes: tuple[Outcome, ...], result: str
+) -> None:
+    verdicts: list[Any] = [
+        SimpleNamespace(outcome=outcome, requirement=SimpleNamespace(id=f"R{k}"), as_dict=dict)
+        for k, outcome in enumerate(outcomes)
+    ]
+    predicate = statement(Run(place / "run"), None, verdicts, pixels=0)["predicate"]
+    assert predicate["result"] == result
+    told = {"passedTests": Outcome.PASS, "warnedTests": Outcome.INCONCLUSIVE, "failedTests": Outcome.FAIL}
+    for key, outcome in told.items():
+        assert predicate[key] == [f"R{k}" for k, each in enumerate(outcomes) if each is outcome]
+
+
+def test_what_was_and_was_not_tested_is_listed(place: Path) -> None:
+    told = evidence(place)["predicate"]["stormproof"]["operating_conditions"]
+    assert [*told["tested"]] == ["fog"]
+    assert "fog" not in told["untested"]
+    assert {"snow", "gaussian_noise", "haze"} <= {*told["untested"]}
+
+
+def test_pixels_of_equal_bytes_and_another_shape_have_another_hash() -> None:
+    flat = np.zeros((2, 8, 3), np.uint8)
+    assert _hash(flat) != _hash(flat.reshape(8, 2, 3))
+    assert _hash(flat) == hashlib.sha256(b"(2, 8, 3)" + bytes(48)).hexdigest()
+
+
+def test_the_sample_of_images_does_not_depend_on_how_many_are_asked_for(place: Path) -> None:
+    run = Run(place / "run")
+    every = [sampled(run, count) for count in range(9)]
+    assert [len(chosen) for chosen in every] == [*range(9)]
+    assert all({*few} <= {*more} for few, more in pairwise(every))
+    assert all(chosen == sorted(chosen) for chosen in every)
+    assert every[3] != [0, 1, 2], "chosen by identity, not from the start"

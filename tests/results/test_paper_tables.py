@@ -8,6 +8,8 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -20,7 +22,9 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption, StoreError, Un
 from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.paper_tables import contextual, detectors, scenarios
+from stormproof.metrics.prediction import Predicted
+from stormproof.results import paper_tables
+from stormproof.results.paper_tables import contextual, detectors, roc, scenarios
 from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_rows, writing_part
@@ -193,6 +197,69 @@ def test_contextual_is_predicted_from_what_it_resembles(met: list[Path]) -> None
     assert "haze[beta=0.04]" in said
     with pytest.raises(InvalidOption, match="2 systems"):
         contextual([Run(met[0])], "")
+
+
+def named(name: str, images: int = 2000) -> Any:
+    """A run that is only named."""
+    return SimpleNamespace(record=SimpleNamespace(model=SimpleNamespace(name=name)), readable=range(images))
+
+
+def test_what_was_observed_stands_before_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of the weights the largest are named, largest first."""
+    made = Predicted(
+        ("a", "b"), ("s1", "s2", "s3", "s4"), ("haze[beta=0.1]",), np.array([[0.8], [0.6]]),
+        np.array([[0.75], [0.65]]), np.zeros((2, 1, 4)), np.array([[0.1, 0.6, 0.002, 0.3]]),
+    )  # fmt: skip
+    monkeypatch.setattr(paper_tables, "open_people", lambda run: run)
+    monkeypatch.setattr(paper_tables, "predict_contextual", lambda runs: {"haze": made})
+    (table,) = contextual([named("a"), named("b")], "")
+    assert table.columns == ("condition", "a observed", "a predicted", "b observed", "b predicted", "weights")
+    (row,) = table.rows
+    assert row[1:5] == pytest.approx([80.0, 75.0, 60.0, 65.0])
+    assert row[5] == "0.60 s2, 0.30 s4, 0.10 s1"
+
+
+def test_a_corrupted_curve_is_read_at_the_thresholds_of_the_clean_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def curve(text: str) -> Any:
+        """Its threshold for a rate is the rate plus 1 if clean, plus 2 if not."""
+        more = 1 if text == "clean" else 2
+        return SimpleNamespace(threshold_at=lambda rate: rate + more, at=lambda t: (t / 10, more + t))
+
+    opened = SimpleNamespace(found=("clean", "fog@1"), curve=curve)
+    monkeypatch.setattr(paper_tables, "open_people", lambda run: opened)
+    rows = [row for row in roc([named("a")], "")[0].rows if row[1] == "fog@1"]
+    for _, _, rate, found, fppi in rows:
+        assert found == pytest.approx(100 * (rate + 1) / 10)  # type: ignore[operator]
+        assert fppi == pytest.approx(2 + rate + 1)  # type: ignore[operator]
+
+
+def test_a_thousand_images_reach_a_false_positive_in_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        paper_tables, "open_people", lambda run: SimpleNamespace(found=(), curve=lambda text: None)
+    )
+    assert roc([named("a", 1000)], "")[0].note == ""
+    assert "1 of the 9 sensitivities" in roc([named("a", 999)], "")[0].note
+
+
+def test_means_by_tag_are_over_the_runs_of_that_tag(ran: Path, tmp_path: Path) -> None:
+    record = Run(ran).record
+    for model, tag in (("sure_boxes", "oracle"), ("few_boxes", "other")):
+        asked = {
+            "model": f"{MODELS}:{model}",
+            "data": record.dataset.spec,
+            "engine": "local",
+            "conditions": ["fog"],
+        }
+        run(make_config({**asked, "out": str(tmp_path / model), "tags": {"architecture": tag}}))
+    rows = {
+        row["fault"]: row for row in _rows("detectors", ran, tmp_path / "sure_boxes", tmp_path / "few_boxes")
+    }
+    for row in rows.values():
+        own = [float(row[name]) for name in ("contrast_boxes", "sure_boxes", "few_boxes")]
+        assert float(row["architecture oracle"]) == pytest.approx((own[0] + own[1]) / 2)
+        assert float(row["architecture other"]) == pytest.approx(own[2])
 
 
 def test_the_histogram_counts_every_person_once(met: list[Path]) -> None:

@@ -23,6 +23,7 @@ from stormproof.report.sections.slices import slice_section
 from stormproof.results.interval import draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_cells
+from stormproof.results.slices import _chance
 
 
 def write_table(path: Path, run: Path) -> Path:
@@ -127,6 +128,54 @@ def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path)
     counts = mixed.slices(str(table), measure="FP per image", replicates=2).table()
     assert counts.title == "FP per image by light"  # not in %
     assert [row[3] for row in counts.rows] == pytest.approx([0.5, 0.0, 1.0])  # cats that night lacks
+
+
+def early_cats(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]
+    """Finds every dog; is surest of cats by night, where there are none, and finds some of those by day."""
+    found = []
+    for image in images:
+        seen = image.mean() < 100 or image[0, :6].min() == 0
+        cat = [[30, 30, 50, 48]] if seen else []
+        sure = 0.95 if image.mean() < 100 else 0.6
+        found.append(Prediction([[0, 0, 20, 20], *cat], [0.9, *[sure] * len(cat)], [0, 1][: 1 + len(cat)]))
+    return found
+
+
+early_cats.classes = ("dog", "cat")  # type: ignore[attr-defined]
+
+
+def test_a_slice_is_compared_over_its_own_classes_alone(mixed: Run, tmp_path: Path) -> None:
+    """Dogs are found alike by day and night; that cats are not says nothing about the nights without cats."""
+    run_it(
+        model=early_cats, data=mixed.dataset, conditions="brightness@1", out=tmp_path / "run", engine="local"
+    )
+    run = Run(tmp_path / "run", data=mixed.dataset)
+    table = tmp_path / "light.csv"
+    table.write_text("id,light\n" + "".join(f"i{k},{'day' if k % 2 == 0 else 'night'}\n" for k in range(12)))
+    for measure in ("AP", "AR100", "oLRP", "LRP FN", "LaECE0", "VOC07 AP50", "dAP Miss", "dAP Bkg"):
+        found = run.slices(str(table), measure=measure, replicates=4)
+        assert abs(found.whole.score(measure) - found["night"].score(measure)) > 0.01, measure
+        assert found.baselines["night"].score(measure) == pytest.approx(found["night"].score(measure)), (
+            measure
+        )
+        assert found.differences("clean")["night"].interval.estimate == pytest.approx(0.0), measure
+        assert found.baselines["day"].score(measure) == pytest.approx(found.whole.score(measure)), measure
+        rows = {str(row[0]): row for row in found.table().rows}
+        assert [rows[name][2] for name in ("all images", "day", "night")] == [2, 2, 1], measure
+    compared = run.slices(str(table), replicates=4)
+    night = dict(zip(compared.table().columns, compared.table().rows[2], strict=True))
+    assert night["P against all"] == pytest.approx(0.0)
+    day = dict(zip(compared.table().columns, compared.table().rows[1], strict=True))
+    expected = 100 * (compared["day"].score("AP") - compared.whole.score("AP"))
+    assert day["P against all"] == pytest.approx(expected)
+    assert expected > 1
+
+
+@pytest.mark.parametrize(
+    ("p", "told"), [(0.0009, "< 0.001"), (0.001, "0.001"), (0.0094, "0.009"), (0.5, "0.500"), (np.nan, "?")]
+)
+def test_a_chance_is_told_to_a_thousandth(p: float, told: str) -> None:
+    assert _chance(p) == told
 
 
 def test_frames_of_a_clip_count_once(mixed: Run, tmp_path: Path) -> None:

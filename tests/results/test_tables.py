@@ -7,20 +7,29 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stormproof.core.condition import grid
-from stormproof.corruptions.suites import BENCHMARK_15
+from stormproof.corruptions.suites import BENCHMARK_15, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
+from stormproof.results.estimate import Estimate
+from stormproof.results.interval import Interval
 from stormproof.results.scores import ScoreOptions, Scores
 from stormproof.results.tables import (
+    _signed,
     as_csv,
     as_dict,
+    class_line,
     document,
+    estimate_table,
+    expectations,
+    few_images,
     flat_numbers,
     grid_table,
     group_tables,
+    images_scored,
     models_table,
     several,
     summary_table,
@@ -152,3 +161,86 @@ def test_counts_are_not_percentages() -> None:
     models = models_table({"net": found})
     assert (columns(models)["P"], columns(models)["mean"]) == (["0.5"], ["2.0"])
     assert models.title == "Models"
+
+
+def test_a_hundred_images_or_clips_are_not_few() -> None:
+    assert few_images(100, None) is None
+    assert str(few_images(99, None)).startswith("99 images are few")
+    assert few_images(20, 100) is None, "of clips, the clips count"
+    assert str(few_images(500, 99)).startswith("99 clips are few")
+    assert few_images(None, None) is None
+
+
+def test_a_run_that_lacks_conditions_has_fewer() -> None:
+    assert columns(models_table({"net": scores(missing=("fog@2", "fog@3"))}))["conditions"] == ["7"]
+
+
+def test_the_mean_of_a_corruption_in_two_suites_follows_the_first() -> None:
+    """Kamann's mean of noise is over severities 1 to 3; ImageNet-C, which is smaller, has all five."""
+    held = tuple(dict.fromkeys(("clean", *map(str, SUITES["kamann"]), *map(str, SUITES["imagenet-c"]))))
+    row = {text: 0.1 * int(text[-1]) if "noise" in text else 0.5 for text in held}
+    made = Scores("net", "set", 3, {"mIoU": row}, held)
+    assert [each.name for each in made.sets] == ["kamann", "imagenet-c"]
+    shown = columns(grid_table(made))
+    means = dict(zip(shown["corruption"], shown["mean"], strict=True))
+    assert means["gaussian_noise"] == "20.0"
+    assert means["fog"] == "50.0"
+
+
+def test_categories_have_their_mean_and_standard_deviation() -> None:
+    """Under two of the five noises 0.8 is missing from a perfect score, where the reference lacks 0.6."""
+    held = ("clean", *map(str, SUITES["kamann"]))
+    low = ("gaussian_noise", "shot_noise")
+    row = {text: 0.2 if text.startswith(low) else 0.4 for text in held}
+    usual = Scores("usual", "set", 3, {"mIoU": dict.fromkeys(held, 0.4)}, held)
+    (table,) = group_tables(Scores("net", "set", 3, {"mIoU": row}, held, reference=usual))
+    shown = columns(table)
+    by_group = dict(zip(shown["group"], shown["CD"], strict=True))
+    ratios = np.array([0.8, 0.8, 0.6, 0.6, 0.6]) / 0.6
+    assert by_group["noise"] == f"{100 * ratios.mean():.1f} ± {100 * ratios.std():.1f}" == "113.3 ± 16.3"
+    assert by_group["blur"] == "100.0 ± 0.0"
+
+
+def test_an_estimate_is_of_the_mean_and_then_of_its_share() -> None:
+    known = Estimate(
+        Interval(0.3, 0.28, 0.33, 0.01), Interval(0.6, 0.55, 0.66, 0.02), 0.5, 100, 12.5, 0.125,
+        {"fog": Interval(0.4, 0.37, 0.44, 0.01)},
+    )  # fmt: skip
+    run: Any = SimpleNamespace(name="net", conditions=SUITE, record=SimpleNamespace(benchmark=None))
+    table = estimate_table(run, known)
+    rows = [*zip(*columns(table).values(), strict=True)]
+    assert rows == [
+        ("P", "50.00", "in full"),
+        ("mPC", "30.00", "28.00 … 33.00"),
+        ("rPC", "60.00", "55.00 … 66.00"),
+        ("fog", "40.0", "37.00 … 44.00"),
+    ]
+    assert "12.5 % of the inferences, 12.5 images a condition" in str(table.title)
+
+
+def test_a_clean_score_half_a_point_from_what_is_expected_is_no_surprise() -> None:
+    def told(promised: float) -> list[str]:
+        record: Any = SimpleNamespace(expect={"AP": promised}, name="net")
+        return expectations(scores(record=record))
+
+    assert told(0.9049) == told(0.8951) == []
+    assert told(0.906)[0].startswith("clean AP is 90.0, expected 90.6")
+    assert told(0.89)[0].startswith("clean AP is 90.0, expected 89.0")
+
+
+def test_optimism_is_printed_with_its_sign() -> None:
+    assert _signed(Interval(0.3, 0.28, 0.31, 0.01, 0.004)) == "+0.40"
+    assert _signed(Interval(0.3, 0.28, 0.31, 0.01, -0.004)) == "-0.40"
+
+
+def test_unreadable_images_are_counted_among_all() -> None:
+    assert images_scored(scores(left_out=("a", "b"))) == "3 of 5 images (2 unreadable)"
+    assert images_scored(scores()) == "3 images"
+    assert images_scored(scores(clips=2)) == "3 images of 2 clips"
+
+
+def test_a_mean_over_some_classes_says_of_how_many() -> None:
+    record: Any = SimpleNamespace(dataset=SimpleNamespace(classes=("cat", "dog", "cow"), semantic_classes=()))
+    some = scores(record=record, classes=("cat", "dog"))
+    assert class_line(some) == "Means are over 2 of the dataset's 3 classes: cat, dog."
+    assert class_line(scores(record=record, classes=("cat", "dog", "cow"))) == ""

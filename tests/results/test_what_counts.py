@@ -14,9 +14,10 @@ from engine.scenes import write_scene
 from results.conftest import MODELS, Make
 from stormproof.cli import app
 from stormproof.core.errors import StormproofError
-from stormproof.core.sample import Instances, Sample, Truth
+from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.corruptions.presets import PRESETS
 from stormproof.datasets.dataset import SampleDataset
+from stormproof.engine.api import run as run_in_memory
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.cells import Objects
@@ -44,6 +45,27 @@ def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
     scores = Run(tmp_path / "run").score()
     assert {"ADR", "FPPI"} <= set(scores.cells)
     assert 0 <= scores.cells["ADR"]["fog@5"] <= 1
+
+
+@pytest.mark.parametrize("last", [255, 256, 257])
+def test_classes_beyond_256_are_scored_as_themselves(tmp_path: Path, last: int) -> None:
+    """Labels are kept in a byte each only where all of them fit."""
+    boxes = [[2, 2, 20, 20], [24, 2, 40, 20]]
+    samples = [
+        Sample(f"{k}.png", np.full((32, 48, 3), 60 * k, np.uint8), Truth(Instances(boxes, [0, last])))
+        for k in range(2)
+    ]
+    names = tuple(f"class {k}" for k in range(258))
+
+    def right(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]
+        return [Prediction(boxes, [0.9, 0.8], [0, last]) for _ in images]
+
+    right.classes = names  # type: ignore[attr-defined]
+    data = SampleDataset.of(samples, name="many", classes=names)
+    run = run_in_memory(right, data, out=tmp_path / "run", conditions="contrast@1", progress=False)
+    scores = run.score()
+    assert scores.cells["AP"] == {"clean": 1.0, "contrast@1": 1.0}
+    assert scores.per_class["AP"]["clean"][f"class {last}"] == 1.0
 
 
 def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:

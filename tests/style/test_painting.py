@@ -6,7 +6,9 @@ import numpy as np
 
 from stormproof.core.sample import Prediction
 from stormproof.models.enhance import enhanced
-from stormproof.style.painting import style
+from stormproof.style import painting
+from stormproof.style.painting import style, stylize
+from stormproof.style.sources import list_styles
 
 
 def test_style_as_an_enhancement() -> None:
@@ -28,3 +30,18 @@ def test_style_as_an_enhancement() -> None:
     assert model.name == "toy+style"
     assert model.fingerprint != enhanced(Model(), ["clahe"]).fingerprint
     assert np.array_equal(seen[0], style(image))
+
+
+def test_a_painting_is_of_the_image_that_was_given() -> None:
+    """The last painting is kept; another image of the same size is not shown it."""
+    first, second = np.random.default_rng(1).integers(0, 256, (2, 32, 40, 3), np.uint8)
+    name = next(iter(list_styles().values()))
+    alone = {}
+    for key, image in (("first", first), ("second", second)):
+        painting._LAST.key = ("", "")  # as in a new process
+        alone[key] = stylize(image, name, alpha=1.0)
+    assert not np.array_equal(alone["first"], alone["second"])
+    for key, image in (("first", first), ("second", second), ("first", first)):
+        assert np.array_equal(stylize(image, name, alpha=1.0), alone[key])
+    second[:] = first  # an array may be filled with another image
+    assert np.array_equal(stylize(second, name, alpha=1.0), alone["first"])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stormproof.world.classes import SEMANTIC, SEMANTIC_OF, SKY, VOID
-from stormproof.world.samples import FEW, PANOPTIC_BASE, render, render_truth
+from stormproof.world.samples import FEW, PANOPTIC_BASE, Solid, render, render_truth
 from stormproof.world.scene import Scene, compose, look
 from stormproof.world.stage import assemble
 
@@ -151,3 +151,17 @@ def test_distances_are_the_depth_of_what_is_seen() -> None:
     truth = render_truth(0, "val", 3, width=256, height=160).instances
     assert truth is not None
     assert truth.distance.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "turn", "alpha"),
+    [
+        ((1.84, 1.47, 8.41), 0.01, -0.20),  # of KITTI's own labels: location, rotation_y and alpha
+        ((0.47, 1.49, 69.44), -1.56, -1.57),
+        ((-16.53, 2.39, 58.49), 1.57, 1.85),
+        ((4.59, 1.32, 45.84), -1.55, -1.65),
+        ((-3.0, 1.5, 3.0), 3.0, 3.0 + np.pi / 4 - 2 * np.pi),  # within −π and π
+    ],
+)
+def test_the_viewing_angle_is_kitti_s(at: tuple[float, float, float], turn: float, alpha: float) -> None:
+    assert Solid(1.5, 1.6, 4.0, at, turn).alpha == pytest.approx(alpha, abs=0.01)

@@ -1,0 +1,84 @@
+"""Sentences about scores made by hand: who is best, what hurts most, and in which direction."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from report.conftest import toy_scores
+from stormproof.report.sentences import sentence, verdict
+from stormproof.report.view import make_view
+from stormproof.results.scores import Replicates, Scores
+
+
+def scored(name: str, clean: float, measure: str = "AP", *, seed: int = 0, **means: float) -> Scores:
+    """Scores at severity 3 of each corruption, with halves that vary by a fiftieth of a point."""
+    row = {"clean": clean, **{f"{each}@3": value for each, value in means.items()}}
+    rng = np.random.default_rng(seed)
+    drawn = {text: value + np.r_[0, 0, rng.normal(0, 0.0002, 200)] for text, value in row.items()}
+    return toy_scores(
+        name, cells={measure: row}, conditions=tuple(row), replicates=Replicates({measure: drawn}, {})
+    )
+
+
+def test_the_lowest_score_hurts_most_and_the_highest_least() -> None:
+    scores = scored("net", 0.5, fog=0.45, snow=0.1, frost=0.3, contrast=0.25)
+    assert "Snow hurts most (20 % left), fog least (90 % left)." in sentence(scores, "AP")
+
+
+def test_the_highest_error_hurts_most_and_the_lowest_least() -> None:
+    scores = scored("net", 0.2, "E", fog=0.3, snow=0.7, frost=0.4, contrast=0.5)
+    assert "snow hurts most (70.0 %), fog least (30.0 %)." in sentence(scores, "E").lower()
+
+
+def test_half_of_the_clean_score_is_not_below_half() -> None:
+    row = {"clean": 0.5, "fog@1": 0.25, "fog@2": 0.2, "snow@1": 0.3, "snow@2": 0.25}
+    said = sentence(toy_scores(cells={"AP": row}, conditions=tuple(row)), "AP")
+    assert said.endswith("falls below half of its clean score under fog from severity 2.")
+
+
+def test_scores_along_a_strength_run_from_the_lowest_to_the_highest() -> None:
+    row = {"clean": 0.5, "style[alpha=0.2]": 0.4, "style[alpha=0.6]": 0.1, "style[alpha=1]": 0.2}
+    said = sentence(toy_scores(cells={"AP": row}, conditions=tuple(row)), "AP")
+    ends = re.search(r"from ([\d.]+) \((.*?)\) to ([\d.]+) \((.*?)\) under 3 conditions", said)
+    assert ends is not None, said
+    assert ends.groups() == ("10.0", "style[alpha=0.6]", "40.0", "style[alpha=0.2]")
+
+
+def percent(said: str) -> list[float]:
+    return [float(number) for number in re.findall(r"[-+]?\d+(?:\.\d+)?", said)]
+
+
+def test_the_best_run_and_the_steadiest_may_be_two() -> None:
+    """Strong scores higher under corruption and keeps half; steady scores lower and keeps 80 %."""
+    strong = scored("strong", 0.8, fog=0.5, snow=0.3)
+    steady = scored("steady", 0.4, seed=1, fog=0.35, snow=0.29)
+    said = verdict([steady, strong], "AP")
+    first, second = said.split(" steady keeps more of its clean score: ")
+    assert first.startswith(
+        "strong scores higher than steady under corruption: AP 40.0 against 32.0, +8.0 (95 %: +"
+    )
+    assert second.startswith("80 % against 50 %, +30 (95 %: +")
+    *_, low, high = percent(second)
+    assert 25 < low <= 30 <= high < 35
+
+
+def test_the_lower_of_two_errors_is_the_better() -> None:
+    worse, better = (
+        scored("worse", 0.2, "E", fog=0.5, snow=0.5),
+        scored("better", 0.2, "E", fog=0.4, snow=0.4),
+    )
+    said = verdict([worse, better], "E")
+    assert said.startswith("better has a lower error than worse under corruption: E 40.0 against 50.0, -10.0")
+
+
+def test_the_weak_points_are_those_of_the_best_run() -> None:
+    runs = [scored("low", 0.5, fog=0.1, snow=0.3), scored("high", 0.5, fog=0.4, snow=0.2)]
+    assert make_view(runs).weak_points.startswith("Snow hurts high most (40 % left)")
+
+
+def test_an_estimate_is_told_with_its_interval_from_low_to_high() -> None:
+    estimate = {"measure": "AP", "inferences": 0.25, "mpc": {"low": 0.28, "estimate": 0.3, "high": 0.33}}
+    (notice,) = [text for text in make_view([toy_scores(estimate=estimate)]).notices if "Estimated" in text]
+    assert "(25.0 % of the inferences). Estimated mPC of AP: 30.0 (95 %: 28.0 to 33.0)" in notice
