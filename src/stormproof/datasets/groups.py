@@ -106,9 +106,11 @@ def close_frames(places: Mapping[str, tuple[str, int]], *, gap: int) -> dict[str
 
 def file_names(dataset: Dataset) -> dict[str, str]:
     """The folder and name of each image's file by the image's id; the id itself if there is no file."""
-    sources = map(abilities(dataset).source, range(len(dataset)))
-    paths = dict(zip(dataset.ids, (source and source.path for source in sources), strict=True))
-    return {name: f"{path.parent.name}/{path.stem}" if path else name for name, path in paths.items()}
+    source, names = abilities(dataset).source, dict[str, str]()
+    for index, name in enumerate(dataset.ids):
+        path = None if (file := source(index)) is None else file.path
+        names[name] = name if path is None else f"{path.parent.name}/{path.stem}"
+    return names
 
 
 def guess_groups(names: Mapping[str, str]) -> dict[str, str]:
