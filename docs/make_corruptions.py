@@ -19,8 +19,8 @@ from stormproof import published
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Image
-from stormproof.corruptions import SUITES, apply, registered
-from stormproof.corruptions.registry import Corruption
+from stormproof.corruptions import CORRUPTIONS, SUITES, apply
+from stormproof.corruptions.corruption import Corruption
 from stormproof.world.samples import render
 
 OUT = Path(__file__).parent / "corruptions"
@@ -79,7 +79,7 @@ def cited(key: str) -> str:
 
 def members() -> dict[str, list[Corruption]]:
     """The corruptions of each page: those that no page before it has."""
-    left = registered()
+    left = dict(CORRUPTIONS)
     found = {name: [left.pop(c) for c in SUITES[name].corruptions if c in left] for name in PAGES}
     return {**found, **({"others": [*left.values()]} if left else {})}
 
@@ -190,7 +190,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     for name, text in pages().items():
         (OUT / name).write_text(text, encoding="utf-8")
-    for name, corruption in registered().items() if not options.text else ():
+    for name, corruption in CORRUPTIONS.items() if not options.text else ():
         if not options.names or name in options.names:
             image = PIL.Image.fromarray(strip(corruption))
             image.save(OUT / f"{name}.webp", quality=QUALITY, method=6)

@@ -21,10 +21,7 @@ from numba.core.dispatcher import Dispatcher
 
 import preloaded
 from stormproof.core.processes import keep_memory
-from stormproof.corruptions.plugins import is_plugin
-from stormproof.corruptions.registry import registry
-from stormproof.metrics import metric as metric_module
-from stormproof.metrics.metric import INPUTS, metrics_of
+from stormproof.core.registry import foreign_things
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
@@ -103,8 +100,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def no_plugin_stays() -> Iterator[None]:
     """Remove what a test registered: other tests list all corruptions and measures."""
-    measured = metrics_of(*INPUTS)
+    before = {*foreign_things()}
     yield
-    for name in [name for name, found in registry().items() if is_plugin(found)]:
-        del registry()[name]
-    metric_module._DECLARED[:] = measured
+    for registry, name in {*foreign_things()} - before:
+        registry.remove(name)

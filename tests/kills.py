@@ -177,7 +177,8 @@ def _victim(engine: str, folder: Path, fresh: bool) -> Iterator[Victim]:
         assert holder.stdout is not None
         address = holder.stdout.readline().strip()
         try:
-            yield Victim((*running, "--address", address), fresh, holder.pid)
+            on_ray = tuple(f"ray,address={address}" if word == "ray" else word for word in running)
+            yield Victim(on_ray, fresh, holder.pid)
         finally:
             holder.stdin.close()
 

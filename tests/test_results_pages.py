@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from stormproof.corruptions.registry import find
+from stormproof.corruptions.corruption import find
 from stormproof.report.leaderboard.submission import read_submission
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -104,6 +104,6 @@ def test_the_readme_has_these_numbers() -> None:
 def test_a_finding_is_listed_by_whether_it_holds(pages: ModuleType) -> None:
     found = [pages.runs.Finding("Fog costs 3 points.", True), pages.runs.Finding("Snow costs 9.", False)]
     assert pages.runs.as_lists(found) == (
-        "## Confirmed\n\n- Fog costs 3 points.\n\n## Not confirmed\n\n- Snow costs 9.\n\n"
+        "## Agrees on these images\n\n- Fog costs 3 points.\n\n## Does not agree\n\n- Snow costs 9.\n\n"
     )
     assert "Does not" not in pages.runs.as_lists(found[:1])

@@ -135,7 +135,7 @@ def storm(
 
 
 def _needs_depth(condition: str) -> bool:
-    from stormproof.corruptions.registry import find
+    from stormproof.corruptions.corruption import find
 
     name = Condition.parse(condition).corruption
     return name is not None and "depth" in find(name).needs

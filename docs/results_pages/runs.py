@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from stormproof.corruptions.registry import recipe_versions
+from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets import open_dataset
 from stormproof.models.builtin import find_builtin
 from stormproof.results.run import Run as RunFolder
@@ -157,17 +157,17 @@ def _datasets(records: Sequence[RunRecord]) -> list[str]:
 
 @dataclass(frozen=True)
 class Finding:
-    """A paper's finding, with our numbers, and whether they confirm it."""
+    """A paper's finding, with our numbers, and whether they agree with it."""
 
     text: str
     holds: bool
 
 
 def as_lists(findings: Iterable[Finding]) -> str:
-    """Findings by whether our numbers confirm them."""
+    """Findings by whether our numbers agree with them."""
     held = list(findings)
     text = ""
-    for title, holds in (("Confirmed", True), ("Not confirmed", False)):
+    for title, holds in (("Agrees on these images", True), ("Does not agree", False)):
         lines = [f"- {finding.text}\n" for finding in held if finding.holds == holds]
         text += f"## {title}\n\n{''.join(lines)}\n" if lines else ""
     return text

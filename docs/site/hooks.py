@@ -157,9 +157,9 @@ STEPS = 5  # of a slider, beside the clean image
 def _shown() -> dict[str, dict[str, list[str]]]:
     """Every corruption once, under the first suite that has it, with the conditions of its slider."""
     from stormproof.corruptions import SUITES
-    from stormproof.corruptions.registry import registered
+    from stormproof.corruptions.corruption import CORRUPTIONS
 
-    left, found = dict(registered()), {}
+    left, found = dict(CORRUPTIONS), {}
     for suite, members in SUITES.items():
         first = [one for name in members.corruptions if (one := left.pop(name, None)) is not None]
         found[suite] = {

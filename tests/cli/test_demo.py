@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from stormproof.cli import app, demo
 from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import find_suite
-from stormproof.engine.config import Engine, RunConfig
+from stormproof.engine.config import RunConfig
 
 
 def test_the_short_demo_takes_every_corruption_once() -> None:
@@ -37,7 +37,7 @@ def test_it_answers_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def here(out: Path, *, full: bool, scenes: int | None, workers: int) -> dict[str, RunConfig]:
         configs = planned(out, full=full, scenes=scenes, workers=workers)
-        return {name: c.model_copy(update={"engine": Engine.local}) for name, c in configs.items()}
+        return {name: c.model_copy(update={"engine": "local"}) for name, c in configs.items()}
 
     picked = {
         "imagenet-c": "fog@5",

@@ -58,7 +58,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "no folder": (RUN, "out is missing (--out)"),
     "folder below /": ((*RUN, "-o", "/nowhere/x"), "create /nowhere first"),
     "no workers": ((*RUN, "-o", "x", "--workers", "-1"), "at least 0"),
-    "unknown engine": ((*RUN[:7], "-o", "x", "--engine", "gpu"), "'local', 'pool', 'ray' or 'slurm'"),
+    "unknown engine": ((*RUN[:7], "-o", "x", "--engine", "gpu"), "there are local, pool, ray, slurm."),
     "misspelt flag": ((*RUN, "--ot", "x"), "--out"),
     "misspelt verb": (("rnu",), "did you mean 'run'?"),
     "inspect without kind": (("inspect", "coco/instances.json"), "write coco:coco/instances.json"),

@@ -12,7 +12,7 @@ import pytest
 
 from cli.typed import stormproof
 from stormproof.core.imagefile import read_image
-from stormproof.corruptions import SUITES, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES
 
 
 @pytest.mark.slow
@@ -21,7 +21,7 @@ def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
     run = stormproof("gallery", photos / "a.png", "--out", out, "--width", 48)
     assert run.returncode == 0, run.stderr
     sheet = read_image(out)
-    shown = [corruption for corruption in registered().values() if "depth" not in corruption.needs]
+    shown = [corruption for corruption in CORRUPTIONS.values() if "depth" not in corruption.needs]
     assert sheet.shape[0] > 36 * len(shown)
     assert sheet.shape[1] > 48 * 6
     assert stormproof("gallery", photos / "a.png", "--out", out).returncode == 2
@@ -51,12 +51,12 @@ def test_a_gallery_of_a_dataset_with_depth_shows_haze(tmp_path: Path, scenes: st
 
 def test_list_names_everything() -> None:
     corruptions = json.loads(stormproof("list", "corruptions", "--json").stdout)
-    assert [c["name"] for c in corruptions] == list(registered())
+    assert [c["name"] for c in corruptions] == list(CORRUPTIONS)
     assert all(c["parameters"] and c["description"] for c in corruptions)
     suites = json.loads(stormproof("list", "suites", "--json").stdout)
     assert [s["name"] for s in suites] == list(SUITES)
     table = stormproof("list", "corruptions").stdout
-    assert all(name in table for name in registered())
+    assert all(name in table for name in CORRUPTIONS)
     table = stormproof("list", "suites", columns=80).stdout
     assert all(name in table for suite in suites for name in (suite["name"], *suite["corruptions"]))
     benchmarks = json.loads(stormproof("list", "benchmarks", "--json").stdout)
@@ -68,7 +68,7 @@ def test_a_terminal_without_unicode_gets_what_it_can_show() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "200"}
     shown = subprocess.run([sys.executable, "-m", "stormproof", "list", "corruptions"], env=environment,
                            capture_output=True, text=True, check=True)  # fmt: skip
-    assert all(name in shown.stdout for name in registered())
+    assert all(name in shown.stdout for name in CORRUPTIONS)
 
 
 def test_quality_shows_conditions_whole(photos: Path) -> None:

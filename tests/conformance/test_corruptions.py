@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.errors import InvalidCondition, UnknownName
 from stormproof.core.sample import RLE, Context, Instances, Sample, Truth
-from stormproof.corruptions import SUITES, apply, corrupt_image, find, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES, apply, corrupt_image, find
+from stormproof.corruptions.corruption import Corruption
 from stormproof.corruptions.recipes.blur import _factors
-from stormproof.corruptions.registry import Corruption
 
-EVERY = tuple(registered().values())
+EVERY = tuple(CORRUPTIONS.values())
 RANDOM = tuple(c for c in EVERY if c.is_random)
 
 
@@ -213,10 +213,10 @@ _BYTES = """
 import hashlib
 import numpy as np
 from stormproof import corrupt_image
-from stormproof.corruptions import registered
-from stormproof.corruptions.registry import every_severity, find
+from stormproof.corruptions import CORRUPTIONS
+from stormproof.corruptions.corruption import every_severity, find
 image = (np.arange(150 * 200 * 3) * 7919 % 251).astype(np.uint8).reshape(150, 200, 3)
-for name in registered():
+for name in CORRUPTIONS:
     if not find(name).needs and find(name).severities:
         made = [corrupt_image(image, c, seed=3, image_id="x").tobytes() for c in every_severity(name)]
         print(name, hashlib.sha256(b"".join(made)).hexdigest())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+import PIL.ImageFile
 import pytest
 
 from stormproof.core import imagefile
@@ -145,3 +146,27 @@ def test_nvjpeg_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytes
 def test_a_rule_that_came_later_leaves_older_datasets_as_they_are() -> None:
     assert AS_STORED.identity() == {"exif": "ignore", "alpha": "refuse", "bits": 0}
     assert PixelRules(decode="nvjpeg").identity()["decode"] == "nvjpeg"
+
+
+def test_a_file_cut_short_is_refused_whatever_a_models_code_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (64, 64, 3), np.uint8)
+    for suffix in (".jpg", ".png"):
+        write_image(tmp_path / f"a{suffix}", noise)
+        whole = (tmp_path / f"a{suffix}").read_bytes()
+        (tmp_path / f"a{suffix}").write_bytes(whole[: len(whole) // 2])
+    monkeypatch.setattr(PIL.ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    for suffix in (".jpg", ".png"):
+        with pytest.raises(InvalidImage, match="cannot be decoded"):
+            read_image(tmp_path / f"a{suffix}")
+    assert PIL.ImageFile.LOAD_TRUNCATED_IMAGES  # as the model left it
+
+
+def test_the_largest_image_does_not_follow_from_a_models_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_image(tmp_path / "a.png", RGB)
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 10)
+    assert read_image(tmp_path / "a.png").shape == RGB.shape
+    assert PIL.Image.MAX_IMAGE_PIXELS == 10

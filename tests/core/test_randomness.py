@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +13,8 @@ from scipy import stats
 
 from stormproof.core.philox import fill
 from stormproof.core.randomness import Draw, KeyedDraws, digest
+from stormproof.models.model import fingerprint
+from stormproof.results.store.seal import json_digest
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, ...]:
@@ -120,3 +125,14 @@ def test_digest_sees_every_byte(data: bytes, position: int, change: int) -> None
     assert digest(image) != digest(other)
     assert digest(image) == digest(image.copy())
     assert digest(image) != digest(image.T) or image.shape == image.T.shape
+
+
+def test_random_numbers_and_fingerprints_do_not_follow_from_replaced_functions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model's code may replace functions of the standard library in our process."""
+    before = Draw.keyed(3, "é.png", "fog", 3), fingerprint((), {"a": [1, 2.5]}), json_digest({"a": 1})
+    monkeypatch.setattr(json, "dumps", lambda *_, **__: "{}")
+    monkeypatch.setattr(hashlib, "blake2b", hashlib.sha1)
+    after = Draw.keyed(3, "é.png", "fog", 3), fingerprint((), {"a": [1, 2.5]}), json_digest({"a": 1})
+    assert before == after

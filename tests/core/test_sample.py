@@ -107,3 +107,25 @@ def test_scores_a_rounding_above_one_are_one() -> None:
 def test_an_ignore_value_must_fit_the_map(ignore: int) -> None:
     with pytest.raises(InvalidTruth, match="does not fit a uint8"):
         SemanticMap(np.zeros((2, 2), np.uint8), ignore)
+
+
+def test_a_prediction_keeps_its_own_copy_of_every_array() -> None:
+    runs, given = np.array([1, 3], np.uint32), {
+        "boxes": np.array([[0.0, 0, 2, 2]]), "scores": np.array([0.5]), "labels": np.array([1]),
+        "semantic": np.ones((2, 2), np.uint8), "sides": np.array([[2.0, 2]]),
+        "confidence": np.full((1, 1), 0.5, np.float32), "panoptic": np.full((2, 2), 65536, np.int32),
+    }  # fmt: skip
+    held = Prediction(**given, masks=(RLE((2, 2), runs),))
+    before = {name: getattr(held, name).tolist() for name in given}
+    for array in (*given.values(), runs):
+        array[...] = 0
+    assert {name: getattr(held, name).tolist() for name in given} == before
+    assert held.masks is not None
+    assert held.masks[0].counts.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("kind", [Prediction, Instances])
+@pytest.mark.parametrize("shape", [(4, 2), (2, 5), (2, 2, 2), (8,)])
+def test_boxes_of_another_shape_are_not_rearranged(kind: type, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"Boxes have shape .*they must be n×4"):
+        kind(np.zeros(shape), *([np.zeros(2)] if kind is Prediction else []), np.zeros(2, np.int64))

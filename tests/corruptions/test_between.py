@@ -7,11 +7,11 @@ import pytest
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition
-from stormproof.corruptions import corrupt_image, find, registered
+from stormproof.corruptions import CORRUPTIONS, corrupt_image, find
 
 IMAGE = np.random.default_rng(5).integers(0, 256, (40, 56, 3), np.uint8)
 SWITCHING = ("spatter", "saturate", "psf_blur")
-GRADED = tuple(name for name, found in registered().items() if found.severities)
+GRADED = tuple(name for name, found in CORRUPTIONS.items() if found.severities)
 
 
 @pytest.mark.parametrize("name", [name for name in GRADED if name not in SWITCHING])

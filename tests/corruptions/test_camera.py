@@ -12,7 +12,7 @@ import camera_quality as q
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.errors import UnknownName
 from stormproof.core.imagefile import read_image
-from stormproof.corruptions import SUITES, corrupt_image, develop, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES, corrupt_image, develop
 from stormproof.corruptions.suites import CAMERA, ORDER, VARIANTS
 from stormproof.metrics.fidelity import Reference
 
@@ -96,7 +96,7 @@ def test_the_suite_is_the_papers_sixteen_faults_and_the_variants_are_others() ->
     assert len(SUITES["camera"].corruptions) == 16
     assert len(CAMERA) == 80
     assert not set(CAMERA) & set(VARIANTS)
-    families = {name for name, c in registered().items() if c.family in ("camera", "isp", "board")}
+    families = {name for name, c in CORRUPTIONS.items() if c.family in ("camera", "isp", "board")}
     assert families - {"bit_error"} == set(ORDER)  # of 3D Common Corruptions
 
 

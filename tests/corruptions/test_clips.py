@@ -14,12 +14,12 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Context, Sample
-from stormproof.corruptions import apply, corrupt_image, find, registered, truth_under
+from stormproof.corruptions import CORRUPTIONS, apply, corrupt_image, find, truth_under
+from stormproof.corruptions.corruption import every_severity
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.recipes import physical
-from stormproof.corruptions.registry import every_severity
 
-RANDOM = [one for one in registered().values() if one.is_random and one.severities and not is_plugin(one)]
+RANDOM = [one for one in CORRUPTIONS.values() if one.is_random and one.severities and not is_plugin(one)]
 MOVING = ("snow", "fog", "rain", "caustic_refraction", "perlin_noise", "plasma_noise")
 SIZE = (48, 64)
 

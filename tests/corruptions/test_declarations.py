@@ -9,7 +9,7 @@ from stormproof import Condition, apply, corrupt_image
 from stormproof.core.errors import InvalidCondition, InvalidTruth, MissingContext, UnknownName
 from stormproof.core.sample import Context, Instances, Sample, Truth
 from stormproof.corruptions import SUITES, find
-from stormproof.corruptions.registry import corruption
+from stormproof.corruptions.corruption import corruption
 
 GREY = np.full((24, 32, 3), 120, np.uint8)
 

@@ -6,7 +6,7 @@ import pytest
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StormproofError, UnknownName
-from stormproof.corruptions import SUITES, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES
 from stormproof.corruptions.grammar import read_condition, read_conditions
 
 
@@ -48,7 +48,7 @@ def test_a_suites_conditions_take_parameters() -> None:
 
 
 def test_no_name_is_both_a_suite_and_a_corruption() -> None:
-    assert not {*SUITES} & {*registered()}
+    assert not {*SUITES} & {*CORRUPTIONS}
 
 
 @pytest.mark.parametrize(

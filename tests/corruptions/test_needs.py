@@ -9,7 +9,7 @@ from stormproof import apply, corrupt_image
 from stormproof.core.condition import Condition
 from stormproof.core.errors import MissingContext, UnknownName
 from stormproof.core.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
-from stormproof.corruptions import SUITES, Corruption, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES, Corruption
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
 BOXES = [[5.0, 5.0, 20.0, 15.0], [30.4, 10.6, 50.0, 35.0]]
@@ -80,7 +80,7 @@ def test_grey_images_of_two_dimensions_work() -> None:
 
 
 @pytest.mark.parametrize(
-    "corruption", [c for c in registered().values() if c.labels == "fixed"], ids=lambda c: c.name
+    "corruption", [c for c in CORRUPTIONS.values() if c.labels == "fixed"], ids=lambda c: c.name
 )
 def test_any_corruption_keeps_to_its_part(corruption: Corruption) -> None:
     listed = {c for suite in SUITES.values() for c in suite if c.corruption == corruption.name}

@@ -155,11 +155,39 @@ def test_yolo(build: Build, tmp_path: Path, line: str, expected: str) -> None:
     assert expected in text
 
 
+def test_kitti_images_without_labels(build: Build, tmp_path: Path) -> None:
+    spec = build("kitti")
+    (tmp_path / "tree/training/label_2/000001.txt").unlink()
+    assert "000001.png: has no label file; add one, an empty file if it shows no object" in complaint(spec)
+    (tmp_path / "tree/training/ImageSets").mkdir()
+    (tmp_path / "tree/training/ImageSets/some.txt").write_text("000000\n")
+    assert open_dataset(f"{spec},split=some").ids == ("000000",)
+
+
+def test_kitti_sequences_without_labels(build: Build, tmp_path: Path) -> None:
+    spec = build("kitti-tracking")
+    (tmp_path / "tree/training/image_02/0099").mkdir()
+    assert "0099: has no label file; add one, an empty file if it shows no object" in complaint(spec)
+    first = open_dataset(f"{spec},sequence=0000").ids[0]
+    assert first.startswith("0000/")
+
+
+def test_yolo_names_are_read_as_they_are_written(build: Build, tmp_path: Path) -> None:
+    """YAML takes on and no for truth values, 010 and 1_0 for numbers, ~ for nothing."""
+    spec = build("yolo")
+    names = ["on", "no", "Yes", "010", "1_0", "1.50", "~", "null", "2001-01-01", "1:30"]
+    for listed in (f"[{', '.join(names)}]", "".join(f"\n  {k}: {name}" for k, name in enumerate(names))):
+        (tmp_path / "tree/data.yaml").write_text(f"val: images/val\nnames: {listed}\n")
+        assert open_dataset(spec).classes == tuple(names)
+
+
 @pytest.mark.parametrize(
     ("yaml", "expected"),
     [
         ("val: images/val\nnames: [cat, cat]\n", "class name 'cat' occurs twice"),
         ("val: images/val\nnames: {0: cat, 2: dog}\n", "must run 0, 1, 2"),
+        ("val: images/val\nnames: {zero: cat, 1: dog}\n", "must run 0, 1, 2 …, not zero, 1"),
+        ("val: images/val\nnames: [cat, [dog]]\n", "it must list the class names"),
         ("val: images/val\n", "names is None"),
         ("val: images/nowhere\nnames: [cat, dog]\n", "'images/nowhere'"),
         ("val: [unclosed\n", "is not YAML"),

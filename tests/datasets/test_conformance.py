@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.sample import Truth
 from stormproof.core.spec import OBJECT
-from stormproof.datasets import kinds, open_dataset
+from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
 
 Build = Callable[..., str]
@@ -23,7 +23,7 @@ NEED_IMAGES_FOR_TRUTH = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=sorted({*kinds()} - {OBJECT, "maite"}))  # whose objects are another package's
+@pytest.fixture(params=sorted({*READERS} - {OBJECT, "maite"}))  # whose objects are another package's
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -105,6 +106,39 @@ def exits_on_marked(images: Sequence[Image]) -> list[Prediction]:
     if any(is_marked(image) for image in images):
         sys.exit(3)
     return brightness_boxes(images)
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def raises_without_words_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images):
+        raise Unspeakable
+    return brightness_boxes(images)
+
+
+def raises_half_a_character_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images):
+        raise ValueError("\ud800")
+    return brightness_boxes(images)
+
+
+def cancels_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images):
+        raise asyncio.CancelledError("the server went away")
+    return brightness_boxes(images)
+
+
+def empties_its_list_and_reshapes(images: list[Image]) -> list[Prediction]:
+    """Consumes what it is given: the list, and the shapes of its images."""
+    found = []
+    while images:
+        image = images.pop(0)
+        found.append(_boxes(image))
+        image.shape = (-1,)
+    return found
 
 
 def nan_on_marked(images: Sequence[Image]) -> list[Prediction]:

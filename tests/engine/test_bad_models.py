@@ -14,7 +14,7 @@ from engine.conftest import MODELS, Configure, all_bytes, all_rows
 from engine.scenes import MARKED
 from stormproof.core.errors import StoreError
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.corruption import corruption, ladder
 from stormproof.engine.run import run
 from stormproof.results.store.parts import failures_path, read_failures, write_failures
 
@@ -24,12 +24,20 @@ BAD = {
     "drops_marked": "0 predictions for 1 images",
     "wrong_label_on_marked": "label 99",
     "exits_on_marked": "the model called sys.exit(3)",
+    "raises_without_words_on_marked": "Unspeakable: its message cannot be shown: __str__ raised RuntimeError",
+    "raises_half_a_character_on_marked": "ValueError: ?",
+    "cancels_on_marked": "the model raised CancelledError: the server went away (fake_models.py:",
 }
 
 
 @pytest.mark.parametrize(
     ("model", "engine"),
-    [*((model, "local") for model in BAD), ("raises_on_marked", "pool"), ("exits_on_marked", "pool")],
+    [
+        *((model, "local") for model in BAD),
+        ("raises_on_marked", "pool"),
+        ("exits_on_marked", "pool"),
+        ("cancels_on_marked", "pool"),
+    ],
 )
 def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine: str) -> None:
     config = configure(model, engine=engine, workers=1)
@@ -48,6 +56,33 @@ def test_a_model_that_writes_into_its_images_sees_them_clean(configure: Configur
         assert run(configure(name, out=name, batch=batch)).complete
     boxes = [all_rows(Path(configure().out).with_name(name)) for name in ("scribbles", "brightness_boxes")]
     assert boxes[0].equals(boxes[1])
+
+
+def test_a_model_may_consume_its_list_and_reshape_its_images(configure: Configure) -> None:
+    for name in ("empties_its_list_and_reshapes", "brightness_boxes"):
+        assert run(configure(name, out=name)).complete
+    rows = [
+        all_rows(Path(configure().out).with_name(name))
+        for name in ("empties_its_list_and_reshapes", "brightness_boxes")
+    ]
+    assert rows[0].equals(rows[1])
+
+
+def test_a_model_that_writes_into_an_image_does_not_reach_the_conditions_after_it(
+    configure: Configure, tmp_path: Path
+) -> None:
+    """A plugin's recipe may return the very image it was given."""
+    plugin = tmp_path / "nothing.py"
+    plugin.write_text(
+        "from stormproof.corruptions.corruption import corruption, ladder\n"
+        "@corruption(family='noise', cite='hendrycks2019', a=ladder(1, 2, 3, 4, 5, low=0, high=9))\n"
+        "def a_nothing(image, *, a):\n    'Does nothing.'\n    return image\n"
+    )
+    usual = {"plugin": [str(plugin)], "conditions": ["a_nothing@1,contrast@4"], "batch": 1}
+    for name in ("scribbles", "brightness_boxes"):
+        assert run(configure(name, out=name, **usual)).complete
+    rows = [all_rows(Path(configure().out).with_name(name)) for name in ("scribbles", "brightness_boxes")]
+    assert rows[0].equals(rows[1])
 
 
 @pytest.mark.parametrize("batch", [1, 3])

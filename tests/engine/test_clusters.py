@@ -54,7 +54,7 @@ def test_a_lost_ray_node_changes_nothing(
 ) -> None:
     """The run stops at its gate, loses a node there, and goes on."""
     monkeypatch.chdir(tmp_path)
-    config = configure("gated_boxes", engine="ray", address=cluster.address, **LONG)
+    config = configure("gated_boxes", engine=f"ray,address={cluster.address}", **LONG)
     out, gate = Path(config.out), tmp_path / GATE
     ended = threading.Event()
 
@@ -85,14 +85,14 @@ def test_ray_workers_corrupt_on_their_device(configure: Configure, cluster: Any)
     pytest.importorskip("torch", reason="needs torch")
     calm = configure(out="calm", chunk=12)
     run(calm)
-    config = configure(engine="ray", address=cluster.address, device="cpu", chunk=12)
+    config = configure(engine=f"ray,address={cluster.address}", device="cpu", chunk=12)
     assert run(config).complete
     assert all_bytes(Path(config.out)) == all_bytes(Path(calm.out))
 
 
 @pytest.mark.slow
 def test_ray_names_the_bad_cell(configure: Configure, cluster: Any) -> None:
-    summary = run(configure("raises_on_marked", engine="ray", address=cluster.address))
+    summary = run(configure("raises_on_marked", engine=f"ray,address={cluster.address}"))
     assert [(f.image, f.condition) for f in summary.failures] == [("6", "clean")]
 
 
@@ -100,7 +100,7 @@ def test_ray_names_the_bad_cell(configure: Configure, cluster: Any) -> None:
 def test_no_ray_cluster_is_said(configure: Configure) -> None:
     pytest.importorskip("ray", reason="needs the extra 'ray'")
     with pytest.raises(RunError, match=r"No Ray cluster at '127.0.0.1:9'"):
-        run(configure(engine="ray", address="127.0.0.1:9"))
+        run(configure(engine="ray,address=127.0.0.1:9"))
 
 
 def test_a_ray_node_that_starts_too_slowly_is_said(
@@ -123,7 +123,7 @@ def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     calm = configure(out="calm")
     run(calm)
-    config = configure(engine="slurm", workers=2, slurm={"cluster": "local"})
+    config = configure(engine="slurm,cluster=local", workers=2)
     summary = run(config)
     assert summary.complete
     assert all_bytes(Path(config.out)) == all_bytes(Path(calm.out))
@@ -138,7 +138,7 @@ def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pyt
 
     monkeypatch.setattr("submitit.AutoExecutor.batch", refuse)
     with pytest.raises(RunError, match="Slurm rejected the jobs: sbatch: error: Unable to contact"):
-        run(configure(engine="slurm", slurm={"cluster": "local"}))
+        run(configure(engine="slurm,cluster=local"))
 
 
 def test_a_lost_job_is_said_and_its_chunks_done_next_time(
@@ -146,7 +146,7 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
 ) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
-    config = configure("loses_its_job_once", engine="slurm", workers=1, slurm={"cluster": "local"})
+    config = configure("loses_its_job_once", engine="slurm,cluster=local", workers=1)
     with monkeypatch.context() as impatient:
         impatient.setattr(
             "submitit.core.core.Job._results_timeout_s", 1
@@ -159,7 +159,7 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
 @pytest.mark.slow
 def test_a_cell_that_kills_its_worker_does_not_cost_the_job(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
-    config = configure("dies_on_marked", engine="slurm", workers=1, slurm={"cluster": "local"})
+    config = configure("dies_on_marked", engine="slurm,cluster=local", workers=1)
     summary = run(config)
     assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
     assert len(all_rows(Path(config.out))) == 12 * 3 - 1

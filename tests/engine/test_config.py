@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from engine.conftest import Configure
 from stormproof.cli import app
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import EXPECTED, RunConfig, make_config, overlay, read_settings
+from stormproof.engine.executors import Slurm, executor_for
 from stormproof.engine.plan import requested_conditions
 from stormproof.engine.run import run
 
@@ -32,12 +33,8 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
         ({"shard": "3/2"}, "must not exceed"),
         ({"shard": "0/2"}, "shard is '0/2'"),
         ({"timeout": -1}, "timeout is -1"),
-        ({"engine": "dask"}, "engine is 'dask'"),
-        ({"address": "auto"}, "requires --engine ray"),
         ({"seed": -1}, "seed is -1: it must be at least 0"),
         ({"shard": "two"}, "shard is 'two': write i/n, such as 2/8"),
-        ({"gpus": 1}, "gpus (--gpus) requires --engine ray"),
-        ({"engine": "ray", "device": "cuda"}, "requires --gpus 1, or tasks see no GPU"),
         ({"conditions": 3}, "conditions is 3: it must be a list"),
         ({"tags": "a=b"}, "tags is 'a=b': it must be pairs of key: value"),
     ],
@@ -48,6 +45,31 @@ def test_wrong_settings_are_said(settings: dict[str, Any], words: str) -> None:
         make_config({**LEAST, **settings}, "run.yaml")
     assert words in str(error.value)
     assert str(error.value).startswith("run.yaml: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"engine": "pol"}, "Unknown engine 'pol'. Did you mean 'pool'?"),
+        ({"engine": "ray,adress=auto"}, "Did you mean 'address'?"),
+        ({"engine": "ray,gpus=-1"}, "it must be at least 0"),
+        ({"engine": "ray,gpus=many"}, "expected float"),
+        ({"engine": "ray", "device": "cuda"}, "requires --engine ray,gpus=1, or tasks see no GPU"),
+        ({"engine": "pool,gpus=1"}, "It takes: none."),
+    ],
+    ids=str,
+)
+def test_a_wrong_engine_is_refused_with_the_nearest_fix(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(StormproofError) as error:
+        executor_for(make_config({**LEAST, **settings}), 1)
+    assert words in str(error.value)
+
+
+def test_slurm_takes_any_option_of_submitit() -> None:
+    config = make_config(
+        {**LEAST, "engine": "slurm,slurm_partition=gpu,slurm_mem=4,cluster=local", "workers": 3}
+    )
+    assert executor_for(config, 1) == Slurm(3, {"slurm_partition": "gpu", "slurm_mem": 4}, "local")
 
 
 def test_every_complaint_about_a_value_is_our_own() -> None:

@@ -165,7 +165,7 @@ def test_temporary_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
 
 _PLUGIN = '''
 import numpy as np
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.corruption import corruption, ladder
 
 @corruption(family="mine", cite="", amount=ladder(10, 20, 30, 40, 50){more})
 def darker(image, *, amount):

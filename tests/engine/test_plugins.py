@@ -13,7 +13,7 @@ from stormproof.datasets import open_dataset
 
 SHIFT = '''
 import numpy as np
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.corruption import corruption, ladder
 
 def to_the_left(size, *, pixels):
     return np.zeros(size, np.float32), np.full(size, pixels, np.float32)

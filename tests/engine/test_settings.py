@@ -15,7 +15,8 @@ import stormproof as sp
 from engine.conftest import Configure
 from stormproof.cli.settings import with_settings
 from stormproof.engine.api import signature
-from stormproof.engine.config import Engine, RunConfig, Setting, read_settings, settings_of
+from stormproof.engine.config import RunConfig, Setting, read_settings, settings_of
+from stormproof.engine.executors import ENGINES
 from stormproof.engine.run import run
 
 
@@ -87,11 +88,12 @@ def test_python_takes_every_setting(scene: str, tmp_path: Path) -> None:
     assert (named.record.chunk, named.record.expect) == (1, {"AP": 0.5})
 
 
-def test_the_choices_of_a_setting_are_in_its_help() -> None:
+def test_help_names_every_engine_of_ours() -> None:
     from stormproof.cli import app
 
     shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200"}).stdout
-    assert f"Where chunks are run: {', '.join(Engine)}." in shown
+    words = next(line for line in shown.splitlines() if "Where chunks are run" in line)
+    assert all(name in words for name in ENGINES)
 
 
 def test_a_run_writes_every_setting_that_it_has(configure: Configure) -> None:

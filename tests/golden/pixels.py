@@ -17,7 +17,7 @@ import numpy as np
 
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.sample import RLE, Context, Instances, Sample, Truth
-from stormproof.corruptions import SUITES, apply, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES, apply
 from stormproof.corruptions.plugins import is_plugin
 
 FILE = Path(__file__).with_name("pixels.json")
@@ -62,7 +62,7 @@ def pixels(name: str) -> dict[str, object]:
     for condition in conditions(name):
         made = (apply(each, condition, seed=1).image for each in samples)
         found[str(condition)] = " ".join(map(_hash, made))
-    return {"version": registered()[name].version, "pixels": found}
+    return {"version": CORRUPTIONS[name].version, "pixels": found}
 
 
 def _hash(made: np.ndarray) -> str:
@@ -71,7 +71,7 @@ def _hash(made: np.ndarray) -> str:
 
 def recipes() -> list[str]:
     """Ours: plugins of other tests may be registered in the same process."""
-    ours = {name: one for name, one in registered().items() if not is_plugin(one)}
+    ours = {name: one for name, one in CORRUPTIONS.items() if not is_plugin(one)}
     return [name for name, one in ours.items() if one.family not in LEFT_OUT and name not in LEFT_OUT]
 
 
@@ -97,7 +97,7 @@ def complaint(name: str, stored: Pixels) -> str | None:
 
 def kept(name: str, stored: Pixels) -> dict[str, object]:
     """What is stored for a recipe; only a new recipe or a new version gets new pixels."""
-    same = name in stored and stored[name]["version"] == registered()[name].version
+    same = name in stored and stored[name]["version"] == CORRUPTIONS[name].version
     return stored[name] if same else pixels(name)
 
 

@@ -8,17 +8,17 @@ import torch
 from stormproof.core.condition import Condition
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample
-from stormproof.corruptions import SUITES, apply, find, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES, apply, find
+from stormproof.corruptions.corruption import every_severity
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
-from stormproof.corruptions.registry import every_severity
 
 SUITES_HELD = (
     "imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual",
     "foggy-cityscapes", "3dcc", "street-physics", "imagenet-c-bar",
 )  # fmt: skip
 _OF_SUITES = {name for suite in SUITES.values() for name in suite.corruptions}
-_OF_NO_SUITE = [n for n, one in registered().items() if n not in _OF_SUITES and not is_plugin(one)]
+_OF_NO_SUITE = [n for n, one in CORRUPTIONS.items() if n not in _OF_SUITES and not is_plugin(one)]
 EVERY = (
     *dict.fromkeys(c for suite in SUITES_HELD for c in SUITES[suite].conditions),
     *(condition for name in _OF_NO_SUITE for condition in every_severity(name)),

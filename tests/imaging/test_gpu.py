@@ -23,7 +23,7 @@ from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingContext
 from stormproof.core.randomness import Draw
-from stormproof.corruptions import corrupt_image, on_device, registered
+from stormproof.corruptions import CORRUPTIONS, corrupt_image, on_device
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.recipes.blur import disk, motion_path
@@ -192,8 +192,8 @@ def test_what_cannot_be_is_said() -> None:
 
 def test_every_corruption_is_held_or_refused_by_name() -> None:
     held = {condition.corruption for condition in EVERY}
-    own = {name for name, found in registered().items() if not is_plugin(found)}
-    single = {name for name in own if registered()[name].one_image_only}
+    own = {name for name, found in CORRUPTIONS.items() if not is_plugin(found)}
+    single = {name for name in own if CORRUPTIONS[name].one_image_only}
     assert held | single == own
     assert not held & single
 

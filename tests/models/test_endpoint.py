@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,8 +14,13 @@ from io import BytesIO
 import numpy as np
 import PIL.Image
 import pytest
+from typer.testing import CliRunner
 
+from engine.scenes import write_scene
+from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, InvalidPrediction, ModelError
+from stormproof.engine.config import make_config
+from stormproof.engine.many import runs_of
 from stormproof.models import endpoint, open_model
 
 IMAGES = [np.full((10, 12, 3), value, np.uint8) for value in (7, 9)]
@@ -31,6 +37,7 @@ class Server(ThreadingHTTPServer):
         self.answers: list = []
         self.posts: list = []
         self.tokens: list = []
+        self.paths: list = []
         self.description: object = DESCRIPTION
 
     @property
@@ -43,6 +50,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        self.server.paths.append(self.path)
         self.server.tokens.append(self.headers.get("Authorization"))
         self.reply(200, json.dumps(self.server.description).encode())
 
@@ -213,3 +221,93 @@ def test_a_chunk_of_less_than_nothing() -> None:
         with pytest.raises(ModelError, match="answered 302 Found"):
             endpoint.Client(f"http://127.0.0.1:{listening.getsockname()[1]}", 20.0, 0, 1000).ask()
         thread.join()
+
+
+KEY, PASSWORD = "k3y-of-the-customer", "pa55word"
+
+
+def with_secrets(server: Server) -> str:
+    return server.url.replace("http://", f"http://somebody:{PASSWORD}@") + f"?api_key={KEY}&v=2"
+
+
+def test_a_user_and_a_key_reach_the_server(server: Server) -> None:
+    open_model(with_secrets(server))
+    assert server.paths == [f"/predict?api_key={KEY}&v=2"]
+    assert server.tokens == ["Basic " + base64.b64encode(f"somebody:{PASSWORD}".encode()).decode()]
+
+
+def test_no_error_repeats_a_key_or_a_password(server: Server) -> None:
+    """Even if the server does."""
+
+    def echoes(handler: Handler) -> None:
+        handler.reply(400, f"bad: {handler.path} {handler.headers['Authorization']} {PASSWORD}".encode())
+
+    def redirects(handler: Handler) -> None:
+        handler.reply(302, b"", Location=f"http://elsewhere/predict?api_key={KEY}")
+
+    model = open_model(f"{with_secrets(server)},retries=0,limit_mb=0.01")
+    told = []
+    for answer in (echoes, redirects, status(503), lambda handler: handler.reply(200, b"no JSON"),
+                   lambda handler: handler.reply(200, b" " * 20_000), says(3),
+                   says([{"semantic": "no PNG"}] * 2)):  # fmt: skip
+        server.answers = [answer]
+        with pytest.raises(ModelError) as raised:
+            model(IMAGES)
+        told.append(str(raised.value))
+    for text in ("http://somebody:pa55word@", f"http://somebody:pa55word/{KEY}@host/x",
+                 f"http://127.0.0.1:1/x?api_key={KEY},retries=0", f"http://h/p?api_key=a,{KEY}",
+                 f"http://h/p?api_key={KEY},timeout=1,timeout=2"):  # fmt: skip
+        with pytest.raises((ModelError, InvalidOption)) as raised:
+            open_model(text)
+        told.append(str(raised.value))
+    assert [text for text in told if KEY in text or PASSWORD in text or "c29tZWJvZHk" in text] == []
+
+
+def test_the_query_identifies_a_model_but_a_password_does_not(server: Server, monkeypatch) -> None:
+    plain, other = (open_model(f"{server.url}?model={name}").fingerprint for name in "ab")
+    assert plain != other
+    assert open_model(f"{server.url}?model=a").fingerprint == plain
+    assert open_model(f"{server.url.replace('//', '//u:p@')}?model=a").fingerprint == plain
+    spec = f"{server.url}?key=${{MODEL_KEY}}"
+    with pytest.raises(InvalidOption, match="variable MODEL_KEY, which the model's spec names, is not set"):
+        open_model(spec)
+    monkeypatch.setenv("MODEL_KEY", "a b")
+    first = open_model(spec).fingerprint
+    assert server.paths[-1] == "/predict?key=a%20b"
+    monkeypatch.setenv("MODEL_KEY", "renewed")
+    assert open_model(spec).fingerprint == first
+
+
+def test_a_run_stores_and_shows_neither_key_nor_password(server: Server, tmp_path, monkeypatch) -> None:
+    data, spec = write_scene(tmp_path / "scene", images=3), with_secrets(server)
+    server.description = {**DESCRIPTION, "classes": ["cat", "dog"]}
+    server.answers = [lambda handler: says([BOX] * len(server.posts[-1]["images"]))(handler)]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.yaml").write_text(
+        "requirements: [{id: R1, metric: AP, condition: clean, at_least: 0.01}]\n"
+    )
+    where = ["--data", data, "-c", "contrast@2", "--engine", "local", "--out", "run"]
+    shown = ""
+    for words in (["run", "--model", spec, *where], ["score", "run"], ["report", "run", "--out", "page.html"],
+                  ["evidence", "run", "--require", "r.yaml", "--out", "e.json", "--pixels", "1"],
+                  ["run", "--config", "run/run.yaml", "--model", spec]):  # fmt: skip
+        monkeypatch.setattr(sys, "argv", ["stormproof", *words])
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0 or words[0] == "evidence", (words, result.output, result.exception)
+        shown += result.output
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    leaks = [path.name for path, content in files.items() for secret in (KEY, PASSWORD, "somebody")
+             if secret.encode() in content]  # fmt: skip
+    assert leaks == []
+    assert KEY not in shown
+    assert PASSWORD not in shown
+    assert "give the address with --model" in (tmp_path / "run" / "run.yaml").read_text()
+    for name in ("e.json", "page.html", "page.json"):  # which are passed on
+        assert str(tmp_path) not in (tmp_path / name).read_text()
+
+
+def test_a_plan_of_many_names_folders_without_keys(server: Server) -> None:
+    (made,) = runs_of({"models": [with_secrets(server)], "data": "images:x", "out": "runs"})
+    assert made.out == "runs/predict"
+    with pytest.raises(InvalidOption, match=r"write \$\{NAME\} in it"):
+        make_config({"model": with_secrets(server), "data": "images:x", "out": "x", "engine": "slurm"})

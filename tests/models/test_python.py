@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, InvalidPrediction, UnknownName
-from stormproof.core.sample import RLE
+from stormproof.core.sample import RLE, Prediction
 from stormproof.models import open_model
 from stormproof.models.python import function_model
 
@@ -63,6 +64,71 @@ def test_files_beside_a_script_can_be_imported(tmp_path: Path) -> None:
         "def f(images): return [{'boxes': [BOX], 'scores': [1], 'labels': [0]} for _ in images]\n"
     )
     assert open_model(f"{script(tmp_path, text)}:f")(IMAGES)[0].boxes.tolist() == [[1, 2, 3, 4]]
+
+
+HELPED = """\
+from helper_a import BOX
+def f(images):
+    from pack.deep import SCORE
+    return [{'boxes': [BOX], 'scores': [SCORE], 'labels': [0]} for _ in images]
+"""
+
+
+def with_helpers(folder: Path, box: str = "[1, 2, 3, 4]", score: str = "0.5") -> str:
+    (folder / "pack").mkdir(parents=True)
+    script(folder, f"BOX = {box}\n", "helper_a.py")
+    script(folder, "", "pack/__init__.py")
+    script(folder, "from . import deeper\nSCORE = deeper.SCORE\n", "pack/deep.py")
+    script(folder, f"SCORE = {score}\n", "pack/deeper.py")
+    script(folder, "not imported\n", "unrelated.py")
+    return f"{script(folder, HELPED)}:f"
+
+
+def test_modules_beside_a_script_are_part_of_its_fingerprint(tmp_path: Path) -> None:
+    spec = with_helpers(tmp_path / "a")
+    first = open_model(spec)
+    assert first(IMAGES)[0].scores.tolist() == [0.5]
+    assert open_model(spec).fingerprint == first.fingerprint
+    assert open_model(with_helpers(tmp_path / "copy")).fingerprint == first.fingerprint  # wherever it is
+    script(tmp_path / "a", "# changed\n", "unrelated.py")
+    assert open_model(spec).fingerprint == first.fingerprint
+    for file, text in (("helper_a.py", "BOX = [1, 2, 3, 40]\n"), ("pack/deeper.py", "SCORE = 0.25\n")):
+        before = open_model(spec).fingerprint
+        script(tmp_path / "a", text, file)
+        assert open_model(spec).fingerprint != before
+    (found, _) = open_model(spec)(IMAGES)
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[1, 2, 3, 40]], [0.25])
+
+
+def test_scripts_in_two_folders_have_their_own_helpers(tmp_path: Path) -> None:
+    """Two models of one plan may each have a helper of the same name."""
+    specs = [with_helpers(tmp_path / "a"), with_helpers(tmp_path / "b", box="[5, 6, 7, 8]", score="0.75")]
+    for spec in (*specs, specs[0]):
+        expected = ([[5, 6, 7, 8]], [0.75]) if spec == specs[1] else ([[1, 2, 3, 4]], [0.5])
+        (found, _) = open_model(spec)(IMAGES)
+        assert (found.boxes.tolist(), found.scores.tolist()) == expected
+
+
+def test_modules_of_a_local_package_are_part_of_its_fingerprint(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "package_with_parts"
+    package.mkdir()
+    for name, text in (("__init__", ""), ("deep", "SCORE = 0.5\n"), ("entry", "from .deep import SCORE\n")):
+        script(package, text + (FIVE_LINES if name == "entry" else ""), f"{name}.py")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    first = open_model("package_with_parts.entry:my_detector").fingerprint
+    script(package, "SCORE = 0.125\n", "deep.py")
+    assert open_model("package_with_parts.entry:my_detector").fingerprint != first
+
+
+def test_a_script_that_ends_the_program_is_refused_in_words(tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys\nsys.exit(2)\n")
+    with pytest.raises(InvalidOption, match=r"script\.py cannot be run: SystemExit: 2"):
+        open_model(f"{path}:f")
+    path = script(
+        tmp_path, "class F:\n    def __init__(self):\n        raise SystemExit('no licence')\n", "b.py"
+    )
+    with pytest.raises(InvalidOption, match="cannot make a model: SystemExit: no licence"):
+        open_model(f"{path}:F")
 
 
 def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
@@ -153,6 +219,16 @@ def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
         ("{'masks': 3, 'scores': [1], 'labels': [0]}", InvalidPrediction, "int as masks"),
         ("{'masks': [{'size': [1, 1], 'counts': [1]}], 'scores': [1]}", InvalidPrediction, "RLE size"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': 1.0, 'labels': 10**400}", InvalidPrediction, "labels that"),
+        (
+            "{'boxes': np.zeros((4, 3)), 'scores': [1, 1, 1], 'labels': [0, 0, 0]}",
+            InvalidPrediction,
+            r"have shape \(4, 3\); they must be n×4 numbers x1 y1 x2 y2: transpose them \(boxes.T\)",
+        ),
+        (
+            "{'boxes': np.zeros((3, 5)), 'scores': [1, 1, 1], 'labels': [0, 0, 0]}",
+            InvalidPrediction,
+            r"shape \(3, 5\)",
+        ),
         ("[[1, 2], [3]]", InvalidPrediction, "read as numbers"),
         ("{'box': []}", InvalidPrediction, "known keys are boxes"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': [], 'labels': [0]}", InvalidPrediction, "every box needs"),
@@ -204,6 +280,82 @@ def test_a_function_of_one_image_is_called_for_each() -> None:
 
     with pytest.warns(UserWarning, match="takes one image"):
         assert len(function_model(first_only)(IMAGES)) == 2
+
+
+def test_a_function_of_one_image_may_reuse_its_arrays() -> None:
+    boxes, labels = np.zeros((1, 4)), np.zeros(1, np.int64)
+
+    def reusing(image: np.ndarray) -> dict[str, object]:
+        boxes[0], labels[0] = (0, 0, image.shape[1], image.shape[0]), image.shape[0] // 10
+        return {"boxes": boxes, "scores": np.ones(1), "labels": labels}
+
+    with pytest.warns(UserWarning, match="takes one image"):
+        found = function_model(reusing)(IMAGES)
+    assert [(each.boxes.tolist(), each.labels.tolist()) for each in found] == [
+        ([[0, 0, 30, 20]], [2]),
+        ([[0, 0, 12, 10]], [1]),
+    ]
+
+
+def test_a_function_of_one_image_may_reuse_tensors_and_predictions() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    boxes, labels = torch.zeros(1, 4), torch.zeros(1, dtype=torch.int64)
+
+    def tensors(image: np.ndarray) -> dict[str, object]:
+        boxes[0], labels[0] = torch.tensor([0.0, 0, image.shape[1], 1]), image.shape[0]
+        return {"boxes": boxes, "scores": torch.ones(1), "labels": labels}
+
+    kept = Prediction(np.zeros((1, 4)), np.ones(1), np.zeros(1, np.int64))
+
+    def same_prediction(image: np.ndarray) -> Prediction:
+        kept.boxes[0, 2], kept.labels[0] = image.shape[1], image.shape[0]
+        return kept
+
+    for function in (tensors, same_prediction):
+        with pytest.warns(UserWarning, match="takes one image"):
+            first, second = function_model(function)(IMAGES)
+        assert (first.boxes[0, 2], second.boxes[0, 2]) == (30, 12)
+        assert (first.labels.tolist(), second.labels.tolist()) == ([20], [10])
+
+
+def test_finding_out_what_a_function_takes_changes_no_image() -> None:
+    def brightens(image: np.ndarray) -> dict[str, object]:
+        first = image[0] if isinstance(image, list) else image  # as code that takes either does, and fails
+        first += 51
+        level = float(image.mean()) / 255
+        return {"boxes": [[0, 0, 1, 1]], "scores": [level], "labels": [0]}
+
+    with pytest.warns(UserWarning, match="takes one image"):
+        found = function_model(brightens)([image.copy() for image in IMAGES])
+    assert [each.scores.tolist() for each in found] == [[0.2], [0.2]]
+
+
+def test_a_function_that_makes_warnings_errors_is_still_called_for_each_image() -> None:
+    def strict(image: np.ndarray) -> dict[str, object]:
+        warnings.simplefilter("error")
+        return one_box(image)
+
+    with warnings.catch_warnings():
+        assert len(function_model(strict)(IMAGES)) == 2
+
+
+def test_names_as_labels_are_read_by_the_models_classes() -> None:
+    def named(images: list[np.ndarray]) -> list[dict[str, object]]:
+        return [{"boxes": [[0, 0, 1, 1]] * 2, "scores": [1, 1], "labels": ["dog", "cat"]} for _ in images]
+
+    assert function_model(named, classes=["cat", "dog"])(IMAGES)[0].labels.tolist() == [1, 0]
+    with pytest.raises(InvalidPrediction, match=r"'dog', but names no classes; set named.classes"):
+        function_model(named)(IMAGES)
+    with pytest.raises(InvalidPrediction, match="'dog', which is not one of its classes: cat, cow"):
+        function_model(named, classes=["cat", "cow"])(IMAGES)
+
+
+def test_bfloat16_is_read() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    answer = {"boxes": torch.tensor([[0, 0, 1.5, 2]], dtype=torch.bfloat16, requires_grad=True),
+              "scores": torch.tensor([0.5], dtype=torch.bfloat16), "labels": torch.tensor([1])}  # fmt: skip
+    found, _ = function_model(lambda images: [answer] * 2)(IMAGES)
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[0, 0, 1.5, 2]], [0.5])
 
 
 def test_a_failing_function_keeps_its_own_error() -> None:

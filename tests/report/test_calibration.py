@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from report.conftest import toy_scores
 from stormproof.report.sections.calibration import COLUMNS, PERFECT, worth
 from stormproof.report.view import make_view
-from stormproof.results.scores import Scores
+from stormproof.results.interval import LEADING
+from stormproof.results.scores import Replicates, Scores
 
 CONDITIONS = ("clean", "fog@1", "fog@5", "snow@3")
 
@@ -36,6 +39,29 @@ def test_the_sentence_names_the_worst_and_what_it_asks_of_a_threshold() -> None:
     )
 
 
+def with_halves(scores: Scores, noise: float) -> Scores:
+    rng = np.random.default_rng(0)
+    drawn = {
+        text: np.r_[[value] * LEADING, value + rng.normal(0, noise, 200)]
+        for text, value in scores.cells["D-ECE"].items()
+    }
+    return replace(scores, replicates=Replicates({"D-ECE": drawn}, {}))
+
+
+def test_the_worst_condition_is_named_only_beyond_chance() -> None:
+    assert "by 30.0 under fog, severity 5, the worst" in worth(with_halves(scored(), 0.01))
+    assert worth(with_halves(scored(), 0.3)) == (
+        "Scores are off by 5.0 points on clean images, and by clearly more under no condition with 100 boxes "
+        "or more."
+    )
+
+
+def test_a_condition_that_ties_is_among_the_worst() -> None:
+    made = scored()
+    made.cells["D-ECE"]["fog@1"] = 0.29
+    assert "by 30.0 under fog, severity 5, among the worst" in worth(with_halves(made, 0.02))
+
+
 def test_a_severity_without_boxes_does_not_hide_the_others_of_its_corruption() -> None:
     """The error of no boxes is unknown; a mean with it would be, too."""
     held = scored()
@@ -48,8 +74,7 @@ def test_a_severity_without_boxes_does_not_hide_the_others_of_its_corruption() -
 
 def test_errors_of_a_few_boxes_are_chance() -> None:
     assert worth(scored(boxes=80)) == (
-        "Scores are off by 5.0 points on clean images, and by no more under any condition with 100 boxes or "
-        "more."
+        "Scores are off by 5.0 points on clean images, and by more under no condition with 100 boxes or more."
     )
 
 

@@ -176,10 +176,10 @@ def test_few_images_are_said_without_names_where_all_runs_have_few(runs: dict[st
 
 @pytest.mark.parametrize("measure", ["AP", "E"])
 def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path], measure: str) -> None:
-    scores = run_scores(Run(runs["boxes"]))
+    scores = run_scores(Run(runs["boxes"]), interval=True)
     few, many = (sentence(replace(scores, images=images), measure) for images in (5, 500))
     assert few.endswith("Too few images (5) to say which corruption hurts most.")
-    assert "hurts" in many or "hurt " in many or "falls below half" in many
+    assert "hurts" in many
     assert "Too few" not in many
 
 
@@ -188,7 +188,7 @@ def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[
     errors, said = scores.by_corruption("E"), sentence(scores, "E")
     assert {f"CE/{name}" for name in errors} <= scores.spread("E").keys()
     worst = max(errors, key=errors.__getitem__)
-    assert f"{spoken(worst)} hurts most ({100 * errors[worst]:.1f} %)" in said
+    assert f"{spoken(worst).capitalize()} hurts most ({100 * errors[worst]:.1f} %)" in said
 
 
 def test_show_names_the_severities_that_were_run() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from report.conftest import toy_scores, weather_scores
@@ -15,7 +16,8 @@ from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
 from stormproof.report.view import grouped, make_view
-from stormproof.results.scores import Scores
+from stormproof.results.interval import LEADING
+from stormproof.results.scores import Replicates, Scores
 
 
 def rows_of(view: View, figure: str) -> list[dict[str, object]]:
@@ -29,6 +31,53 @@ def test_the_sentence_says_what_hurts_most_least_and_where_half_is_lost() -> Non
         "Snow hurts most (55 % left), fog least (85 % left). It falls below half of its clean score "
         "under snow from severity 4."
     )
+
+
+def noisy(name: str, means: dict[str, float], noise: float, *, clean: float = 0.6, seed: int = 0) -> Scores:
+    """Scores under corruptions at severity 3, whose halves vary independently by `noise`."""
+    cells = {"clean": clean} | {f"{each}@3": value for each, value in means.items()}
+    rng = np.random.default_rng(seed)
+    drawn = {
+        text: np.r_[[value] * LEADING, value + rng.normal(0, noise, 200)] for text, value in cells.items()
+    }
+    made = toy_scores(name, cells={"AP": cells}, conditions=tuple(cells))
+    return replace(made, replicates=Replicates({"AP": drawn}, {}))
+
+
+MEANS = {"fog": 0.40, "snow": 0.41, "frost": 0.50, "contrast": 0.51}
+
+
+def test_what_hurts_most_is_named_only_beyond_chance() -> None:
+    clear, none = (make_view([noisy("net", MEANS, noise)]).sentences[0] for noise in (0.01, 0.2))
+    assert "Fog (67 % left) and snow (68 % left) hurt most. It stays clearly above half" in clear
+    assert "No corruption clearly hurts most. It falls clearly below half of its clean score nowhere." in none
+
+
+def test_half_is_lost_only_where_that_is_clear() -> None:
+    means = {"fog": 0.20, "snow": 0.29, "frost": 0.50}
+    sure, unsure = (make_view([noisy("net", means, noise)]).sentences[0] for noise in (0.001, 0.03))
+    assert sure.endswith("falls clearly below half of its clean score under fog and snow at severity 3.")
+    assert unsure.endswith("falls clearly below half of its clean score under fog at severity 3.")
+
+
+def test_runs_that_do_not_differ_clearly_are_not_ranked() -> None:
+    means = {"a": 0.40, "b": 0.41, "c": 0.30}
+    clear, unclear = (
+        make_view([noisy(n, dict.fromkeys(MEANS, means[n]), noise, seed=ord(n)) for n in means]).sentences[0]
+        for noise in (0.01, 0.3)
+    )
+    assert clear.startswith("Of 3 comparable runs, b (41.0) and a (40.0) score highest in AP, with no clear ")
+    assert unclear == (
+        "Of 3 comparable runs, none is clearly better under corruption, in AP: b (41.0), a (40.0) and "
+        "c (30.0). Which keeps most of its clean score is not clear (50 to 68 %)."
+    )
+
+
+def test_an_unclear_difference_claims_no_direction() -> None:
+    said = make_view([noisy("a", MEANS, 0.2), noisy("b", MEANS, 0.2, seed=1)]).sentences[0]
+    assert said.startswith("No clear difference between a and b under corruption: AP 45.5 against 45.5, ")
+    assert "No clear difference in the share of the clean score that is kept: a 76 %, b 76 %" in said
+    assert "keeps more" not in said
 
 
 def test_half_is_lost_from_a_severity_only_if_lower_ones_were_run() -> None:

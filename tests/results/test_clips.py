@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import stormproof
+from results.conftest import Make
 from stormproof.core.sample import Image, Instances, Prediction, Sample, Truth
 from stormproof.datasets.dataset import OpenedDataset, open_dataset
+from stormproof.report.view import make_view
 from stormproof.results.evidence import statement
 
 CLIPS, FRAMES = 4, 6
@@ -90,7 +92,9 @@ def test_evidence_is_for_new_clips_and_warns_of_few_of_them(run: stormproof.Run)
     )
     intervals = statement(run, None, verdicts, pixels=1)["predicate"]["stormproof"]["intervals"]
     assert intervals["target"] == "new clips like these"
-    assert intervals["warning"].startswith(f"{CLIPS} clips are few")
+    assert (
+        "frames of 4 clips, and frames of a clip are alike: intervals rest on 4 indep" in intervals["warning"]
+    )
 
 
 def test_slices_of_few_clips_are_named(run: stormproof.Run) -> None:
@@ -104,3 +108,23 @@ def test_the_report_has_a_filmstrip(run: stormproof.Run, tmp_path: Path) -> None
     assert 'id="filmstrip"' in text
     assert text.count('<figure class="strip">') == 3
     assert "Are detections steady?" in text
+
+
+def test_named_groups_widen_intervals_and_change_no_score(make: Make, tmp_path: Path) -> None:
+    folder = make("contrast_boxes", name="grouped")
+    spec = stormproof.Run(folder).record.dataset.spec
+    table = tmp_path / "groups.csv"
+    table.write_text("id,group\n" + "".join(f"{k + 1},{'ab'[k // 4]}\n" for k in range(8)), encoding="utf-8")
+    single = stormproof.Run(folder).score(interval=True)  # kept in the folder, under the same key
+    grouped = stormproof.Run(folder, data=f"{spec},groups={table}").score(interval=True)
+    assert (single.clips, grouped.clips, grouped.units) == (None, 2, 2)
+    assert single.cells["AP50"] == grouped.cells["AP50"]
+    narrow, wide = (scores.interval("clean", "AP50") for scores in (single, grouped))
+    assert (wide.images, narrow.images) == (2, 8)
+    assert wide.half_width > narrow.half_width
+    again = stormproof.Run(folder).score(interval=True)
+    assert again.clips is None
+    assert again.interval("clean", "AP50") == narrow
+    (notice,) = (each for each in make_view([grouped]).notices if "clips" in each)
+    assert "The 8 images are frames of 2 clips" in notice
+    assert "rest on 2 independent observations" in notice

@@ -380,3 +380,48 @@ def test_intervals_of_reliability_are_of_the_replicates_asked_for(make: Make) ->
     first = repr(Run(run).score(replicates=20).reliability)
     assert repr(Run(run).score(replicates=30).reliability) != first
     assert repr(Run(run).score(replicates=20).reliability) == first
+
+
+# Tables of another run
+
+
+@pytest.mark.parametrize("kind", ["images", "20"])
+def test_a_table_of_another_run_is_not_believed(folder: Path, kind: str) -> None:
+    """Sealed, of the same conditions and shape, and under the right name: only its key gives it away."""
+    other = folder.parent / "other"
+    settings = {"model": f"{MODELS}:only_when_clean", "conditions": ["contrast@2,fog@3"], "engine": "local",
+                "data": Run(folder).record.dataset.spec, "chunk": 3, "out": str(other)}  # fmt: skip
+    run_it(make_config(settings))
+    right = Run(folder).score(replicates=20)
+    Run(other).score(replicates=20)
+    (mine,), (theirs,) = ([*(run / "scores").glob(f"*-{kind}.parquet")] for run in (folder, other))
+    content = mine.read_bytes()
+    shutil.copyfile(theirs, mine)
+    verified = CliRunner().invoke(app, ["verify", str(folder)])
+    assert verified.exit_code == 1
+    assert f"holds the scores kept as {theirs.stem!r}, of another run" in " ".join(verified.stderr.split())
+    assert same(Run(folder).score(replicates=20), right)
+    assert mine.read_bytes() == content  # made again
+    assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["json", "images", "20"])
+def test_verify_reports_changed_scores(folder: Path, kind: str) -> None:
+    Run(folder).score(replicates=20)
+    (path,) = (folder / "scores").glob("*.json" if kind == "json" else f"*-{kind}.parquet")
+    content = path.read_bytes()
+    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    verified = CliRunner().invoke(app, ["verify", str(folder)])
+    assert verified.exit_code == 1
+    assert "is damaged: it is not what was written" in " ".join(verified.stderr.split())
+    path.rename(path.with_name("0" * 24 + path.suffix))
+    assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 1
+
+
+def test_scoring_removes_what_a_killed_command_left(folder: Path) -> None:
+    Run(folder).score()
+    (json_file,) = (folder / "scores").glob("*.json")
+    left = json_file.with_name(f".{json_file.stem}-200.parquet.0123456789ab.tmp")
+    left.write_bytes(b"half")
+    Run(folder).score()
+    assert not left.exists()

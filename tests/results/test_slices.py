@@ -302,3 +302,48 @@ def test_a_slice_without_objects_has_no_score(tmp_path: Path) -> None:
     assert found.as_dict()["slices"]["low"]["against_all"] == {}
     section = slice_section({"dogs": found})
     assert {row["x"] for row in section.figures[0].rows} == {"middle"}
+
+
+CLASSES = tuple("abcdef")
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Forty images of six classes, some objects missed and some boxes of nothing, at random."""
+    rng = np.random.default_rng(4)
+    samples, answers = [], {}
+    for k in range(40):
+        image = np.full((32, 32, 3), k, np.uint8)
+        labels = rng.integers(0, 6, 2)
+        boxes = [[0, 0, 10, 10], [20, 20, 30, 30]]
+        samples.append(Sample(f"i{k}", image, Truth(Instances(boxes, labels))))
+        seen = rng.random(2) < 0.7
+        found = [box for box, there in zip(boxes, seen, strict=True) if there] + [[0, 20, 10, 30]] * 2
+        names = [*labels[seen].tolist(), *rng.integers(0, 6, 2).tolist()]
+        answers[k] = Prediction(found, rng.random(len(found)), names)
+
+    def model(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]
+        return [answers[int(image[0, 0, 0])] for image in images]
+
+    model.classes = CLASSES  # type: ignore[attr-defined]
+    data = SampleDataset.of(samples, classes=CLASSES)
+    folder = tmp_path_factory.mktemp("uneven") / "run"
+    run_it(model=model, data=data, conditions="clean", out=folder, engine="local")
+    return Run(folder, data=data)
+
+
+def test_random_slices_are_as_good_as_all_images(uneven: Run, tmp_path: Path) -> None:
+    """AP is too high on few images, so slices of random images score above the whole."""
+    rng, table = np.random.default_rng(2), tmp_path / "parts.csv"
+    above, against = [], []
+    for _ in range(8):
+        parts = rng.permutation(np.repeat(list("stuvw"), 8))
+        table.write_text("id,part\n" + "".join(f"i{k},{part}\n" for k, part in enumerate(parts)))
+        slices = uneven.slices(str(table), replicates=50)
+        above += [scores.score("AP") - slices.whole.score("AP") for scores in slices.values()]
+        found = slices.differences("P")
+        against += [each.interval.estimate for each in found.values()]
+        assert not any(each.clear for each in found.values())
+    assert np.mean(above) > 0.05
+    assert abs(np.mean(against)) < 0.01
+    assert "what as many random images score" in slices.table().note

@@ -17,7 +17,8 @@ import stormproof.engine  # noqa: F401  chooses Arrow's allocator, so before any
 from stormproof import __version__
 from stormproof.cli import console
 from stormproof.core.errors import StormproofError
-from stormproof.core.loading import offered
+from stormproof.core.extensions import COMMANDS
+from stormproof.core.registry import offered
 
 # The groups of the help page with their verbs, in order, and the file that defines each verb. Packages that
 # offer verbs of their own in the entry point group `stormproof.commands` name one of these groups as their
@@ -125,7 +126,7 @@ def _load(name: str = "") -> MutableMapping[str, Any]:
     is_ours = name in _FILES
     for file in [_FILES[name]] if is_ours else _FILES.values():
         import_module(f"{__name__}.{file}")
-    for point in () if is_ours else offered("stormproof.commands"):
+    for point in () if is_ours else offered(COMMANDS.group):
         point.load()
     known: list[Any] = [*app.registered_commands, *app.registered_groups]
     for verb in known:

@@ -18,6 +18,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from stormproof.core.private import without_secrets
 from stormproof.core.progress import Progress, progress_on
 from stormproof.core.table import Table as PlainTable
 from stormproof.core.text import as_csv, json_safe
@@ -56,17 +57,17 @@ err = SafeConsole(stderr=True, highlight=False, markup=False)
 
 def say(line: str) -> None:
     """Print a line of the result, not wrapped, so that it can be copied."""
-    out.print(line, soft_wrap=True)
+    out.print(without_secrets(line), soft_wrap=True)
 
 
 def note(line: str) -> None:
     """Print a line about the result on standard error, also not wrapped."""
-    err.print(line, soft_wrap=True)
+    err.print(without_secrets(line), soft_wrap=True)
 
 
 def warn(line: str) -> None:
     """Print a warning."""
-    err.print(Text.assemble(("warning: ", "bold yellow"), line), soft_wrap=True)
+    err.print(Text.assemble(("warning: ", "bold yellow"), without_secrets(line)), soft_wrap=True)
 
 
 @cache
@@ -79,7 +80,7 @@ def announce_compiling() -> None:
 
 def fail(message: str) -> None:
     """Print an error as one plain line that can be read, copied and searched."""
-    err.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    err.print(Text.assemble(("error: ", "bold red"), without_secrets(message)), soft_wrap=True)
 
 
 def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Table:

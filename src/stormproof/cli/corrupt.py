@@ -142,7 +142,7 @@ def _dataset(
     """Write each condition as a dataset: images, and the truth that a run would be scored against."""
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.datasets.image_files import condition_folder
+    from stormproof.datasets.copies import condition_folder
     from stormproof.engine.pair import require_possible
     from stormproof.tools.derived import Order, Part, choose_format, version_of
 

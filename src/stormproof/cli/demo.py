@@ -27,7 +27,7 @@ SUITES = {"imagenet-c": "common", "camera": "camera", "contextual": "haze, defoc
 SCENES, SHORT = 200, 16  # scenes of the full demo and of the short one
 SEVERITY = 3  # of every corruption in the short demo
 EVERY = slice(1, None, 4)  # conditions of a suite without severities in the short demo
-HARDEST = 3  # conditions named per network
+LOWEST = 3  # conditions named per network
 
 
 @app.command()
@@ -132,13 +132,14 @@ def answer(found: Mapping[str, Scores]) -> Table:
 
 
 def findings(found: Mapping[str, Scores]) -> list[str]:
-    """One sentence per network: what it keeps, and its hardest conditions."""
+    """One sentence per network: what it keeps, and under which conditions it scores lowest."""
     lines = []
     for name, scores in found.items():
         values = scores.cells[scores.headline]
-        hardest = sorted((value, text) for text, value in values.items() if text != "clean")[:HARDEST]
-        worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in hardest)
-        lines.append(f"{name} keeps {_kept(scores):.0%} of its clean {scores.headline}; hardest: {worst}.")
+        lowest = sorted((value, text) for text, value in values.items() if text != "clean")[:LOWEST]
+        worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in lowest)
+        kept = f"{name} keeps {_kept(scores):.0%} of its clean {scores.headline}"
+        lines.append(f"{kept} on these {scores.images} scenes; lowest scores: {worst}.")
     return lines
 
 

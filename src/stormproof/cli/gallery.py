@@ -44,8 +44,8 @@ def gallery(
         stormproof gallery images:left,depth=depth --conditions contextual --out haze.png
     """
     from stormproof.core.imagefile import write_image
-    from stormproof.corruptions import find, registered
-    from stormproof.corruptions.registry import every_severity
+    from stormproof.corruptions import CORRUPTIONS, find
+    from stormproof.corruptions.corruption import every_severity
     from stormproof.tools.gallery import Sheet, rows_of, tiles
 
     if not 32 <= width <= 2048:
@@ -55,7 +55,7 @@ def gallery(
     if conditions:
         chosen = chosen_conditions(conditions)
     else:
-        graded = [name for name, found in registered().items() if found.severities]
+        graded = [name for name, found in CORRUPTIONS.items() if found.severities]
         chosen = tuple(condition for name in graded for condition in every_severity(name))
     pixels, depth = _scene(image, index)
     # Corruptions that need depth cannot be made from an image alone.

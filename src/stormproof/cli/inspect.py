@@ -75,12 +75,12 @@ def inspect(
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --tune
     """
     from stormproof import models
-    from stormproof.datasets import kinds, open_dataset
+    from stormproof.datasets import READERS, open_dataset
     from stormproof.datasets.survey import problems_of
     from stormproof.results.store.record import RECORD
 
     kind = source.partition(":")[0]
-    if kind not in kinds() and (kind in models.kinds() or kind.endswith(".py")):
+    if kind not in READERS and (kind in models.ADAPTERS or kind.endswith(".py")):
         from stormproof.cli.inspect_model import inspect_model
 
         inspect_model(source, data, draft=draft, tune=tune)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
@@ -14,9 +14,6 @@ from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson
-
-if TYPE_CHECKING:
-    from stormproof.core.spec import Opener
 
 
 class What(StrEnum):
@@ -63,7 +60,7 @@ def list_(
 
 
 def _corruptions() -> list[dict[str, Any]]:
-    from stormproof.corruptions import registered
+    from stormproof.corruptions import CORRUPTIONS
 
     return [
         {
@@ -80,7 +77,7 @@ def _corruptions() -> list[dict[str, Any]]:
             "cite": c.cite,
             "version": c.version,
         }
-        for c in registered().values()
+        for c in CORRUPTIONS.values()
     ]
 
 
@@ -157,26 +154,26 @@ def _benchmark_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _datasets() -> list[dict[str, Any]]:
-    from stormproof.datasets import kinds
+    from stormproof.datasets import READERS
 
-    return _kinds(kinds())
+    return _kinds(READERS)
 
 
 def _adapters() -> list[dict[str, Any]]:
-    from stormproof.models import kinds
+    from stormproof.models import ADAPTERS
 
-    return _kinds(kinds())
+    return _kinds(ADAPTERS)
 
 
-def _kinds(known: Mapping[str, Opener]) -> list[dict[str, Any]]:
+def _kinds(known: Mapping[str, Callable[..., Any]]) -> list[dict[str, Any]]:
     """Kinds of specs with their options; a kind whose package cannot be loaded shows the reason."""
     from stormproof.core.errors import StormproofError
     from stormproof.core.spec import keyword_options
 
     rows: list[dict[str, Any]] = []
-    for kind, place in sorted(known.items()):
+    for kind in sorted(known):
         try:
-            opener = place.load()
+            opener = known[kind]
         except StormproofError as error:
             rows.append({"name": kind, "description": str(error), "options": []})
             continue

@@ -23,11 +23,11 @@ class Images(StrEnum):
 def complete_conditions(incomplete: str) -> list[str]:
     """Complete the last item of a list: suites and corruptions, then severities."""
     from stormproof.core.condition import SEVERITIES
-    from stormproof.corruptions import SUITES, registered
+    from stormproof.corruptions import CORRUPTIONS, SUITES
 
     before, comma, last = incomplete.rpartition(",")
     name, at, _ = last.partition("@")
-    words = [f"{name}@{level}" for level in SEVERITIES] if at else ["clean", *SUITES, *registered()]
+    words = [f"{name}@{level}" for level in SEVERITIES] if at else ["clean", *SUITES, *CORRUPTIONS]
     return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
 
 
@@ -38,15 +38,21 @@ def complete_benchmarks(incomplete: str) -> list[str]:
 
 
 def complete_datasets(incomplete: str) -> list[str]:
-    from stormproof.datasets import kinds
+    from stormproof.datasets import READERS
 
-    return starting((f"{kind}:" for kind in kinds()), incomplete)
+    return starting((f"{kind}:" for kind in READERS), incomplete)
 
 
 def complete_models(incomplete: str) -> list[str]:
-    from stormproof.models import kinds
+    from stormproof.models import ADAPTERS
 
-    return starting((f"{kind}:" for kind in kinds()), incomplete)
+    return starting((f"{kind}:" for kind in ADAPTERS), incomplete)
+
+
+def complete_engines(incomplete: str) -> list[str]:
+    from stormproof.engine.executors import ENGINES
+
+    return starting(ENGINES, incomplete)
 
 
 def complete_measures(incomplete: str) -> list[str]:

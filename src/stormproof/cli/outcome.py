@@ -15,6 +15,7 @@ import typer
 
 from stormproof.cli import console
 from stormproof.core.errors import OutputError, counted, first_few
+from stormproof.core.private import without_secrets
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
@@ -101,16 +102,19 @@ def left_out(images: int) -> str:
 
 
 def say_continue() -> None:
-    console.note(f"Continue with: {shlex.join(['stormproof', *sys.argv[1:]])}")
+    shown = [without_secrets(argument, mark="?…") for argument in sys.argv[1:]]
+    console.note(f"Continue with: {shlex.join(['stormproof', *shown])}")
 
 
 def say_scored_on(run: Run) -> int:
     """The number of images that a run is scored on; warns about images left out, and if there are too few."""
+    from stormproof.datasets.groups import frames_warning
     from stormproof.results.tables import few_images
 
     images = len(run.readable)
     if run.unreadable:
         console.note(f"{left_out(len(run.unreadable))}.")
-    if warning := few_images(images, run.clips):
+    doubt = frames_warning(run.dataset) if run.clips is None else None
+    for warning in filter(None, (few_images(images, run.clips), doubt)):
         console.note(warning)
     return images

@@ -86,8 +86,8 @@ def _announce(plan: Plan) -> None:
     say_findings(label_findings(data, plan.record.images), data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
-    if plan.doubts:
-        console.warn(plan.doubts)
+    for doubt in plan.doubts:
+        console.warn(doubt)
     _print_classes(plan)
 
 
@@ -173,7 +173,7 @@ def _print_plan(plan: Plan) -> None:
         "cells": f"{left.cells:,}, of which {left.cells_left:,} are left",
         "to do": f"{len(left.chunks):,} chunks of {record.chunk} images: {left.images_left:,} to decode, "
         f"about {calls:,} model calls of {plan.config.batch} images",
-        "engine": str(plan.config.engine),
+        "engine": plan.config.engine,
         "out": plan.config.out,
     }
     for name, value in facts.items():
@@ -183,11 +183,10 @@ def _print_plan(plan: Plan) -> None:
 
 def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
     """Plan every run that the settings describe and, unless this is a dry run, execute it."""
-    from stormproof.core.files import sweep
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.executors import executor_for
     from stormproof.engine.many import run_all, runs_of
-    from stormproof.engine.plan import label_findings, size_of
+    from stormproof.engine.plan import copies_doubt, label_findings, size_of
     from stormproof.engine.progress import RunProgress
     from stormproof.results.store.parts import SETTINGS
     from stormproof.results.store.record import claiming, write_settings
@@ -195,7 +194,7 @@ def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> Non
     plugins = settings.get("plugin") or ()
     load_plugins([plugins] if isinstance(plugins, str) else plugins)
     runs = runs_of(settings, source)
-    if any(config.engine == "slurm" for config in runs):
+    if any(config.engine.startswith("slurm") for config in runs):
         raise InvalidOption(
             "A plan of many models runs on pool, local or ray; use one run per model on Slurm."
         )
@@ -205,9 +204,10 @@ def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> Non
     progress = RunProgress(console.err, runs=len(runs), cells=sum(size_of(config).cells for config in runs))
     for spec, config in {config.data_spec(): config for config in runs}.items():
         say_findings(label_findings(spec, size_of(config).images), spec)
+    for doubt in filter(None, dict.fromkeys(map(copies_doubt, runs))):
+        console.warn(doubt)
     out = Path(str(settings["out"]))
     with claiming(out):
-        sweep(out / SETTINGS)
         write_settings(out / SETTINGS, settings)  # to continue from
     with stoppable(out):
         outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])

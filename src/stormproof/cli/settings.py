@@ -16,6 +16,7 @@ from stormproof.cli.options import (
     complete_benchmarks,
     complete_conditions,
     complete_datasets,
+    complete_engines,
     complete_measures,
     complete_models,
     starting,
@@ -32,6 +33,7 @@ _COMPLETE: dict[str, Callable[[str], list[str]]] = {
     "conditions": complete_conditions,
     "benchmarks": complete_benchmarks,
     "measures": complete_measures,
+    "engines": complete_engines,
 }
 
 

@@ -34,9 +34,10 @@ def verify(
 ) -> None:
     """Check every part of a run, or every file of a manifest.
 
-    For a run: its record, the seal and the cells of every part, the range of every value, and the names and
-    contents of the images. For copies: the SHA-256 of every file. For evidence: that it names the run's
-    predictions, baseline and number of replicates, and that every verdict can be computed from them again.
+    For a run: its record, the seal and the cells of every part, the range of every value, the scores kept
+    with it, and the names and contents of the images. For copies: the SHA-256 of every file. For evidence:
+    that it names the run's predictions, baseline and number of replicates, and that every verdict can be
+    computed from them again.
 
     Examples:
 
@@ -48,8 +49,8 @@ def verify(
 
         stormproof verify runs/yolox --evidence evidence.json --require requirements.yaml
     """
+    from stormproof.datasets.copies import MANIFEST
     from stormproof.results.run import runs_in
-    from stormproof.tools.corrupted_copies import MANIFEST
 
     if (folder / MANIFEST).exists():
         _verify_copies(folder)
@@ -81,13 +82,14 @@ def _verify_evidence(
 
 
 def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
+    from stormproof.results.kept import kept_problems
     from stormproof.results.run import Run
     from stormproof.results.store.integrity import changed_images, problems
 
     opened = Run(run, data=data)
     if not no_data:
         opened.dataset  # noqa: B018  a missing dataset is an error here
-    found = [str(error) for error in problems(opened, deep=True)]
+    found = [*map(str, problems(opened, deep=True)), *kept_problems(opened)]
     if not found and not no_data:
         found = [f"{name} changed since the run" for name in changed_images(opened)]
     for problem in found:

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Self
 
 from stormproof.core.errors import InvalidCondition
+from stormproof.core.identity import to_json
 
 Value = int | float | str
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -182,7 +183,7 @@ def _canonical(corruption: str, key: str, value: object) -> Value:
 
 def _write(value: Value) -> str:
     if isinstance(value, str):
-        return value if _BARE.fullmatch(value) and not _is_number(value) else json.dumps(value)
+        return value if _BARE.fullmatch(value) and not _is_number(value) else to_json(value)
     return repr(value)
 
 

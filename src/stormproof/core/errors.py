@@ -24,6 +24,20 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def message_of(error: BaseException, *, longest: int = 2000) -> str:
+    """An exception's message on one line; an exception from outside may not even have one.
+
+    >>> message_of(ValueError("two\\nlines"))
+    'two lines'
+    """
+    try:
+        words = " ".join(str(error).split())
+    except Exception as failure:  # of its own __str__
+        words = f"its message cannot be shown: __str__ raised {type(failure).__name__}"
+    words = words.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be written
+    return words if len(words) <= longest else f"{words[:longest]} …"
+
+
 class StormproofError(Exception):
     """Root of everything Stormproof raises on purpose."""
 

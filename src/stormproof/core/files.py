@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import math
 import os
 import re
@@ -18,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from io import BufferedReader, BytesIO
+from json import JSONDecodeError, loads  # here: a model's code may put others in their place
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
@@ -25,6 +25,11 @@ from xml.etree.ElementTree import Element
 
 from stormproof.core.errors import DatasetError, OutputError, StormproofError
 from stormproof.core.text import indented_json
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -199,8 +204,8 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
     collects = gc.isenabled()
     gc.disable()  # reading makes no garbage, and collecting would take half the time
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as cause:
+        return loads(text)
+    except JSONDecodeError as cause:
         what = f"is not JSON: {cause.msg}; the file may be cut short."
         raise file_problem(error, file, what, f"line {cause.lineno} column {cause.colno}") from None
     except (ValueError, RecursionError) as cause:  # not UTF-8, numbers of thousands of digits, deep nesting
@@ -210,9 +215,10 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
             gc.enable()
 
 
-def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
+def read_yaml(path: Path, *, error: Error = DatasetError, as_text: bool = False) -> Any:
     """The content of a YAML file; only plain values are read, never Python objects.
 
+    `as_text` reads every value as it is written, for names: YAML takes on and no for truth values, 010 for 8.
     Aliases are followed up to a limit: a few lines of them can expand to more values than fit in memory.
     """
     import yaml
@@ -221,7 +227,8 @@ def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
     if len(text) > MAX_YAML:
         raise file_problem(error, path, f"has {len(text):,} characters; a YAML file may have {MAX_YAML:,}.")
     try:
-        content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        kind = "BaseLoader" if as_text else "SafeLoader"
+        content = yaml.load(text, getattr(yaml, f"C{kind}", getattr(yaml, kind)))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError, AttributeError) as cause:
         raise file_problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
     try:
@@ -315,17 +322,23 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing under a temporary name, and rename it when the block ends without an error.
 
     A durable file also survives a power failure, at the cost of waiting for the disk. Its temporary name
-    begins with its own, so that `sweep` finds what a killed process left behind.
+    begins with its own, so that what a killed process left behind is removed when it is next written.
     """
-    own = f"{path.name}." if durable else ""  # a name of the maximum length leaves no room
+    own = ""  # a name of the maximum length leaves no room
+    if durable:
+        own = f"{path.name}."
+        sweep(path)
     temporary = path.with_name(f".{own}{uuid4().hex[:12]}.tmp")
     try:
-        with temporary.open("x+b") as file:
+        with _open_locked(temporary) as file:
             yield file
+            file.flush()
             if durable:
-                file.flush()
                 os.fsync(file.fileno())
-        temporary.replace(path)
+            if fcntl is not None:  # while the lock is held: without it, the file counts as left behind
+                temporary.replace(path)
+        if fcntl is None:  # Windows does not rename an open file
+            temporary.replace(path)
         if durable:
             _sync_folder(path.parent)
     except OSError as error:
@@ -336,17 +349,43 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         _remove(temporary)
 
 
+def _open_locked(path: Path) -> IO[bytes]:
+    """A new file, locked for as long as it is open: that is how a sweep knows that its writer lives."""
+    while True:
+        file = path.open("x+b")
+        if fcntl is None:
+            return file
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # swept between its creation and its lock
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        file.close()
+
+
 def sweep(path: Path) -> None:
     """Remove the temporary files that killed writers of `path` left behind."""
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        _remove(stale)
+    with suppress(OSError):  # no such folder
+        for stale in path.parent.iterdir():
+            if stale.name.startswith(f".{path.name}.") and _TEMPORARY.fullmatch(stale.name):
+                _remove_abandoned(stale)
 
 
 def sweep_below(folder: Path) -> None:
-    """Remove the temporary files that killed writers left below a folder that only we write to."""
+    """Remove the temporary files that killed writers left below a folder."""
     for stale in folder.rglob(".*.tmp"):
         if _TEMPORARY.fullmatch(stale.name):
-            _remove(stale)
+            _remove_abandoned(stale)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove a temporary file unless its writer lives, or nobody can tell."""
+    if fcntl is None:
+        _remove(path)  # Windows does not remove a file that is open
+        return
+    with suppress(OSError), path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

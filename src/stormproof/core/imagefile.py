@@ -7,6 +7,7 @@ pixels, which 8 of 16 bits to keep), `PixelRules` declares it or the file is ref
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import PIL.Image
+import PIL.ImageFile
 import PIL.ImageOps
 
 from stormproof.core.errors import InvalidImage, InvalidOption, OutputError, StormproofError
@@ -29,7 +31,8 @@ IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".
 # Formats that are read, recognised by content and not by name. Pillow knows many more, some of which start
 # other programs (EPS) or have rarely used readers.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "PPM", "TIFF", "GIF")
-MAX_PIXELS = 2 * (PIL.Image.MAX_IMAGE_PIXELS or 0)  # Pillow's limit for a file, and ours for truth
+_MANY_PIXELS = 89_478_485  # Pillow's default: it warns of more, and refuses twice as many
+MAX_PIXELS = 2 * _MANY_PIXELS  # of a file, and of truth
 MAX_BYTES = 4 << 30  # of a file: more than MAX_PIXELS take uncompressed
 
 ImageSource = str | os.PathLike[str] | bytes
@@ -78,6 +81,32 @@ _WRITTEN_AS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+_lock = threading.Lock()
+_readers = 0  # threads that read an image now
+_theirs: tuple[bool, int | None] = (False, None)
+
+
+@contextmanager
+def _own_settings() -> Iterator[None]:
+    """Pillow's process-wide settings as we need them; afterwards those that the model's code may have made.
+
+    With LOAD_TRUNCATED_IMAGES a file cut short would be read as partly grey, without a word.
+    """
+    global _readers, _theirs
+    with _lock:
+        if _readers == 0:
+            _theirs = (PIL.ImageFile.LOAD_TRUNCATED_IMAGES, PIL.Image.MAX_IMAGE_PIXELS)
+            PIL.ImageFile.LOAD_TRUNCATED_IMAGES, PIL.Image.MAX_IMAGE_PIXELS = False, _MANY_PIXELS
+        _readers += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _readers -= 1
+            if _readers == 0:
+                PIL.ImageFile.LOAD_TRUNCATED_IMAGES, PIL.Image.MAX_IMAGE_PIXELS = _theirs
+
+
 @contextmanager
 def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.Image]:
     """Open a file as a Pillow image; any failure inside becomes an `InvalidImage` that names the file."""
@@ -88,7 +117,7 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
             if isinstance(source, bytes)
             else opened_file(Path(source), at_most=MAX_BYTES, error=InvalidImage)
         )
-        with stored as file, PIL.Image.open(file, formats=_FORMATS) as image:
+        with _own_settings(), stored as file, PIL.Image.open(file, formats=_FORMATS) as image:
             yield image
     except StormproofError:
         raise

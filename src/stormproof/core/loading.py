@@ -1,14 +1,10 @@
-"""Importing code by name: frameworks, the modules of a package, `module:attribute`."""
+"""Importing code by name: frameworks and `module:attribute`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -28,26 +24,6 @@ def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
             raise
         command = install or f"pip install 'stormproof[{extra}]'"
         raise MissingExtra(module.partition(".")[0], command) from None
-
-
-def offered(group: str) -> Sequence[EntryPoint]:
-    """What installed packages offer in an entry point group of Stormproof."""
-    return _offered(tuple(sys.path)).get(group, ())
-
-
-@cache
-def _offered(path: tuple[str, ...]) -> dict[str, Sequence[EntryPoint]]:
-    """By group, read once per search path: beside two hundred packages, reading takes 30 ms."""
-    found = entry_points()
-    groups = [group for group in found.groups if group.startswith("stormproof.")]
-    return {group: tuple(found.select(group=group)) for group in groups}
-
-
-@cache
-def load_package(package: str) -> None:
-    """Import every module of a package, once, by name, so that its declarations run."""
-    for module in iter_modules(import_module(package).__path__):
-        import_module(f"{package}.{module.name}")
 
 
 def load_attribute(path: str) -> Any:

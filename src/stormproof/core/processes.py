@@ -44,6 +44,17 @@ def one_thread() -> None:
     cv2.setNumThreads(int(os.environ["OMP_NUM_THREADS"]))
 
 
+@contextmanager
+def same_folder() -> Iterator[None]:
+    """Return to the working directory when the block ends: a model's code may change it, and relative paths
+    of images and results start there."""
+    before = os.getcwd()  # noqa: PTH109  a string: this runs for every call of a model
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
 def keep_memory() -> None:
     """Make the C library keep freed memory for the next array, for a command that ends soon.
 

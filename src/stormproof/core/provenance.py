@@ -15,6 +15,7 @@ import cv2
 from PIL import features
 
 import stormproof
+from stormproof.core.private import without_secrets
 
 PACKAGES = (
     "numpy", "pillow", "numba", "scipy", "pyarrow", "torch", "torchvision",
@@ -43,7 +44,8 @@ def provenance(device: str | None = None) -> dict[str, Any]:
             **({} if device is None else {"device": device}),
         },
         "folder": str(Path.cwd()),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # without the script's folder, which is private
+        # Without the script's folder, which is private, and without keys.
+        "command": [Path(sys.argv[0]).name, *map(without_secrets, sys.argv[1:])],
     }
 
 

@@ -11,8 +11,6 @@ which makes noise fast and exact on every device.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -23,6 +21,8 @@ from typing import Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+
+from stormproof.core.identity import blake2b, compact_json
 
 U16 = 65536
 
@@ -63,12 +63,12 @@ def digest(image: npt.NDArray[np.uint8]) -> str:
     lanes = np.arange(1, 9, dtype=np.uint64)
     _loops().absorb(flat[:whole].view("<u8").reshape(-1, 8), lanes)
     tail = repr(image.shape).encode() + flat[whole:].tobytes()
-    return hashlib.blake2b(lanes.astype("<u8").tobytes() + tail, digest_size=16).hexdigest()
+    return blake2b(lanes.astype("<u8").tobytes() + tail, digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=4096)
 def stream_number(name: str) -> int:
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "little")
+    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "little")
 
 
 def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -93,11 +93,11 @@ def normal_quantiles() -> npt.NDArray[np.float64]:
 
 
 def _text(identity: list[str | int]) -> bytes:
-    return json.dumps(identity, ensure_ascii=True, separators=(",", ":")).encode()
+    return compact_json(identity).encode()
 
 
 def _hashed(text: bytes) -> bytes:
-    return hashlib.blake2b(text, digest_size=8, person=b"stormproof-draw").digest()
+    return blake2b(text, digest_size=8, person=b"stormproof-draw").digest()
 
 
 @dataclass(frozen=True, slots=True)

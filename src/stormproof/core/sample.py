@@ -88,7 +88,7 @@ class RLE:
                 f"RLE runs add up to {int(counts.sum(dtype=np.int64))} pixels, "
                 f"but its size {height}×{width} has {height * width}."
             )
-        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "counts", np.array(counts))  # a copy, as the arrays of predictions are
 
     @classmethod
     def from_mask(cls, mask: npt.NDArray[Any]) -> Self:
@@ -309,6 +309,8 @@ class Prediction:
     """A model's output for one image: boxes with scores, labels and optional masks; a semantic map; or a
     panoptic map, as `panoptic_map` makes it. A model may give several of these.
 
+    The arrays are copies: a model may use its own again for the next image.
+
     `sides` are widths and heights as a results file states them: corners can lose the last bit.
     `confidence` is the probability that a model gives to the class of a pixel. It is kept for every fourth
     row and column, which is enough to judge it; a map of all pixels is thinned out.
@@ -331,11 +333,14 @@ class Prediction:
             i = int(np.flatnonzero(bad)[0])
             raise error(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
         put = object.__setattr__
-        put(self, "boxes", boxes)
+        put(self, "boxes", np.array(boxes))
         put(self, "scores", np.minimum(scores, 1))
-        put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
+        put(self, "labels", np.array(_per_object(self.labels, len(boxes), np.int64, "labels", 0, error)))
         put(self, "masks", _masks(self.masks, len(boxes), error))
-        put(self, "sides", _sides(self.sides, boxes, error))
+        put(self, "sides", np.array(_sides(self.sides, boxes, error)))
+        for name in ("semantic", "panoptic"):
+            if getattr(self, name) is not None:
+                put(self, name, np.array(getattr(self, name)))
         if self.confidence is not None:
             put(self, "confidence", _confidence(self.confidence, self.semantic))
 
@@ -392,12 +397,29 @@ def _per_object(
     return array
 
 
+def box_shape_problem(shape: tuple[int, ...]) -> str:
+    """What is wrong with the shape of boxes; empty if they are n×4, one box, or none.
+
+    Numbers of another shape could be arranged as n×4 as well, but would be other boxes.
+
+    >>> box_shape_problem((4, 7))
+    'have shape (4, 7); they must be n×4 numbers x1 y1 x2 y2: transpose them (boxes.T).'
+    """
+    if 0 in shape or shape == (4,) or (len(shape) == 2 and shape[1] == 4):
+        return ""
+    fix = "transpose them (boxes.T)" if len(shape) == 2 and shape[0] == 4 else "give one row for each box"
+    return f"have shape {shape}; they must be n×4 numbers x1 y1 x2 y2: {fix}."
+
+
 def _boxes(value: Any, error: _Error = InvalidTruth) -> Floats:
-    """Boxes as an n×4 array, checked."""
+    """Boxes as an n×4 array, checked; four numbers alone are one box."""
     try:
-        boxes = np.asarray(value, dtype=np.float64).reshape(-1, 4)
+        boxes = np.asarray(value, dtype=np.float64)
     except (ValueError, OverflowError, TypeError):
         raise error(f"Boxes are {value!r:.80}; they must be n×4 numbers x1 y1 x2 y2.") from None
+    if problem := box_shape_problem(boxes.shape):
+        raise error(f"Boxes {problem}")
+    boxes = boxes.reshape(-1, 4)
     if not (np.isfinite(boxes).all() and (boxes[:, 2:] >= boxes[:, :2]).all()):
         bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
         i = int(np.flatnonzero(bad)[0])

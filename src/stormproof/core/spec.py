@@ -9,13 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.files import is_file
-from stormproof.core.loading import load_attribute, offered
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from stormproof.core.private import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +36,37 @@ class Spec:
         'a,b'
         """
         kind, colon, rest = text.strip().partition(":")
+        is_address = kind in ("http", "https")
+        # What follows a comma in an address may be the rest of a key.
+        shown = without_secrets(text.partition(",")[0]) + ",…" * ("," in text) if is_address else text
         if not colon or not kind:
             example = "coco:annotations.json,images=folder"
             if kind.endswith(".py"):
                 example = f"{kind}:function"
-            raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example {example}.")
+            raise InvalidOption(f"Cannot read {shown!r}; write kind:main, for example {example}.")
         main, *pairs = (part.replace("\\,", ",") for part in re.split(r"(?<!\\),", rest))
         if not main.strip():
-            raise InvalidOption(f"Nothing follows {kind + ':'!r} in {text!r}; name a file or folder there.")
+            raise InvalidOption(f"Nothing follows {kind + ':'!r} in {shown!r}; name a file or folder there.")
         options: dict[str, str] = {}
         for pair in pairs:
             key, equals, value = pair.partition("=")
             if not equals or not key.strip():
                 fix = r"options are key=value after a comma; a comma in a path is written \,"
-                raise InvalidOption(f"Cannot read {pair!r} in {text!r}; {fix}.")
+                raise InvalidOption(f"Cannot read {'…' if is_address else pair!r} in {shown!r}; {fix}.")
             if key.strip() in options:
-                raise InvalidOption(f"{key.strip()!r} is given twice in {text!r}.")
+                raise InvalidOption(f"{key.strip()!r} is given twice in {shown!r}.")
             options[key.strip()] = value.strip()
         return cls(kind.replace("\\,", ","), main.strip(), options)
+
+    @classmethod
+    def of_options(cls, text: str) -> Self:
+        """Read a spec that has no main part.
+
+        >>> Spec.of_options("ray,gpus=1").options
+        {'gpus': '1'}
+        """
+        kind, comma, pairs = text.strip().partition(",")
+        return cls(kind, "", cls.parse(f"{kind or '?'}:-{comma}{pairs}").options)
 
     def __str__(self) -> str:
         values = [self.main, *(f"{key}={value}" for key, value in self.options.items())]
@@ -67,12 +78,16 @@ class Spec:
 
         A function declares its options as keyword-only parameters, each annotated with str, int, float, bool
         or another type that can be made from a string, such as Path. An option goes to the first function
-        that takes it.
+        that takes it; a function with a parameter `**options` takes any, as strings.
         """
         known = [keyword_options(function) for function in functions]
+        any_ones = [i for i, function in enumerate(functions) if _takes_any_option(function)]
         found: list[dict[str, Any]] = [{} for _ in known]
         for key, text in self.options.items():
             owner = next((i for i, options in enumerate(known) if key in options), None)
+            if owner is None and any_ones:
+                found[any_ones[0]][key] = text
+                continue
             if owner is None:
                 names = dict.fromkeys(name for options in known for name in options)
                 hint = f"It takes: {', '.join(names) or 'none'}."
@@ -108,6 +123,11 @@ def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
+def _takes_any_option(opener: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(opener).parameters.values()
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
 def _convert(text: str, annotation: Any) -> Any:
     """The value that a text stands for; the ValueError says what was expected."""
     types = [t for t in getattr(annotation, "__args__", (annotation,)) if t is not type(None)]
@@ -127,41 +147,10 @@ def _convert(text: str, annotation: Any) -> Any:
     return value
 
 
-class Opener(NamedTuple):
-    """Where the function that opens a kind is defined, and the default main part of its specs."""
-
-    place: str
-    default: str = ""
-
-    def load(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = load_attribute(self.place)
-        return found
-
-
-def opens(kind: str, *, default: str = "") -> Callable[[Function], Function]:
-    """Declare that a function opens `kind`; nothing else needs to mention its file.
-
-    `declared` reads the declaration from the source text; at run time the decorator does nothing.
-    """
-    return lambda opener: opener
-
-
-_DECLARATION = re.compile(r'^@opens\("([^"]+)"(?:, default="([^"]+)")?\)\ndef (\w+)', re.MULTILINE)
-
-
-def declared(package: str, folder: Path) -> dict[str, Opener]:
-    """The openers that the files of a package declare, by kind, found without importing any of them."""
-    return {
-        kind: Opener(f"{package}.{path.stem}:{function}", default)
-        for path in sorted(folder.glob("*.py"))
-        for kind, default, function in _DECLARATION.findall(path.read_text(encoding="utf-8"))
-    }
-
-
-def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
-    """The built-in openers, then those that other packages offer in an entry point group."""
-    found = {point.name: Opener(point.value) for point in offered(group)}
-    return {**own, **{kind: opener for kind, opener in found.items() if kind not in own}}
+def default_main(opener: Callable[..., Any]) -> str:
+    """The main part of a spec that has none: the default of the opener's first parameter, if it has one."""
+    first, *_ = inspect.signature(opener).parameters.values()
+    return "" if first.default is first.empty else str(first.default)
 
 
 OBJECT = "object"  # the kind of datasets and models made in Python

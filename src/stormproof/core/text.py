@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,22 @@ def plain(name: object) -> str:
     'a␉b�'
     """
     return _SURROGATES.sub("�", str(name)).translate(_PICTURES).translate(_HIDDEN)
+
+
+def composed(name: str) -> str:
+    """A name in Unicode's composed form, without spaces around it: names that look alike are then equal.
+
+    >>> composed("cafe\\u0301 ") == "caf\\xe9"
+    True
+    """
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def same_name(asked: str, known: Sequence[str]) -> str | None:
+    """The very name, or the one that differs in nothing but its Unicode form; None if there is neither."""
+    if asked in known:
+        return asked
+    return next((name for name in known if composed(name) == composed(asked)), None)
 
 
 def json_safe(value: Any) -> Any:

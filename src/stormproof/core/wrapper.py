@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
-from stormproof.core.randomness import Frame
+_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "groups", "things")
 
 
 class Described(Protocol):
@@ -43,30 +42,11 @@ class Wrapper(ABC):
         return self._inner.semantic_classes
 
     @property
-    def category_ids(self) -> tuple[int, ...]:
-        """The ids of the classes in the format's own files, if it has any."""
-        return getattr(self._inner, "category_ids", ())
-
-    @property
-    def attributes(self) -> Mapping[str, Mapping[str, str]]:
-        """Attributes of the images, such as weather or city, by name and image id."""
-        return getattr(self._inner, "attributes", {})
-
-    @property
-    def frames(self) -> Mapping[str, Frame]:
-        """The sequence and time of the images that belong to clips, by image id."""
-        return getattr(self._inner, "frames", {})
-
-    @property
-    def things(self) -> tuple[str, ...]:
-        """The semantic classes with countable objects, where `classes` does not say so."""
-        return getattr(self._inner, "things", ())
-
-    @property
-    def depth_remark(self) -> str:
-        """A caveat about a dataset's depth, for readers of haze and defocus scores; "" if there is none."""
-        return getattr(self._inner, "depth_remark", "")
-
-    @property
     def fingerprint(self) -> str:
         return self._inner.fingerprint
+
+    def __getattr__(self, name: str) -> Any:
+        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index."""
+        if name not in _DELEGATED:
+            raise AttributeError(name)
+        return getattr(self._inner, name)

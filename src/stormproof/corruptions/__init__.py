@@ -12,12 +12,13 @@ from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import UnknownName
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Image, Sample, Truth, check_image
+from stormproof.corruptions.corruption import CORRUPTIONS, Corruption, find
 from stormproof.corruptions.geometry import move_sample, move_truth
 from stormproof.corruptions.needs import part_mask, part_of, refuse_part
-from stormproof.corruptions.registry import Corruption, find, registered
 from stormproof.corruptions.suites import ORDER, SUITES, find_suite
 
 __all__ = [
+    "CORRUPTIONS",
     "SUITES",
     "Corruption",
     "apply",
@@ -25,7 +26,6 @@ __all__ = [
     "develop",
     "find",
     "find_suite",
-    "registered",
     "truth_under",
 ]
 

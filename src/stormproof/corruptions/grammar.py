@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.errors import InvalidCondition, UnknownName
-from stormproof.corruptions.registry import every_severity, find, registered
+from stormproof.corruptions.corruption import CORRUPTIONS, every_severity, find
 from stormproof.corruptions.suites import SUITES
 
 _COMMA = re.compile(r",(?![^\[]*\])")  # not between the brackets of a condition
@@ -60,9 +60,9 @@ def _named(text: str) -> Iterable[Condition]:
     name, params = match["name"], match["params"]
     if name in SUITES:
         return _of_suite(match)
-    if name not in registered():
+    if name not in CORRUPTIONS:
         hint = "List them with 'stormproof list suites' and 'stormproof list corruptions'."
-        raise UnknownName("suite or corruption", name, (*SUITES, *registered()), hint)
+        raise UnknownName("suite or corruption", name, (*SUITES, *CORRUPTIONS), hint)
     if match["first"] is None:
         return every_severity(name) if params is None else (Condition.parse(text),)
     if match["last"] is None:

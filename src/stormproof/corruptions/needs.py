@@ -23,6 +23,7 @@ from stormproof import imaging
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidTruth, MissingContext, UnknownName
 from stormproof.core.sample import Bools, Camera, Instances, Sample
+from stormproof.core.text import same_name
 
 DENSE = 0.5  # share of pixels whose depth must be known
 FARTHEST_MEDIAN = 1000.0  # metres; beyond it the numbers are more likely millimetres
@@ -111,7 +112,7 @@ def part_mask(
         fix = "take the sample from a dataset, or create it with classes=…"
         raise MissingContext(f"on={part} names classes, but the sample has no list of classes; {fix}.")
     for name in names:
-        if name not in known:
+        if same_name(name, known) is None:
             raise UnknownName("class in on=", name, known, f"Classes: {', '.join(dict.fromkeys(known))}.")
     return reduce(or_, (_of_class(sample, name, classes, semantic_classes) for name in names))
 
@@ -131,11 +132,12 @@ def _objects(sample: Sample, size: tuple[int, int], semantic_classes: Sequence[s
 def _of_class(sample: Sample, name: str, classes: Sequence[str], semantic_classes: Sequence[str]) -> Bools:
     objects, semantic = sample.truth.instances, sample.truth.semantic
     masks: list[Bools] = []
-    if name in classes and objects is not None:
+    of_objects, of_maps = same_name(name, classes), same_name(name, semantic_classes)
+    if of_objects is not None and objects is not None:
         size = (sample.image.shape[0], sample.image.shape[1])
-        masks.append(_cover(objects, objects.labels == classes.index(name), size))
-    if name in semantic_classes and semantic is not None:
-        masks.append(semantic.labels == semantic_classes.index(name))
+        masks.append(_cover(objects, objects.labels == classes.index(of_objects), size))
+    if of_maps is not None and semantic is not None:
+        masks.append(semantic.labels == semantic_classes.index(of_maps))
     if not masks:
         raise MissingContext(
             f"Sample {sample.id!r} has no truth for the class {name!r}; use a labelled dataset."

@@ -15,9 +15,9 @@ from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Image
+from stormproof.corruptions.corruption import Corruption, find
 from stormproof.corruptions.needs import missing, pinhole, refuse_part, usable_depth
 from stormproof.corruptions.plugins import is_plugin
-from stormproof.corruptions.registry import Corruption, find
 
 if TYPE_CHECKING:
     from torch import Tensor

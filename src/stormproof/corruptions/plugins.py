@@ -17,7 +17,8 @@ from typing import Any
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import locate
-from stormproof.corruptions.registry import Corruption, free, registered, registry
+from stormproof.core.registry import declares_anything
+from stormproof.corruptions.corruption import CORRUPTIONS, Corruption, free
 
 
 def load_plugins(files: Iterable[str]) -> None:
@@ -39,16 +40,13 @@ def _load(path: Path, modified: int) -> None:  # once, and again after the file 
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    before = registered().keys()
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         line = next((f.lineno for f in inspect.trace()[::-1] if f.filename == str(path)), "?")
         what = f"{type(error).__name__}: {error}"
         raise InvalidOption(f"The plugin {path} failed in line {line}: {what}") from error
-    declares = any("declares" in getattr(value, "__dict__", {}) for value in vars(module).values())
-    again = any(found.recipe.__module__ == name for found in registered().values())
-    if not registered().keys() - before and not again and not declares:
+    if not declares_anything(name):
         fix = "decorate a function with @corruption(…) or @metric(…)"
         raise InvalidOption(f"The plugin {path} declares neither a corruption nor a metric; {fix}.")
 
@@ -82,8 +80,8 @@ class Declaration:
 def declare(declared: Mapping[str, Declaration]) -> None:
     """Register corruptions whose code is missing, so that runs under them can be scored."""
     for name, data in declared.items():
-        if name not in registered():
-            registry()[name] = _without_code(name, data)
+        if name not in CORRUPTIONS:
+            CORRUPTIONS.add(name, _without_code(name, data), module=None)
 
 
 def _without_code(name: str, data: Declaration) -> Corruption:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Suite
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.corruptions import SUITES, registered
+from stormproof.corruptions import CORRUPTIONS, SUITES
+from stormproof.corruptions.corruption import every_severity
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.corruptions.registry import every_severity
 from stormproof.corruptions.suites import KAMANN, KAMANN_19, KAMANN_NOISE_SEVERITIES, ONE_DATASET_ONLY
 
 
@@ -70,7 +70,7 @@ class Preset:
     def lacking(self) -> str:
         """What this version lacks to run it, in words; empty if it can run."""
         suites = [f"the suite {name!r}" for name in self.suites if name not in SUITES]
-        recipes = [f"the corruption {name!r}" for name in self.corruptions if name not in registered()]
+        recipes = [f"the corruption {name!r}" for name in self.corruptions if name not in CORRUPTIONS]
         missing = suites + recipes
         return self.needs or (f"{', '.join(missing)}, not in this version" if missing else "")
 

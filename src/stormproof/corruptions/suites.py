@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from stormproof.core.condition import SEVERITIES, Condition, Suite, Value, grid
 from stormproof.core.errors import UnknownName
-from stormproof.corruptions.registry import every_severity
+from stormproof.corruptions.corruption import every_severity
 
 Groups = Mapping[str, tuple[str, ...]]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.core.condition import Condition
+from stormproof.corruptions.corruption import find
 from stormproof.corruptions.recipes.mutators import KOSCHMIEDER, METEOROLOGICAL
 from stormproof.corruptions.recipes.physical import rain_extinction
-from stormproof.corruptions.registry import find
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Datasets: one file per format, with its reader and its writer.
 
-A reader is a function marked `@opens("kind")`; docs/adding/dataset.md adds one. A writer is the `WRITER`
-of a format's file.
+A reader is a function marked `@READERS.declare("kind")`, a writer a `Writer` in `WRITERS`;
+docs/adding/dataset.md adds one.
 """
 
 from __future__ import annotations
@@ -9,29 +9,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
+from stormproof.core.errors import DatasetError, InvalidOption, StormproofError
 from stormproof.core.loading import load_attribute
-from stormproof.core.spec import OBJECT, Opener, Spec, declared, with_plugins
+from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets.context import attach_context, with_sequences
-from stormproof.datasets.dataset import Dataset, missing_members, open_object, with_pixel_rules
+from stormproof.datasets.dataset import READERS, Dataset, missing_members, open_object, with_pixel_rules
+from stormproof.datasets.groups import with_groups
+from stormproof.datasets.writing import WRITERS, Writer
 
-if TYPE_CHECKING:
-    from stormproof.datasets.writing import Writer
-
-READERS = declared(__name__, Path(__file__).parent)
+__all__ = ["READERS", "WRITERS", "Dataset", "Writer", "find_writer", "open_dataset"]
 # The options that every kind takes: pixels are read first, then files beside the dataset.
-_WRAPPERS: tuple[Callable[..., Dataset], ...] = (with_pixel_rules, attach_context, with_sequences)
-WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "panoptic", "images")
-
-
-def kinds() -> dict[str, Opener]:
-    """The kinds of datasets: the built-in readers, then those that leaves and other packages register in the
-    entry point group `stormproof.datasets`."""
-    return with_plugins(READERS, "stormproof.datasets")
+_WRAPPERS: tuple[Callable[..., Dataset], ...] = (
+    with_pixel_rules,
+    with_groups,
+    attach_context,
+    with_sequences,
+)
 
 
 def find_writer(name: str) -> Writer:
@@ -40,18 +36,16 @@ def find_writer(name: str) -> Writer:
     >>> find_writer("yolo").lacks.__name__
     'lacks_objects'
     """
-    if name not in WRITERS:
-        raise UnknownName("format", name, WRITERS, f"Formats: {', '.join(WRITERS)}.")
-    writer: Writer = import_module(f"{__name__}.{name}").WRITER
-    return writer
+    return WRITERS.find(name)
 
 
 def open_dataset(text: str) -> Dataset:
     """Open the dataset that a spec string names.
 
-    `kinds` lists the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
+    `READERS` holds the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
     one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
-    `attach_context` (depth, disparity, calib, right and so on) and of `with_sequences` (sequences).
+    `attach_context` (depth, disparity, calib, right and so on), of `with_sequences` (sequences) and of
+    `with_groups` (groups).
     """
     _refuse_bare_path(text)
     spec = Spec.parse(text)
@@ -60,7 +54,7 @@ def open_dataset(text: str) -> Dataset:
     try:
         dataset = opener(spec.main, **own)
     except OSError as error:  # a name too long for any file, a folder that may not be read
-        if isinstance(error, StormproofError) or spec.kind not in READERS:
+        if isinstance(error, StormproofError) or not opener.__module__.startswith("stormproof."):
             raise
         raise DatasetError(f"{text!r:.200}", f"cannot be opened: {error.strerror or error}.") from error
     if missing_members(dataset):
@@ -97,19 +91,16 @@ def _refuse_bare_path(text: str) -> None:
             kind = "panoptic"
     if kind:
         what = f"{text!r} names a {'folder' if path.is_dir() else 'file'} but not its kind"
-        raise InvalidOption(f"{what}; write {kind}:{main}{comma}{rest} (kinds: {', '.join(kinds())}).")
+        raise InvalidOption(f"{what}; write {kind}:{main}{comma}{rest} (kinds: {', '.join(READERS)}).")
 
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:
     """The function that opens a kind of dataset."""
     if spec.kind == OBJECT:
         return open_object
-    known = kinds()
-    if spec.kind in known:
-        return known[spec.kind].load()
     if "." in spec.kind:
         return _attribute_opener(load_attribute(f"{spec.kind}:{spec.main}"))
-    raise UnknownName("kind of dataset", spec.kind, known, f"Kinds: {', '.join(known)}.")
+    return READERS.find(spec.kind, f"Kinds: {', '.join(READERS)}.")
 
 
 def _attribute_opener(found: Any) -> Callable[..., Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from stormproof.core.files import first_folder, list_files, locate
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import IGNORE, LabelMaps, by_stem, list_images, paired, split_folder
-from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.dataset import READERS, FileDataset
 
 CLASSES = (
     "wall", "building", "sky", "floor", "tree", "ceiling", "road", "bed", "windowpane", "grass", "cabinet",
@@ -27,7 +26,7 @@ CLASSES = (
 )  # fmt: skip
 
 
-@opens("ade20k")
+@READERS.declare("ade20k")
 def open_ade20k(main: str, *, split: str = "validation") -> FileDataset:
     """Open `ADEChallengeData2016`, the 150-class release with `images/` and `annotations/`."""
     root = locate(main)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import cv2
 import numpy as np
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName, counted
 from stormproof.core.sample import Image, Instances, as_rgb
 from stormproof.datasets.annotations import read_csv
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 
 MOST = 60  # slices; a column with more values than this is an id, not an attribute
 _FEW = 6  # different numbers up to which each is a slice of its own
@@ -96,7 +95,7 @@ def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instan
 def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attribute:
     """The attribute of some images: one of the dataset's own, 'brightness', 'contrast', 'sharpness', 'count',
     or a CSV file's: 'FILE.csv', or 'FILE.csv:COLUMN' where it has several columns beside the id."""
-    own: Mapping[str, Mapping[str, str]] = getattr(dataset, "attributes", {})
+    own = abilities(dataset).attributes
     ids = [dataset.ids[index] for index in indices]
     if asked in own:
         return _sliced(asked, [own[asked].get(name) for name in ids])
@@ -111,8 +110,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
         known = (*own, *MEASURED, COUNT)
         raise UnknownName("attribute", asked, known, f"Known here: {', '.join(known)}, or give a CSV file.")
     name, table = _read_csv(path, column)
-    files = getattr(dataset, "images", None)
-    names = [(each, *_file_names(files, index, each)) for index, each in zip(indices, ids, strict=True)]
+    names = [(each, *_file_names(dataset, index, each)) for index, each in zip(indices, ids, strict=True)]
     values = [next((table[key] for key in each if key in table), None) for each in names]
     if all(value is None for value in values):
         fix = f"ids of this dataset look like {ids[0]!r}"
@@ -128,9 +126,10 @@ def _file(asked: str) -> tuple[Path | None, str | None]:
     return (Path(path), column) if colon and path.endswith(".csv") else (None, None)
 
 
-def _file_names(files: Any, index: int, name: str) -> tuple[str, ...]:
+def _file_names(dataset: Dataset, index: int, name: str) -> tuple[str, ...]:
     """What a table may call an image beside its id: its file's name, with its ending and without."""
-    path = PurePosixPath(name) if files is None else files[name if isinstance(files, Mapping) else index]
+    source = abilities(dataset).source(index)
+    path = PurePosixPath(name if source is None else source.name)
     return path.name, path.stem
 
 

@@ -14,7 +14,6 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, folder, is_file, list_files, locate, read_json
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     IGNORE,
     LabelMaps,
@@ -33,7 +32,7 @@ from stormproof.datasets.annotations import (
     unique_names,
 )
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
-from stormproof.datasets.dataset import FileDataset, Labels
+from stormproof.datasets.dataset import READERS, FileDataset, Labels
 
 CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",
@@ -45,7 +44,7 @@ TRACKS_HERTZ = 5.0  # labelled frames per second of the tracking sets
 EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "truck"}
 
 
-@opens("bdd")
+@READERS.declare("bdd")
 def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     """Boxes from `det_val.json` or `bdd100k_labels_images_val.json`; `images` is the folder of its images.
 
@@ -96,7 +95,7 @@ def _clips(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict[str,
     return {name: frame for name, frame in found.items() if several[frame.sequence] > 1}
 
 
-@opens("bdd-seg")
+@READERS.declare("bdd-seg")
 def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
     """Semantic maps: `images/10k/SPLIT` with `labels/sem_seg/masks/SPLIT`, or the older `seg` folder."""
     root = locate(main)

@@ -9,7 +9,7 @@ from pathlib import Path
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.sample import Sample
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
     LabelMaps,
@@ -21,8 +21,10 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.dataset import READERS, FileDataset
+from stormproof.datasets.groups import before_underscore
 from stormproof.datasets.writing import (
+    WRITERS,
     Destination,
     Record,
     Writer,
@@ -39,7 +41,7 @@ VOID = 11
 _LABEL_ENDINGS = ("_L", "_P")
 
 
-@opens("camvid")
+@READERS.declare("camvid")
 def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
     """Open CamVid: `images` and `labels`, or `test` and `testannot` (split=test, train or val).
 
@@ -58,6 +60,7 @@ def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
         labels=LabelMaps(labels, identity_table(names, void, IGNORE)),
         sources=labels,
         semantic_classes=names,
+        groups=before_underscore(ids),  # 0001TP_008550 is a frame of the recording 0001TP
     )
 
 
@@ -116,4 +119,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("camvid", str(destination.root))
 
 
-WRITER = Writer(_write, _spec, lacks_maps, drops_objects, _finish)
+WRITERS.add("camvid", Writer(_write, _spec, lacks_maps, drops_objects, _finish), module=__name__)

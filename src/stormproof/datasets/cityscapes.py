@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.imagefile import image_size
 from stormproof.core.masks import FARTHEST, mask_boxes, masks_by_id
 from stormproof.core.sample import Camera, Instances, Sample, SemanticMap, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
     by_stem,
@@ -38,8 +38,17 @@ from stormproof.datasets.annotations import (
     semantic_map,
     split_folder,
 )
-from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.writing import Destination, Record, Writer, lacks_maps, objects_of, semantic_labels
+from stormproof.datasets.dataset import READERS, FileDataset
+from stormproof.datasets.groups import close_frames
+from stormproof.datasets.writing import (
+    WRITERS,
+    Destination,
+    Record,
+    Writer,
+    lacks_maps,
+    objects_of,
+    semantic_labels,
+)
 
 
 class Label(NamedTuple):
@@ -79,7 +88,7 @@ INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS = (
 )  # fmt: skip
 
 
-@opens("cityscapes")
+@READERS.declare("cityscapes")
 def open_cityscapes(
     main: str, *, split: str = "val", annotations: str = "gtFine", excuse_caravans: bool = False
 ) -> FileDataset:
@@ -110,7 +119,22 @@ def open_cityscapes(
         semantic_classes=SEMANTIC_CLASSES,
         category_ids=tuple(BY_NAME[name].id for name in CLASSES) if objects else (),
         attributes={"city": {name: name.partition("_")[0] for name in ids}},
+        groups=snippets({name: name for name in ids}),
     )
+
+
+def snippets(frames: Mapping[str, str]) -> dict[str, str]:
+    """Groups of images whose frames belong to one snippet; `frames` are names such as aachen_000003_000019.
+
+    Cityscapes labels one frame of each snippet of 30. A sequence number may be that of a snippet (most
+    cities) or of a drive of an hour (Frankfurt, Hamburg), so it is the distance between frames that counts.
+    """
+    places = {
+        name: (frame.rpartition("_")[0], int(frame.rpartition("_")[2]))
+        for name, frame in frames.items()
+        if _FRAME.fullmatch(frame)
+    }
+    return close_frames(places, gap=_SNIPPET)
 
 
 def annotation_files(root: Path, annotations: str) -> dict[str, Path]:
@@ -240,6 +264,7 @@ def _polygon_size(content: object, file: Path) -> tuple[int, int]:
 
 CITY = "stormproof"  # for frames without a city
 _FRAME = re.compile(r"[^_]+_\d{6}_\d{6}", re.ASCII)  # city, sequence and frame number
+_SNIPPET = 30  # frames of a snippet, 1.8 s
 
 
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
@@ -342,4 +367,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("cityscapes", str(destination.root), {"split": destination.split, "excuse_caravans": "true"})
 
 
-WRITER = Writer(_write, _spec, _lacks, _drops)
+WRITERS.add("cityscapes", Writer(_write, _spec, _lacks, _drops), module=__name__)

@@ -18,7 +18,7 @@ from stormproof.core.errors import DatasetError, InvalidOption, InvalidTruth
 from stormproof.core.files import locate, make_folder, read_json, write_text
 from stormproof.core.masks import compress, polygon_ring, segmentation_mask
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     checked_size,
     class_names,
@@ -32,16 +32,16 @@ from stormproof.datasets.annotations import (
     required,
     unique_names,
 )
-from stormproof.datasets.dataset import Dataset, FileDataset
+from stormproof.datasets.dataset import READERS, Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import image_path
-from stormproof.datasets.writing import Destination, Record, Writer
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
 _NUMBERS: set[type] = {int, float}
 # The types in a valid annotation: its own, and those of id, image_id, category_id, bbox and area.
 _KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, _NUMBERS)
 
 
-@opens("coco")
+@READERS.declare("coco")
 def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> FileDataset:
     """Open `instances_*.json`; `images` is the folder of its images, `masks=false` reads boxes only.
 
@@ -282,7 +282,7 @@ def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> 
 
 def category_ids(dataset: Dataset | Destination) -> tuple[int, ...]:
     """The number of each class in COCO files: the dataset's own numbers, or 1, 2, 3 … if it has none."""
-    own: tuple[int, ...] = tuple(getattr(dataset, "category_ids", ()))
+    own = abilities(dataset).category_ids
     return own or tuple(range(1, len(dataset.classes) + 1))
 
 
@@ -370,4 +370,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("coco", f"{root}/annotations/instances_{split}.json", {"images": f"{root}/{split}"})
 
 
-WRITER = Writer(_write, _spec, finish=_finish)
+WRITERS.add("coco", Writer(_write, _spec, finish=_finish), module=__name__)

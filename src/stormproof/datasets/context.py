@@ -6,22 +6,21 @@ sequence an image belongs, and when it was taken.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from stormproof.core.errors import DatasetError, InvalidOption, counted, first_few
 from stormproof.core.files import list_files, locate
+from stormproof.core.identity import to_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample, Truth
 from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.annotations import by_stem, raise_all, read_csv
-from stormproof.datasets.dataset import Dataset, fingerprint_of, frames_identity, in_clip
+from stormproof.datasets.dataset import Dataset, Source, abilities, fingerprint_of, frames_identity, in_clip
 from stormproof.datasets.depthmaps import (
     CALIBRATION_SUFFIXES,
     JOURNAL,
@@ -79,7 +78,7 @@ def attach_context(
         disparity_scale=disparity_scale,
         fill_depth=fill_depth,
     )
-    place = None if depth is None else locate(depth, getattr(dataset, "root", None))
+    place = None if depth is None else locate(depth, abilities(dataset).root)
     estimated = DepthFolder(place) if place is not None and (place / JOURNAL).is_file() else None
     kept = _confident(dataset, estimated, min_confidence)
     remark = "" if estimated is None else _depth_remark([dataset.ids[i] for i in kept], estimated)
@@ -117,12 +116,11 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
     """The file of each sample in a folder, or the same file for all."""
     if text is None:
         return None
-    place = locate(text, getattr(dataset, "root", None))
+    place, source = locate(text, abilities(dataset).root), abilities(dataset).source
     if place.is_file():
         return (place,) * len(dataset)
     found = by_stem(list_files(place, suffixes), _ENDINGS)
-    images: Sequence[Path] | None = getattr(dataset, "images", None)
-    names = [_names(name, images[i] if images else None) for i, name in enumerate(dataset.ids)]
+    names = [_names(name, source(i)) for i, name in enumerate(dataset.ids)]
     matches = [next((found[name] for name in each if name in found), None) for each in names]
     problems = [
         DatasetError(place, f"no {noun} found; looked for {', '.join(each)}.", f"sample {each[0]!r}")
@@ -133,12 +131,12 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
     return tuple(match for match in matches if match is not None)
 
 
-def _names(name: str, image: Path | None) -> list[str]:
+def _names(name: str, source: Source | None) -> list[str]:
     """The stems that the files of a sample may have."""
     stem = PurePosixPath(name).name
     candidates = [stem_of(name), name, stem]
-    if image is not None:
-        candidates.append(image.stem)
+    if source is not None:
+        candidates.append(PurePosixPath(source.name).stem)
     for ending in _ENDINGS:
         candidates += [c.removesuffix(ending) for c in candidates if c.endswith(ending)]
     return list(dict.fromkeys(candidates))
@@ -213,13 +211,8 @@ class DatasetWithContext(Wrapper):
     def ids(self) -> Sequence[str]:
         return [self.dataset.ids[i] for i in self.kept] if self._is_subset else self.dataset.ids
 
-    @cached_property
-    def images(self) -> Any:
-        """The image files, as the dataset lists them: by index or by id; None if there are none."""
-        images = getattr(self.dataset, "images", None)
-        if images is None or isinstance(images, Mapping):
-            return images
-        return tuple(images[i] for i in self.kept) if self._is_subset else images
+    def source(self, index: int) -> Source | None:
+        return abilities(self.dataset).source(self.kept[index])
 
     @property
     def _is_subset(self) -> bool:
@@ -232,7 +225,7 @@ class DatasetWithContext(Wrapper):
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
         if self._is_subset:
             options.append(list(self.kept))  # type: ignore[arg-type]
-        return fingerprint_of(json.dumps([self.dataset.fingerprint, files, options]).encode(), ())
+        return fingerprint_of(to_json([self.dataset.fingerprint, files, options]).encode(), ())
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -271,7 +264,7 @@ def with_sequences(dataset: Dataset, *, sequences: str | None = None) -> Dataset
     """
     if sequences is None:
         return dataset
-    path = locate(sequences, getattr(dataset, "root", None))
+    path = locate(sequences, abilities(dataset).root)
     frames = read_sequences(path)
     known = set(dataset.ids)
     strangers = [repr(name) for name in frames if name not in known]
@@ -332,14 +325,10 @@ class DatasetInClips(Wrapper):
     def ids(self) -> Sequence[str]:
         return self.dataset.ids
 
-    @property
-    def images(self) -> Any:
-        return getattr(self.dataset, "images", None)
-
     @cached_property
     def fingerprint(self) -> str:
         identity = [self.dataset.fingerprint, frames_identity(self.frames)]
-        return fingerprint_of(json.dumps(identity).encode(), ())
+        return fingerprint_of(to_json(identity).encode(), ())
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -353,7 +342,10 @@ class DatasetInClips(Wrapper):
     def size(self, index: int) -> tuple[int, int]:
         return self.dataset.size(index)
 
+    def source(self, index: int) -> Source | None:
+        return abilities(self.dataset).source(index)
+
     def context_files(self, index: int) -> tuple[Path, ...]:
         """The files behind a sample's context, whose content belongs to the sample's."""
-        files = getattr(self.dataset, "context_files", None)
+        files = abilities(self.dataset).context_files
         return () if files is None else files(index)

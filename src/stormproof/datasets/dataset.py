@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
+from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
-from stormproof.core.files import is_file, opened_file
+from stormproof.core.files import is_file, opened_file, read_bytes
+from stormproof.core.identity import blake2b, file_digest, to_json
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.randomness import Frame
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 from stormproof.core.spec import OBJECT, local_object
 from stormproof.core.wrapper import Described, Wrapper
 
+READERS: Registry[Callable[..., Any]] = Registry(
+    extensions.DATASETS, "stormproof.datasets", order=lambda opener: opener.__module__
+)
 _MEMBERS = (
     "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
 )  # fmt: skip
@@ -49,6 +53,65 @@ def missing_members(dataset: object) -> list[str]:
     """The members of `Dataset` that an object lacks. None is evaluated: a fingerprint takes time."""
     nothing = object()
     return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]
+
+
+class Source(Protocol):
+    """Where an image comes from: a local file, a member of an archive, an object in a store."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> Path | None:
+        """The local file; None if it is none."""
+        ...
+
+    def read(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """An image file on this machine."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def read(self) -> bytes:
+        return read_bytes(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a dataset may offer beyond `Dataset`, and what holds where it does not.
+
+    A dataset offers an ability by having a member of that name; `abilities` is the only place that looks.
+    """
+
+    root: Path | None = None  # the folder that relative paths in options start from
+    source: Callable[[int], Source | None] = lambda index: None  # of an image
+    context_files: Callable[[int], tuple[Path, ...]] | None = None  # the files behind an image's context
+    all_objects: Callable[[], tuple[Ints, Instances] | None] = lambda: None  # of all images, if faster
+    frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
+    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
+    category_ids: tuple[int, ...] = ()  # the numbers of the classes in the format's own files
+    things: tuple[str, ...] = ()  # semantic classes with countable objects, if these are not `classes`
+    rules: PixelRules | None = None  # how image files are read
+    depth_remark: str = ""  # a caveat about its depth, for readers of haze and defocus scores
+
+
+_ABILITIES = tuple(one.name for one in fields(Abilities))
+
+
+def abilities(dataset: object) -> Abilities:
+    """What a dataset offers beyond `Dataset`.
+
+    >>> abilities(SampleDataset.of([])).category_ids
+    ()
+    """
+    return Abilities(**{name: getattr(dataset, name) for name in _ABILITIES if hasattr(dataset, name)})
 
 
 class Labels(Protocol):
@@ -91,6 +154,7 @@ class FileDataset:
     rules: PixelRules = AS_STORED
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
+    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -110,6 +174,9 @@ class FileDataset:
         """The objects of all images, each with its image's index; None if this would not be faster."""
         every = getattr(self.labels, "all_objects", None)
         return None if every is None else every()
+
+    def source(self, index: int) -> LocalFile:
+        return LocalFile(self.images[index])
 
     def size(self, index: int) -> tuple[int, int]:
         index = range(len(self))[index]
@@ -140,7 +207,7 @@ class FileDataset:
             identity.append(self.rules.identity())
         if self.frames:
             identity.append(frames_identity(self.frames))
-        return fingerprint_of(json.dumps(identity).encode(), self.sources)
+        return fingerprint_of(to_json(identity).encode(), self.sources)
 
 
 def in_clip(sample: Sample, frames: Mapping[str, Frame]) -> Sample:
@@ -157,23 +224,22 @@ def frames_identity(frames: Mapping[str, Frame]) -> list[object]:
 def identity_of(dataset: Dataset, index: int) -> str | Frame:
     """The key of an image's random numbers: its id, or its frame if it belongs to a clip."""
     name = dataset.ids[index]
-    frames: Mapping[str, Frame] = getattr(dataset, "frames", {})
-    return frames.get(name, name)
+    return abilities(dataset).frames.get(name, name)
 
 
 def thing_classes(dataset: Dataset) -> tuple[str, ...]:
     """The semantic classes that have countable objects: those that the dataset states, else those that are
     also classes of its objects. All others are stuff, such as road and sky."""
-    stated = getattr(dataset, "things", ()) or dataset.classes
+    stated = abilities(dataset).things or dataset.classes
     return tuple(name for name in dataset.semantic_classes if name in stated)
 
 
 def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
     """A hash, in 32 hexadecimal digits, of `identity` and the names and bytes of the annotation files."""
-    total = hashlib.blake2b(identity, digest_size=16)
+    total = blake2b(identity, digest_size=16)
     for path in sources:
         with opened_file(path) as file:
-            content = hashlib.file_digest(file, "blake2b").digest()
+            content = file_digest(file, blake2b).digest()
         total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()
 
@@ -276,7 +342,7 @@ class SampleDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        total = hashlib.blake2b(json.dumps([self.classes, self.semantic_classes]).encode(), digest_size=16)
+        total = blake2b(to_json([self.classes, self.semantic_classes]).encode(), digest_size=16)
         for sample in self.samples:
             total.update(
                 sample.id.encode() + b"\0" + repr(sample.image.shape).encode() + sample.image.tobytes()
@@ -296,7 +362,7 @@ class SampleDataset:
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
         if self.frames:
-            total.update(json.dumps(frames_identity(self.frames)).encode())
+            total.update(to_json(frames_identity(self.frames)).encode())
         return total.hexdigest()
 
 

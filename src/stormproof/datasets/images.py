@@ -8,13 +8,13 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import folder, locate
 from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.core.sample import Sample
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import list_images, unique_names
-from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.writing import Destination, Record, Writer, drops_maps, drops_objects
+from stormproof.datasets.dataset import READERS, FileDataset
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, drops_maps, drops_objects
 
 
-@opens("images")
+@READERS.declare("images")
 def open_images(main: str) -> FileDataset:
     """Every image below a folder, or one image; ids are paths below the folder, without suffix."""
     place = locate(main)
@@ -41,4 +41,4 @@ def _drops(destination: Destination) -> str:
     return " and ".join(filter(None, (drops_objects(destination), drops_maps(destination))))
 
 
-WRITER = Writer(_write, _spec, lambda destination: "", _drops)
+WRITERS.add("images", Writer(_write, _spec, lambda destination: "", _drops), module=__name__)

@@ -7,7 +7,8 @@ where 0 is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,18 +20,20 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_text
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Camera, Instances, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
     list_images,
+    raise_all,
     read_split,
     split_files,
     split_name,
     unknown_split,
 )
-from stormproof.datasets.dataset import FileDataset, Labels
-from stormproof.datasets.writing import Destination, Record, Writer, lacks_objects, objects_of
+from stormproof.datasets.dataset import READERS, FileDataset, Labels
+from stormproof.datasets.groups import several
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
@@ -39,7 +42,7 @@ DONT_CARE = "DontCare"
 OCCLUSION = {-1: np.nan, 0: 0.0, 1: 1 / 3, 2: 2 / 3, 3: np.nan}
 
 
-@opens("kitti")
+@READERS.declare("kitti")
 def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
     """Open a KITTI object folder; `split` names a list in ImageSets; without it, every image is read."""
     root = locate(main)
@@ -51,6 +54,8 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
         raise DatasetError(root / "label_2", "contains no label files.")
     directory = next((p for p in (root / "image_2", root / "images") if p.is_dir()), root / "image_2")
     images = by_stem(list_images(directory)) if directory.is_dir() else {}
+    if split is None:
+        _refuse_unlabelled(images, labels, "an empty file if it shows no object, or a list of ids and split=")
     return FileDataset(
         name=split_name(root, split),
         root=root,
@@ -59,13 +64,17 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
         labels=KittiObjects(files),
         sources=files,
         classes=CLASSES,
+        groups=several({name: match[1] for name in ids if (match := _DRIVE.match(name))}),
     )
 
 
+# Names of raw recordings, 2011_09_26_drive_0005_sync_0000000109, and of the stereo sets, 000042_10 and
+# 000042_11; the object benchmark numbers its images at random.
+_DRIVE = re.compile(r"(\d{4}_\d\d_\d\d_drive_\d{4}|\d{6}(?=_\d\d$))", re.ASCII)
 HERTZ = 10.0  # frames per second of KITTI's recordings
 
 
-@opens("kitti-tracking")
+@READERS.declare("kitti-tracking")
 def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDataset:
     """Open a KITTI tracking folder: `label_02/0000.txt` with `image_02/0000/000000.png`, …, at 10 frames a
     second. `sequence` names one of the sequences; without it, all are read."""
@@ -75,6 +84,9 @@ def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDatase
     if sequence is not None and sequence not in files:
         raise unknown_split(sequence, files, root / "label_02")
     chosen = sorted(files) if sequence is None else [sequence]
+    if sequence is None and (root / "image_02").is_dir():
+        folders = {place.name: place for place in (root / "image_02").iterdir() if place.is_dir()}
+        _refuse_unlabelled(folders, files, "an empty file if it shows no object, or sequence=")
     frames, images, places = dict[str, Frame](), list[Path](), list[tuple[int, int]]()
     for clip, name in enumerate(chosen):
         for image in list_images(first_folder([root / "image_02" / name], f"images of sequence {name}")):
@@ -91,6 +103,12 @@ def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDatase
         name=split_name(root, sequence), root=root, ids=tuple(frames), images=tuple(images),
         labels=KittiTracks(sources, tuple(places)), sources=sources, classes=CLASSES, frames=frames,
     )  # fmt: skip
+
+
+def _refuse_unlabelled(images: Mapping[str, Path], labels: Mapping[str, Path], fix: str) -> None:
+    """Refuse images without a label file: leaving them out would change every score without a word."""
+    raise_all([DatasetError(images[name], f"has no label file; add one, {fix}.")
+               for name in sorted(images.keys() - labels.keys())])  # fmt: skip
 
 
 def _ids(root: Path, split: str | None) -> tuple[str, ...]:
@@ -306,4 +324,4 @@ def _lacks(destination: Destination) -> str:
     return f"{unknown[0]!r} is not a KITTI class" if unknown else lacks_objects(destination)
 
 
-WRITER = Writer(write_sample, _spec, _lacks, finish=_finish)
+WRITERS.add("kitti", Writer(write_sample, _spec, _lacks, finish=_finish), module=__name__)

@@ -19,7 +19,7 @@ from stormproof.core.files import folder, locate, read_json, write_text
 from stormproof.core.imagefile import image_size, read_image
 from stormproof.core.masks import mask_boxes, masks_by_id
 from stormproof.core.sample import Image, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
     class_names,
@@ -31,13 +31,13 @@ from stormproof.datasets.annotations import (
     unique_names,
 )
 from stormproof.datasets.coco import image_folder, image_id, read_categories
-from stormproof.datasets.dataset import Dataset, FileDataset
-from stormproof.datasets.writing import Destination, Record, Writer, drops_objects, lacks_maps
+from stormproof.datasets.dataset import READERS, Dataset, FileDataset, abilities
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, drops_objects, lacks_maps
 
 VOID = 0  # the segment id of unlabelled pixels
 
 
-@opens("panoptic")
+@READERS.declare("panoptic")
 def open_panoptic(main: str, *, images: str | None = None, masks: str | None = None) -> FileDataset:
     """Open `panoptic_*.json` as semantic and panoptic maps; `masks` is the folder of its PNGs, beside it by
     default. Categories with `isthing` 1 are things; without that word all are stuff."""
@@ -144,7 +144,7 @@ def coloured(ids: npt.NDArray[Any]) -> Image:
 def map_category_ids(described: Dataset | Destination) -> tuple[int, ...]:
     """The number of each semantic class in panoptic files: the dataset's own if it numbers semantic classes,
     else 1, 2, 3 …"""
-    own: tuple[int, ...] = tuple(getattr(described, "category_ids", ()))
+    own = abilities(described).category_ids
     count = len(described.semantic_classes)
     return own if not described.classes and len(own) == count else tuple(range(1, count + 1))
 
@@ -230,4 +230,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("panoptic", f"{root}/annotations/panoptic_{split}.json", {"images": f"{root}/{split}"})
 
 
-WRITER = Writer(_write, _spec, lacks_maps, drops_objects, _finish)
+WRITERS.add("panoptic", Writer(_write, _spec, lacks_maps, drops_objects, _finish), module=__name__)

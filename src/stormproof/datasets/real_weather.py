@@ -6,7 +6,6 @@ score --by` scores these separately. BDD's weather is an attribute of `bdd`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from pathlib import Path
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate
+from stormproof.core.identity import to_json
 from stormproof.core.sample import Sample, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import list_images, split_folder
 from stormproof.datasets.cityscapes import (
     CLASSES,
@@ -29,15 +28,17 @@ from stormproof.datasets.cityscapes import (
     annotation_files,
 )
 from stormproof.datasets.coco import open_coco
-from stormproof.datasets.dataset import FileDataset, fingerprint_of
+from stormproof.datasets.dataset import READERS, FileDataset, LocalFile, fingerprint_of
+from stormproof.datasets.groups import several
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
 CONDITIONS = ("fog", "night", "rain", "snow")
 DOMAINS = ("cartoon", "handmake", "painting", "sketch", "tattoo", "weather")
+_GOPRO = re.compile(r"G(OPR|P\d\d)(?P<recording>\d{4})", re.ASCII)
 _BETA = re.compile(r"(?P<frame>.+)_leftImg8bit_foggy_beta_(?P<beta>[0-9.]+)")
 
 
-@opens("acdc")
+@READERS.declare("acdc")
 def open_acdc(main: str, *, split: str = "val") -> FileDataset:
     """ACDC (Sakaridis et al. 2021): `rgb_anon/CONDITION/SPLIT` with label maps in `gt/CONDITION/SPLIT`.
 
@@ -54,7 +55,21 @@ def open_acdc(main: str, *, split: str = "val") -> FileDataset:
     if not found:
         place = f"rgb_anon/{{{','.join(CONDITIONS)}}}/{split}"
         raise DatasetError(root, f"has no labelled images in {place}.")
-    return _street(root, f"acdc-{split}", found, "condition", objects=False)
+    groups = several({name: _recording(name) for name in found})
+    return _street(root, f"acdc-{split}", found, "condition", groups, objects=False)
+
+
+def _recording(name: str) -> str:
+    """The recording that a frame is from, with the references of the same places.
+
+    A camera splits a recording into files: GOPR0475, then GP010475, GP020475 …
+
+    >>> _recording("fog/GOPR0475_frame_000041"), _recording("clear/GP010475_frame_000310")
+    ('recording 0475', 'recording 0475')
+    """
+    file = name.rpartition("/")[2].partition("_frame_")[0]
+    match = _GOPRO.fullmatch(file)
+    return f"recording {match['recording'] if match else file}"
 
 
 def _acdc_frames(images: Path, truths: Path, name: str) -> dict[str, tuple[Path, Path, str]]:
@@ -72,7 +87,7 @@ def _acdc_frames(images: Path, truths: Path, name: str) -> dict[str, tuple[Path,
     return {f"{name}/{frame}": (frames[frame], maps[frame], name) for frame in sorted(frames.keys() & maps)}
 
 
-@opens("foggy-cityscapes")
+@READERS.declare("foggy-cityscapes")
 def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine") -> FileDataset:
     """Foggy Cityscapes (Sakaridis et al. 2018): `leftImg8bit_foggy` beside `gtFine`.
 
@@ -96,23 +111,25 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
         if frame in truths:
             found[frame] = (path, truths[frame], CLEAR)
     objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in found.values())
-    return _street(root, f"foggy-cityscapes-{split}", found, "fog", objects=objects)
+    groups = several({name: name.partition("_beta_")[0] for name in found})  # one scene in several fogs
+    return _street(root, f"foggy-cityscapes-{split}", found, "fog", groups, objects=objects)
 
 
 def _street(
-    root: Path, name: str, found: Mapping[str, tuple[Path, Path, str]], attribute: str, *, objects: bool
-) -> FileDataset:
+    root: Path, name: str, found: Mapping[str, tuple[Path, Path, str]], attribute: str,
+    groups: Mapping[str, str], *, objects: bool,
+) -> FileDataset:  # fmt: skip
     ids = tuple(sorted(found))
     sources = tuple(found[each][1] for each in ids)
     return FileDataset(
         name=name, root=root, ids=ids, images=tuple(found[each][0] for each in ids),
         labels=CityscapesLabels(sources), sources=tuple(dict.fromkeys(sources)),
         classes=CLASSES if objects else (), semantic_classes=SEMANTIC_CLASSES,
-        attributes={attribute: {each: found[each][2] for each in ids}},
+        attributes={attribute: {each: found[each][2] for each in ids}}, groups=groups,
     )  # fmt: skip
 
 
-@opens("coco-o")
+@READERS.declare("coco-o")
 def open_coco_o(main: str, *, masks: bool = False) -> JoinedDataset:
     """COCO-O (Mao et al. 2023): `DOMAIN/annotations/instances_val2017.json` with `DOMAIN/val2017`.
 
@@ -150,11 +167,11 @@ class JoinedDataset:
     def ids(self) -> tuple[str, ...]:
         return tuple(f"{name}/{self.parts[name].ids[k]}" for name, k in self._places)
 
-    @cached_property
-    def images(self) -> tuple[Path, ...]:
-        return tuple(self.parts[name].images[k] for name, k in self._places)
+    def source(self, index: int) -> LocalFile:
+        name, k = self._places[index]
+        return self.parts[name].source(k)
 
-    @property
+    @cached_property
     def attributes(self) -> dict[str, dict[str, str]]:
         """The name of its part, for each image."""
         owners = (name for name, _ in self._places)
@@ -179,7 +196,7 @@ class JoinedDataset:
     @cached_property
     def fingerprint(self) -> str:
         held = [[name, part.fingerprint] for name, part in self.parts.items()]
-        return fingerprint_of(json.dumps([self.name, held]).encode(), ())
+        return fingerprint_of(to_json([self.name, held]).encode(), ())
 
     def __len__(self) -> int:
         return len(self._places)

@@ -24,7 +24,7 @@ from stormproof.datasets.annotation_checks import (
     stray_masks,
 )
 from stormproof.datasets.context import DatasetWithContext
-from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset
+from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset, abilities
 from stormproof.datasets.image_files import file_content, image_path
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
@@ -165,7 +165,7 @@ def _stated(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool 
         return _stated(dataset.dataset, dataset.kept[index])
     if isinstance(dataset, OpenedDataset):
         return _stated(dataset.whole, index)
-    rules = getattr(dataset, "rules", None)
+    rules = abilities(dataset).rules
     turned = rules.exif == "apply" if rules is not None and rules.exif_stated else None
     return dataset.labels.size(index) if isinstance(dataset, FileDataset) else None, turned
 
@@ -229,12 +229,11 @@ def problems_of(error: StormproofError) -> list[Problem]:
 
 def _new_survey(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
-    found.depth_remark = getattr(dataset, "depth_remark", "")
+    found.depth_remark = abilities(dataset).depth_remark
     if not len(dataset):
         found.problems.append(Problem("", "the dataset has no images."))
-    images = getattr(dataset, "images", ())
-    if isinstance(images, tuple):  # not the members of an archive
-        found.missing_files = sum(not is_file(image) for image in images)
+    paths = (image_path(dataset, index) for index in range(len(dataset)))
+    found.missing_files = sum(path is not None and not is_file(path) for path in paths)
     return found
 
 

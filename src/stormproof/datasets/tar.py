@@ -7,8 +7,6 @@ Nothing is unpacked: members are read in place, and members that could do harm i
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -19,11 +17,12 @@ from typing import Any
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, opened_file, parse_json
+from stormproof.core.identity import blake2b, to_json
 from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import IGNORE, identity_table, read_classes, read_label_map, semantic_map
 from stormproof.datasets.coco import index_annotations
+from stormproof.datasets.dataset import READERS
 
 MAX_MEMBER_BYTES = 1 << 28  # 256 MiB, far more than any photograph
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")
@@ -38,6 +37,10 @@ class Member:
     offset: int
     size: int
 
+    @property
+    def path(self) -> None:
+        return None
+
     def read(self) -> bytes:
         with opened_file(self.archive) as file:
             file.seek(self.offset)
@@ -50,7 +53,7 @@ class Member:
         return f"{self.archive}, {self.name}"
 
 
-@opens("tar")
+@READERS.declare("tar")
 def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | None = None) -> TarDataset:
     """Open one archive, a pattern (`val-*.tar`) or a range (`val-{0000..0009}.tar`).
 
@@ -101,6 +104,9 @@ class TarDataset:
         truth = self._truth(key, (image.shape[0], image.shape[1]))
         return Sample(key, image, truth, classes=self.classes, semantic_classes=self.semantic_classes)
 
+    def source(self, index: int) -> Member:
+        return self.images[self.ids[index]]
+
     def truth(self, index: int) -> Truth:
         return self._truth(self.ids[index], self.size(index))
 
@@ -117,9 +123,9 @@ class TarDataset:
         ]
         if self.rules != AS_STORED:
             identity.append(self.rules.identity())
-        total = hashlib.blake2b(json.dumps(identity).encode(), digest_size=16)
+        total = blake2b(to_json(identity).encode(), digest_size=16)
         for member in (*self.labels.values(), *self.maps.values()):
-            total.update(member.name.encode() + b"\0" + hashlib.blake2b(member.read()).digest())
+            total.update(member.name.encode() + b"\0" + blake2b(member.read()).digest())
         return total.hexdigest()
 
     def _truth(self, key: str, size: tuple[int, int]) -> Truth:

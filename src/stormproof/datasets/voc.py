@@ -18,7 +18,7 @@ import numpy.typing as npt
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import folder, list_files, locate, read_xml
 from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
     LabelMaps,
@@ -34,8 +34,8 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.writing import Destination, Record, Writer, objects_of
+from stormproof.datasets.dataset import READERS, FileDataset
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
 
 Numbers = npt.NDArray[np.uint8]
 
@@ -45,7 +45,7 @@ CLASSES = (
 )  # fmt: skip
 
 
-@opens("voc")
+@READERS.declare("voc")
 def open_voc(main: str, *, split: str | None = None, classes: str | None = None) -> FileDataset:
     """Boxes of a VOC folder; `split` names a list in ImageSets/Main; without it, every XML file is read.
 
@@ -67,7 +67,7 @@ def open_voc(main: str, *, split: str | None = None, classes: str | None = None)
     )
 
 
-@opens("voc-seg")
+@READERS.declare("voc-seg")
 def open_voc_segmentation(
     main: str, *, split: str | None = None, labels: str = "SegmentationClass"
 ) -> FileDataset:
@@ -196,7 +196,7 @@ NREC_IMAGES, NREC_ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNe
 PARTS = ("person-part", "person_part", "personpart")  # heavily occluded: ignored
 
 
-@opens("nrec")
+@READERS.declare("nrec")
 def open_nrec(main: str, *, split: str = "test") -> FileDataset:
     """People of one split: train, val or test. Parts of people are ignored regions, as in the benchmark.
 
@@ -330,4 +330,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("voc", str(destination.root), {"split": destination.split, **own})
 
 
-WRITER = Writer(_write, _spec, finish=_finish)
+WRITERS.add("voc", Writer(_write, _spec, finish=_finish), module=__name__)

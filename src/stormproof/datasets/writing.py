@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from stormproof.core import extensions
 from stormproof.core.files import make_folder, whole_file
 from stormproof.core.imagefile import write_image
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Instances, Sample
 from stormproof.core.spec import Spec
 
@@ -91,6 +93,9 @@ class Writer:
     lacks: Callable[[Destination], str] = lacks_objects
     drops: Callable[[Destination], str] = drops_maps
     finish: Callable[[Destination, Sequence[Record]], None] = no_index
+
+
+WRITERS: Registry[Writer] = Registry(extensions.WRITERS, "stormproof.datasets")
 
 
 def objects_of(sample: Sample) -> Instances:

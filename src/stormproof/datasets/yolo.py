@@ -21,15 +21,15 @@ from stormproof.core.files import expand, locate, read_lines, read_text, read_ya
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.core.masks import polygon_mask
 from stormproof.core.sample import RLE, Instances, Sample, Truth
-from stormproof.core.spec import Spec, opens
+from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
-from stormproof.datasets.dataset import FileDataset, Labels
-from stormproof.datasets.writing import Destination, Record, Writer, objects_of
+from stormproof.datasets.dataset import READERS, FileDataset, Labels
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 
 
-@opens("yolo")
+@READERS.declare("yolo")
 def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     """Open a `data.yaml`; labels are in a `labels` folder that mirrors `images`.
 
@@ -40,7 +40,7 @@ def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise DatasetError(path, "must contain 'names' and the splits 'train', 'val' or 'test'.")
-    classes = _classes(content.get("names"), path)
+    classes = _classes(read_yaml(path, as_text=True).get("names"), path)
     root = _root(path, content.get("path"))
     images = _images(content, split, root, path)
     texts = tuple(label_file(image) for image in images)
@@ -59,11 +59,10 @@ def open_yolo(main: str, *, split: str = "val") -> FileDataset:
 
 def _classes(names: Any, path: Path) -> tuple[str, ...]:
     if isinstance(names, dict):
-        numbers = sorted(names)
-        if numbers != list(range(len(numbers))):
-            raise DatasetError(path, f"class numbers must run 0, 1, 2 …, not {numbers}.", "names")
-        names = [names[number] for number in numbers]
-    if not isinstance(names, list) or not names:
+        if {*names} != {str(number) for number in range(len(names))}:
+            raise DatasetError(path, f"class numbers must run 0, 1, 2 …, not {', '.join(names)}.", "names")
+        names = [names[str(number)] for number in range(len(names))]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise DatasetError(path, f"names is {names!r:.80}; it must list the class names.", "names")
     return class_names(names, path)
 
@@ -210,4 +209,4 @@ def _spec(destination: Destination) -> Spec:
     return Spec("yolo", f"{destination.root}/data.yaml", {"split": destination.split})
 
 
-WRITER = Writer(_write, _spec, finish=_finish)
+WRITERS.add("yolo", Writer(_write, _spec, finish=_finish), module=__name__)

@@ -15,7 +15,6 @@ from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
 from stormproof.datasets.dataset import Dataset, OpenedDataset, open_dataset
 from stormproof.engine.config import (
-    Engine,
     RunConfig,
     make_config,
     python_parameters,
@@ -56,10 +55,10 @@ def run(
     opened = open_model(model)
     dataset = None if data is None else open_dataset(data)
     made_here = [thing for thing in (opened, dataset) if thing is not None and thing.spec is None]
-    engine = settings.pop("engine", None) or (Engine.local if made_here else Engine.pool)
-    if made_here and engine != Engine.local:
+    engine = settings.pop("engine", None) or ("local" if made_here else "pool")
+    if made_here and engine != "local":
         raise InvalidOption(
-            f"{made_here[0].name} was made in this Python process, but engine={str(engine)!r} uses others, "
+            f"{made_here[0].name} was made in this Python process, but engine={engine!r} uses others, "
             "which cannot see it; use engine='local', or put it in a file and name it 'file.py:function'."
         )
     if dataset is not None and settings.get("limit") is None:

@@ -20,8 +20,9 @@ from stormproof.core.errors import InvalidImage, StoreError
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Image, Ints, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
+from stormproof.datasets.copies import read_copy
 from stormproof.datasets.dataset import identity_of
-from stormproof.datasets.image_files import content_of, copy_of, file_content
+from stormproof.datasets.image_files import content_of, size_and_digest
 from stormproof.engine.guard import (
     ModelTimeout,
     check_prediction,
@@ -139,7 +140,7 @@ class ChunkRunner:
                 elif isinstance(decoded, Exception):
                     kind, error, trace = "image", describe(decoded), trace_of(decoded)
                 else:
-                    yield self._corrupt(decoded, index, condition, last=len(conditions) == 1)
+                    yield self._corrupt(decoded, index, condition)
                     continue
                 yield Failure(index, self._pair.dataset.ids[index], str(condition), kind, error, trace)
 
@@ -161,10 +162,8 @@ class ChunkRunner:
             )
         return DecodedImage(sample, content)
 
-    def _corrupt(
-        self, decoded: DecodedImage, index: int, condition: Condition, last: bool
-    ) -> PreparedCell | Failure:
-        """A corrupted image that the model may modify: never the sample's own while that is still needed."""
+    def _corrupt(self, decoded: DecodedImage, index: int, condition: Condition) -> PreparedCell | Failure:
+        """A corrupted image that the model may modify: never the sample's own, which others are made from."""
         start, sample = perf_counter(), decoded.sample
         try:
             if self._config.copies is not None and not condition.is_clean:
@@ -180,7 +179,7 @@ class ChunkRunner:
         except Exception as error:
             return Failure(index, sample.id, str(condition), "corruption", describe(error), trace_of(error))
         else:
-            shared = not last and np.may_share_memory(corrupted.image, sample.image)
+            shared = np.may_share_memory(corrupted.image, sample.image)
             image = corrupted.image.copy() if shared else corrupted.image
             return PreparedCell(index, sample.id, condition, image, corrupted.truth, decoded.content, moved)
         finally:
@@ -188,13 +187,13 @@ class ChunkRunner:
 
     def _read_copy(self, sample: Sample, index: int, condition: Condition) -> PreparedCell:
         """A stored corrupted copy of an image, with the truth under its condition."""
-        path = copy_of(Path(str(self._config.copies)), self._pair.dataset, index, condition)
-        image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
+        path, content = read_copy(Path(str(self._config.copies)), self._pair.dataset, index, condition)
+        image, size = read_image(content, str(path)), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
             raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")
         truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.frame)
         moved = change(sample.image, image) if image.shape == sample.image.shape else None
-        return PreparedCell(index, sample.id, condition, image, truth, file_content(path), moved)
+        return PreparedCell(index, sample.id, condition, image, truth, size_and_digest(content), moved)
 
     def _predict(self, cells: Sequence[PreparedCell]) -> Iterator[Row | Failure]:
         """Call the model now, but make rows on demand: a packed noisy label map is larger than the map."""
@@ -223,7 +222,7 @@ class ChunkRunner:
         decoded = self._decode(cell.index)
         if isinstance(decoded, Exception):
             return iter([cell.failed("image", describe(decoded), trace_of(decoded))])
-        again = self._corrupt(decoded, cell.index, cell.condition, last=True)
+        again = self._corrupt(decoded, cell.index, cell.condition)
         return self._predict([again]) if isinstance(again, PreparedCell) else iter([again])
 
     def _checked(self, cell: PreparedCell, found: Prediction) -> Row | Failure:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import Enum, StrEnum
+from enum import Enum
 from functools import cache
 from inspect import Parameter
 from pathlib import Path
@@ -20,15 +20,6 @@ from stormproof.core.files import read_yaml
 
 if TYPE_CHECKING:
     from stormproof.corruptions.presets import Preset
-
-
-class Engine(StrEnum):
-    """Where chunks are run."""
-
-    local = "local"
-    pool = "pool"
-    ray = "ray"
-    slurm = "slurm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +131,13 @@ class RunConfig(BaseModel):
         Field(ge=1),
         Setting("Images per part file; at most one chunk per worker is lost when a run is killed."),
     ] = None
-    engine: Annotated[Engine, Setting("Where chunks are run.")] = Engine.pool
-    address: Annotated[str | None, Setting("The address of a Ray cluster.")] = None
-    gpus: Annotated[float, Field(ge=0), Setting("GPUs per Ray task.")] = 0.0
-    slurm: Annotated[dict[str, str | int], Setting("A submitit option, e.g. slurm_partition=gpu.")] = {}
+    engine: Annotated[
+        str,
+        Setting(
+            "Where chunks are run: local, pool, ray or slurm; with options: ray,address=HOST:PORT,gpus=1.",
+            completes="engines",
+        ),
+    ] = "pool"
     shard: Annotated[
         str, Setting("i/n: every n-th chunk, starting at the i-th; join shards with 'stormproof merge'.")
     ] = "1/1"
@@ -204,18 +198,8 @@ class RunConfig(BaseModel):
         turn, turns = self.share
         if turn > turns:
             raise ValueError(f"shard {self.shard}: the first number must not exceed the second")
-        if self.address is not None and self.engine is not Engine.ray:
-            raise ValueError("address (--address) requires --engine ray")
-        if self.gpus and self.engine is not Engine.ray:
-            raise ValueError("gpus (--gpus) requires --engine ray; otherwise use the model's own options")
         if self.device is not None and self.copies is not None:
             raise ValueError("copies (--copies) are already corrupted: leave out device (--device)")
-        if (self.device or "").startswith("cuda") and self.engine is Engine.ray and not self.gpus:
-            raise ValueError(
-                "device (--device cuda) with --engine ray requires --gpus 1, or tasks see no GPU"
-            )
-        if self.slurm and self.engine is not Engine.slurm:
-            raise ValueError("slurm options (--slurm) require --engine slurm")
         if self.precision and self.shard != "1/1":
             raise ValueError("precision (--precision) decides how much to run as it goes: leave out --shard")
         return self

@@ -1,7 +1,8 @@
 """Where chunks are run: this process, a process pool, Ray, Slurm. Each takes chunks and yields their results.
 
 An executor owns its processes and nothing else: chunks, and how they are run, are the same for all. Ray and
-submitit are imported when a run asks for them.
+submitit are imported when a run asks for them. An engine is a function in `ENGINES` that makes an executor;
+its keyword-only parameters are the options of `--engine`.
 """
 
 from __future__ import annotations
@@ -13,21 +14,25 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-from stormproof.core.errors import RunError, StormproofError
+from stormproof.core import extensions
+from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.files import make_folder
 from stormproof.core.loading import framework
+from stormproof.core.private import without_secrets
 from stormproof.core.processes import worker_count, worker_pool
+from stormproof.core.registry import Registry
+from stormproof.core.spec import Spec
 from stormproof.engine.chunk import after_death, do_chunk_safely
-from stormproof.engine.config import Engine, RunConfig
+from stormproof.engine.config import RunConfig
 from stormproof.engine.guard import INTERVAL, Listener, end_worker, mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult, Work
 from stormproof.results.store.parts import part_path
@@ -39,33 +44,47 @@ _POLL = 1.0  # seconds between two looks at the jobs of Slurm
 
 
 class Executor(Protocol):
+    """Runs chunks. `on_this_machine`: whether its processes see the devices that this process sees."""
+
+    @property
+    def on_this_machine(self) -> bool: ...
+
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         """Run chunks, of one run or of several, taking each when a worker is free for it; closing the
         iterator stops the work and loses at most the chunks in progress."""
         ...
 
 
+ENGINES: Registry[Callable[..., Executor]] = Registry(extensions.ENGINES)
+
+
 @dataclass(frozen=True, slots=True)
 class Local:
     """In this process, one chunk after the other."""
+
+    on_this_machine: ClassVar[bool] = True
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         for attempt in attempts:
             yield do_chunk_safely(attempt)
 
 
+@ENGINES.declare("local")
+def use_this_process(config: RunConfig, chunks: int) -> Local:
+    """This process alone."""
+    return Local()
+
+
 def executor_for(config: RunConfig, chunks: int) -> Executor:
     """The executor that a run asks for, with at most `chunks` workers."""
-    if config.engine is Engine.local:
-        return Local()
+    spec = Spec.of_options(config.engine)
+    make = ENGINES.find(spec.kind)
+    return make(config, chunks, **spec.arguments(make)[0])
+
+
+def _workers(config: RunConfig) -> int:
     # Each worker has its own copy of the model on the device, so there is one unless the user asks for more.
-    workers = worker_count(config.workers or (1 if config.device is not None else 0))
-    if config.engine is Engine.ray:
-        return RayCluster(config.address, config.gpus)
-    if config.engine is Engine.slurm:
-        options = dict(config.slurm)
-        return Slurm(workers, options, str(options.pop("cluster", "slurm")))
-    return Pool(max(1, min(workers, chunks)))
+    return worker_count(config.workers or (1 if config.device is not None else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,7 @@ class Pool:
     """
 
     workers: int
+    on_this_machine: ClassVar[bool] = True
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         fresh, listener = iter(attempts), Listener()
@@ -110,6 +130,12 @@ class Pool:
                     yield result
         finally:
             _shut_down([*idle, *(pool for pool, _ in busy.values())])
+
+
+@ENGINES.declare("pool")
+def use_processes(config: RunConfig, chunks: int) -> Pool:
+    """Worker processes on this machine."""
+    return Pool(max(1, min(_workers(config), chunks)))
 
 
 def _one_worker() -> ProcessPoolExecutor:
@@ -155,6 +181,7 @@ class RayCluster:
 
     address: str | None = None
     gpus: float = 0.0
+    on_this_machine: ClassVar[bool] = False
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         ray = framework("ray", extra="ray")
@@ -183,6 +210,16 @@ class RayCluster:
                 ray.cancel(reference, force=True)
             if started_here:
                 ray.shutdown()
+
+
+@ENGINES.declare("ray")
+def use_ray(config: RunConfig, chunks: int, *, address: str | None = None, gpus: float = 0.0) -> RayCluster:
+    """A Ray cluster at `address`, or Ray on this machine; `gpus` is per task."""
+    if gpus < 0:
+        raise InvalidOption(f"--engine ray,gpus={gpus:g}: it must be at least 0.")
+    if (config.device or "").startswith("cuda") and not gpus:
+        raise InvalidOption("--device cuda with Ray requires --engine ray,gpus=1, or tasks see no GPU.")
+    return RayCluster(address, gpus)
 
 
 def _ray_task(attempt: Attempt) -> ChunkResult:
@@ -221,7 +258,7 @@ def _connect_ray(ray: Any, address: str | None) -> None:
             raise RunError(f"Ray did not start: {error}; try again, or use --engine pool.") from error
         raise RunError(
             f"No Ray cluster at {address!r}: {error}; "
-            "start one with 'ray start --head', or leave --address out."
+            "start one with 'ray start --head', or leave the address out."
         ) from error
 
 
@@ -243,6 +280,7 @@ class Slurm:
     jobs: int
     options: Mapping[str, str | int] = field(default_factory=dict)
     cluster: str = "slurm"
+    on_this_machine: ClassVar[bool] = False
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         todo = list(attempts)
@@ -271,6 +309,18 @@ class Slurm:
         except (RuntimeError, ValueError, TypeError, AssertionError, NameError) as error:
             raise RunError(f"Slurm rejected the jobs: {error}.") from error
         return executor
+
+
+@ENGINES.declare("slurm")
+def use_slurm(config: RunConfig, chunks: int, *, cluster: str = "slurm", **options: str) -> Slurm:
+    """Jobs through submitit; `cluster=local` runs them on this machine, all other options are submitit's."""
+    if without_secrets(config.model) != config.model:
+        raise InvalidOption(
+            "--model has a query or a user part, which --engine slurm would store in the run folder: write "
+            "${NAME} in it for an environment variable of the jobs."
+        )
+    numbers = {name: int(text) if text.isdecimal() else text for name, text in options.items()}
+    return Slurm(_workers(config), numbers, cluster)
 
 
 def _do_share(attempts: list[Attempt]) -> list[ChunkResult]:

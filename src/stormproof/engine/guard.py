@@ -25,8 +25,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidPrediction, StormproofError
+from stormproof.core.errors import InvalidPrediction, StormproofError, message_of
 from stormproof.core.files import read_json, read_text
+from stormproof.core.private import without_secrets
+from stormproof.core.processes import same_folder
 from stormproof.core.sample import SEGMENTS, Image, Prediction
 from stormproof.engine.work import Attempt
 from stormproof.models.model import Model
@@ -97,11 +99,20 @@ def in_time(seconds: float | None, call: Callable[[], _Result]) -> _Result:
 
 
 def predict(model: Model, images: Sequence[Image], timeout: float | None) -> list[Prediction]:
-    """The model's predictions, one per image, or an error that says what it returned instead."""
+    """The model's predictions, one per image, or an error that says what it returned instead.
+
+    The model may empty the list it is given, and reshape its images.
+    """
+    given = [image[...] for image in images]  # views: assigning a shape changes the array itself
     try:
-        found = in_time(timeout, lambda: model(images))
-    except SystemExit as error:  # not an Exception: it would end the run silently
+        with same_folder():
+            found = in_time(timeout, lambda: model(given))
+    except (Exception, KeyboardInterrupt):
+        raise  # Ctrl-C is the user's
+    except SystemExit as error:
         raise InvalidPrediction(f"the model called sys.exit({error.code!r})") from error
+    except BaseException as error:  # such as asyncio.CancelledError, which would end the run
+        raise InvalidPrediction(f"the model raised {describe(error)}") from error
     if not isinstance(found, list | tuple):
         raise InvalidPrediction(f"the model returned a {type(found).__name__}, not a list of Prediction")
     if len(found) != len(images):
@@ -147,13 +158,14 @@ def describe(error: BaseException) -> str:
     """An exception in one line: its type, its message, and the line of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    words = " ".join(str(error).split())
+    words = without_secrets(message_of(error))
     return f"{type(error).__name__}: {words}{place}" if words else f"{type(error).__name__}{place}"
 
 
 def trace_of(error: BaseException) -> str:
     """The innermost calls of the traceback, at most 6,000 characters."""
-    return "".join(traceback.format_exception(error, limit=-12))[-6000:]
+    text = without_secrets("".join(traceback.format_exception(error, limit=-12)))[-6000:]
+    return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be written
 
 
 def write_note(run: Path, chunk: int, cells: Sequence[Cell]) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
+from stormproof.core.private import scrubbed, without_secrets
 from stormproof.core.spec import Spec
 from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
@@ -128,7 +129,7 @@ def _listed(settings: Mapping[str, Any], many: str) -> list[Any]:
     listed = given if isinstance(given, list | tuple) else [given]
     for value in listed:
         if not isinstance(value, str | dict) or (isinstance(value, dict) and many != "models"):
-            raise InvalidOption(f"{many}: {value!r} is not a spec such as kind:file.")
+            raise InvalidOption(f"{many}: {scrubbed(value)!r} is not a spec such as kind:file.")
     return list(listed)
 
 
@@ -139,11 +140,11 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     unknown = own.keys() - {*known}
     if unknown or not isinstance(own.get("model"), str):
         what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
-        raise InvalidOption(f"models: {given!r}: {what}; an entry takes {', '.join(known)}.")
+        raise InvalidOption(f"models: {scrubbed(given)!r}: {what}; an entry takes {', '.join(known)}.")
     if "name" in own:
         _require_folder_name(own["name"])
     spec = Spec.parse(own["model"]) if ":" in own["model"] else Spec(own["model"], "", {})
-    if not re.search(r"[*?\[]", spec.main):
+    if spec.kind in ("http", "https") or not re.search(r"[*?\[]", spec.main):
         return [{"name": _model_name(spec), **own}]
     files = sorted(glob.glob(str(Path(spec.main).expanduser()), recursive=True))  # noqa: PTH207  any root
     if not files:
@@ -168,6 +169,7 @@ def _model_name(spec: Spec) -> str:
     'yolox'
     """
     is_script = spec.kind.endswith(".py")
+    spec = Spec.parse(without_secrets(str(spec))) if spec.kind in ("http", "https") else spec
     stem = f"{Path(spec.kind).stem}-{spec.main}" if is_script else Path(spec.main or spec.kind).stem
     return _UNSAFE.sub("-", stem).strip("-.") or "model"
 

@@ -109,7 +109,7 @@ class DeviceChunkRunner(ChunkRunner):
             changes, images = _changes(group.images, made), self._for_model(made)
         except StormproofError:
             return [
-                self._corrupt(read, index, condition, last=False)
+                self._corrupt(read, index, condition)
                 for index, read in zip(group.indices, group.reads, strict=True)
             ]
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently

@@ -15,12 +15,12 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.kernels import start_kernels
-from stormproof.core.processes import one_thread
+from stormproof.core.processes import one_thread, same_folder
 from stormproof.core.sample import Sample
 from stormproof.core.spec import OBJECT
 from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.work import Work
 from stormproof.metrics.metric import measures
@@ -51,7 +51,8 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     The last pair is kept: the planning process may also be the one that works.
     """
     dataset = open_dataset_once(data)
-    opened = models.open_model(model)
+    with same_folder():
+        opened = models.open_model(model)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     return Pair(enhanced(bound, enhance), dataset)
 
@@ -90,7 +91,7 @@ def pair_for(work: Work) -> Pair:
 
 def refuse_swapped(model: str, data: str) -> None:
     """Refuse a dataset given as the model, or the reverse."""
-    model_kinds, data_kinds = models.kinds(), datasets.kinds()
+    model_kinds, data_kinds = models.ADAPTERS, datasets.READERS
     given_model, given_data = model.partition(":")[0], data.partition(":")[0]
     if OBJECT in (given_model, given_data):
         return
@@ -182,7 +183,7 @@ def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, image
 def depth_doubts(dataset: Dataset, conditions: Sequence[Condition]) -> str:
     """A warning about images with doubtful depth, if a condition needs depth; else empty."""
     needed = any("depth" in find(c.corruption).needs for c in conditions if c.corruption)
-    return str(getattr(dataset, "depth_remark", "")) if needed else ""
+    return abilities(dataset).depth_remark if needed else ""
 
 
 def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:

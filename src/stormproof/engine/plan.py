@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.errors import InvalidOption, ModelError, StormproofError, UnknownName
 from stormproof.core.files import sha256
+from stormproof.core.private import without_secrets
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.core.spec import spec_file
@@ -18,10 +19,11 @@ from stormproof.corruptions import find
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import Declaration, is_plugin, load_plugins
-from stormproof.datasets.image_files import check_copies
+from stormproof.datasets.copies import check_copies
 from stormproof.datasets.survey import first_findings
 from stormproof.engine.chunk import missing_cells
-from stormproof.engine.config import Engine, RunConfig
+from stormproof.engine.config import RunConfig
+from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import (
     Pair,
     depth_doubts,
@@ -58,7 +60,7 @@ class Plan:
     chunks: range
     model_description: str = ""  # how the model is run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
-    doubts: str = ""  # a warning about images with doubtful depth, if a condition needs depth
+    doubts: tuple[str, ...] = ()  # warnings about doubtful depth, or copies that nothing vouches for
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     """
     one_thread()
     load_plugins(config.plugin)
-    if config.device is not None and config.engine in (Engine.local, Engine.pool):
+    executor = executor_for(config, 1)  # refuses a wrong engine before anything is opened
+    if config.device is not None and executor.on_this_machine:
         check_device(config.device)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
@@ -150,9 +153,10 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     images = min(len(pair.dataset), config.limit or len(pair.dataset))
     if not images:
         raise InvalidOption(f"{spec} has no images.")
+    doubts = [depth_doubts(pair.dataset, conditions)]
     if isinstance(pair.model, Model):
         require_images(pair.dataset, images, allow_missing=config.allow_missing)
-        _require_makeable(config, pair, conditions, images)
+        doubts.append(_require_makeable(config, pair, conditions, images))
     if (measure := headline(config)) is not None:
         require_truth(pair.dataset, measure, images=images)
     out = Path(config.out).absolute()
@@ -178,7 +182,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     chunks = range(turn - 1, -(-images // chunk), turns)
     config, described = config.model_copy(update={"chunk": chunk}), describe_model(pair.model)
     remarks = first_look(pair.model, pair.dataset)
-    return Plan(config, record, work, chunks, described, remarks, depth_doubts(pair.dataset, conditions))
+    return Plan(config, record, work, chunks, described, remarks, tuple(filter(None, doubts)))
 
 
 def label_findings(data: str, images: int) -> list[str]:
@@ -228,15 +232,28 @@ def size_of(config: RunConfig) -> Size:
     return Size(dataset.name, images, len(wanted), held)
 
 
-def _require_makeable(config: RunConfig, pair: Pair, conditions: tuple[Condition, ...], images: int) -> None:
-    """Refuse conditions that cannot be made on the device, read from the copies, or made at all."""
+def _require_makeable(config: RunConfig, pair: Pair, conditions: tuple[Condition, ...], images: int) -> str:
+    """Refuse conditions that cannot be made on the device, read from the copies, or made at all.
+
+    Returns a warning about the copies, if there is one.
+    """
     if config.device is not None:
         for condition in conditions:
             check_on_device(condition)
     if config.copies is not None:
-        check_copies(config.copies, conditions)
-    else:
-        require_possible(pair.dataset, conditions, images=images, seed=config.seed)
+        return check_copies(config.copies, conditions, seed=config.seed)
+    require_possible(pair.dataset, conditions, images=images, seed=config.seed)
+    return ""
+
+
+def copies_doubt(config: RunConfig) -> str:
+    """The warning about the copies that a run will read, if any; errors are left to the run."""
+    if config.copies is None:
+        return ""
+    try:
+        return check_copies(config.copies, requested_conditions(config), seed=config.seed)
+    except StormproofError:
+        return ""
 
 
 def _chunk(out: Path, images: int, conditions: int, fewest: int) -> int:
@@ -265,7 +282,8 @@ def _record(
     return RunRecord(
         name=config.name,
         model=ModelRecord(
-            spec=config.model, enhance=config.enhance, name=model.name, fingerprint=model.fingerprint,
+            spec=without_secrets(config.model), enhance=config.enhance,
+            name=model.name, fingerprint=model.fingerprint,
             sha256=None if (file := spec_file(config.model)) is None else sha256(file, error=ModelError),
             classes=model.classes, semantic_classes=model.semantic_classes,
         ),

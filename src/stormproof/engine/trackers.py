@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stormproof.core.errors import RunError, StormproofError, UnknownName
+from stormproof.core import extensions
+from stormproof.core.errors import RunError, StormproofError
 from stormproof.core.loading import framework
+from stormproof.core.registry import Registry
 
 if TYPE_CHECKING:
     from stormproof.engine.plan import Survey
@@ -36,6 +38,9 @@ class Service(Protocol):
         ...
 
     def end(self, complete: bool) -> None: ...
+
+
+TRACKERS: Registry[Callable[[], Service]] = Registry(extensions.TRACKERS)
 
 
 class Tracker:
@@ -125,6 +130,7 @@ def title(record: RunRecord) -> str:
     return f"{record.model.name} on {record.dataset.name}"
 
 
+@TRACKERS.declare("mlflow")
 class Mlflow:
     """One MLflow run for each run, on the server that MLFLOW_TRACKING_URI names."""
 
@@ -152,6 +158,7 @@ def _mlflow_name(name: str) -> str:
     return re.sub(r"[^\w./: -]", "-", name)
 
 
+@TRACKERS.declare("tensorboard")
 class Tensorboard:
     """Event files in the folder that TENSORBOARD_LOGDIR names, one folder in it for each run."""
 
@@ -187,6 +194,7 @@ def _fresh_folder(record: RunRecord, kind: str) -> Path:
             number += 1
 
 
+@TRACKERS.declare("wandb")
 class Wandb:
     """One run for each run, in the project that WANDB_PROJECT names."""
 
@@ -210,10 +218,5 @@ class Wandb:
         self._run.finish(exit_code=0 if complete else 1)
 
 
-TRACKERS: dict[str, Callable[[], Service]] = {"mlflow": Mlflow, "wandb": Wandb, "tensorboard": Tensorboard}
-
-
 def open_tracker(name: str) -> Tracker:
-    if name not in TRACKERS:
-        raise UnknownName("tracker", name, TRACKERS, f"Trackers: {', '.join(TRACKERS)}.")
-    return Tracker(name, TRACKERS[name]())
+    return Tracker(name, TRACKERS.find(name)())

@@ -144,11 +144,11 @@ def _detections(target: Any) -> dict[str, Any]:
     labels, scores = np.asarray(target.labels, np.int64), np.asarray(target.scores, np.float64)
     if scores.ndim == 2:  # one score per class
         scores = scores[np.arange(len(scores)), labels]
-    return {"boxes": np.asarray(target.boxes, np.float64).reshape(-1, 4), "scores": scores, "labels": labels}
+    return {"boxes": np.asarray(target.boxes, np.float64), "scores": scores, "labels": labels}
 
 
 def _instances(target: Any) -> Instances:
-    boxes = np.asarray(target.boxes, np.float64).reshape(-1, 4)
+    boxes = np.asarray(target.boxes, np.float64)
     return Instances(boxes, np.asarray(target.labels, np.int64).reshape(-1))
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.randomness import Draw
+from stormproof.corruptions.corruption import find
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import corrupt_batch
-from stormproof.corruptions.registry import find
 
 AnyImages = Any  # a torch tensor or a PIL image: neither is imported before it is used
 

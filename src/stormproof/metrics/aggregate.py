@@ -26,8 +26,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stormproof.core import extensions
 from stormproof.core.errors import IncompleteGrid
-from stormproof.core.loading import load_package
+from stormproof.core.registry import Registry
 from stormproof.metrics.grid import Grid
 
 Value = Any  # a score, or scores by name; see `grid.Score`
@@ -43,6 +44,10 @@ class Aggregate:
     name: str
     column: str | None
     function: Callable[..., Value]
+
+    @property
+    def module(self) -> str:
+        return self.function.__module__
 
     def of(self, *grids: Grid) -> Value:
         """The aggregate of grids of numbers, or of arrays of replicates."""
@@ -71,16 +76,20 @@ def _stacked(rows: list[Value]) -> Value:
     return {name: _stacked([None if row is None else row.get(name) for row in rows]) for name in names}
 
 
-_DECLARED: list[Aggregate] = []
+AGGREGATES: Registry[Aggregate] = Registry(
+    extensions.AGGREGATES,
+    "stormproof.metrics",
+    order=lambda one: (INPUTS.index(one.given), one.module),
+)
 
 
 def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[Function], Function]:
     """Declare a function as an aggregate; `given` is one of `INPUTS`."""
-    if given not in INPUTS or name in {declared.name for declared in _DECLARED}:
-        raise ValueError(f"aggregate {name!r} of {given!r}: give a unique name and one of {INPUTS}")
+    if given not in INPUTS:
+        raise ValueError(f"the aggregate {name!r} reads one of {INPUTS}, not {given!r}")
 
     def register(function: Function) -> Function:
-        _DECLARED.append(Aggregate(given, name, column, function))
+        AGGREGATES.add(name, Aggregate(given, name, column, function), module=function.__module__)
         return function
 
     return register
@@ -88,6 +97,4 @@ def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[
 
 def aggregates_of(*given: str) -> list[Aggregate]:
     """Every aggregate of these inputs, sorted by input, then by the file that declares it."""
-    load_package("stormproof.metrics")
-    found = [declared for declared in _DECLARED if declared.given in given]
-    return sorted(found, key=lambda a: (INPUTS.index(a.given), a.function.__module__))
+    return [declared for declared in AGGREGATES.values() if declared.given in given]

@@ -144,9 +144,9 @@ def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b
 
 def _levels(corruption: str) -> tuple[int, ...]:
     """The severities of a corruption: five unless it declares fewer."""
-    from stormproof.corruptions import registered  # imported late: it loads compilers that few grids need
+    from stormproof.corruptions import CORRUPTIONS  # imported late: it loads compilers that few grids need
 
-    known = registered().get(corruption)
+    known = CORRUPTIONS.get(corruption)
     return known.severities if known and known.severities else SEVERITIES
 
 

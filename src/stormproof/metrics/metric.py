@@ -28,14 +28,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core import extensions
 from stormproof.core.errors import InvalidOption
-from stormproof.core.loading import load_package, offered
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Floats
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
@@ -140,7 +141,9 @@ class Metric:
         return scored
 
 
-_DECLARED: list[Metric] = []
+METRICS: Registry[Metric] = Registry(
+    extensions.METRICS, "stormproof.metrics", order=lambda declared: declared.function.__module__
+)
 
 
 def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[Function], Function]:
@@ -149,15 +152,12 @@ def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[F
         raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
 
     def register(function: Function) -> Function:
-        # A function may be declared again: its file was changed, or a notebook cell was run twice.
-        here = (function.__module__, function.__qualname__)
-        others = [m for m in _DECLARED if (m.function.__module__, m.function.__qualname__) != here]
-        taken = {measure.name for other in others for measure in other.measures}
+        name = f"{function.__module__}.{function.__qualname__}"
+        others = {m.name for key, other in METRICS.declared.items() if key != name for m in other.measures}
         for measure in measures:
-            if measure.name in taken:
+            if measure.name in others:
                 raise ValueError(f"two measures are called {measure.name!r}")
-        _DECLARED[:] = [*others, Metric(given, function, measures, weighted)]
-        function.__dict__["declares"] = "metric"  # marks a plugin's file as declaring something
+        METRICS.add(name, Metric(given, function, measures, weighted), module=function.__module__)
         return function
 
     return register
@@ -165,7 +165,7 @@ def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[F
 
 def measures() -> Mapping[str, Measure]:
     """Every measure by name, sorted by section, then by the file that declares it."""
-    return _measures(*_declared())
+    return _measures(*METRICS.values())
 
 
 @lru_cache(maxsize=1)
@@ -176,20 +176,7 @@ def _measures(*every: Metric) -> Mapping[str, Measure]:
 
 def metrics_of(*given: str) -> list[Metric]:
     """Every metric that takes one of these inputs."""
-    return [declared for declared in _declared() if declared.given in given]
-
-
-def _declared() -> list[Metric]:
-    """All metrics, in an order that does not depend on the order of imports."""
-    load_package("stormproof.metrics")
-    _load_entry_points()
-    return sorted(_DECLARED, key=lambda declared: declared.function.__module__)
-
-
-@cache
-def _load_entry_points() -> None:
-    for entry in offered("stormproof.metrics"):
-        entry.load()
+    return [declared for declared in METRICS.values() if declared.given in given]
 
 
 def ratio(numerator: Any, denominator: Any, least: float = 0.0) -> Any:

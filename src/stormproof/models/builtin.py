@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.core.errors import MissingExtra, UnknownName
-from stormproof.core.spec import opens
+from stormproof.models.model import ADAPTERS
 from stormproof.models.network import Network
 from stormproof.models.onnx import open_onnx
 
@@ -22,7 +22,7 @@ _INSTALL = "pip install 'stormproof[demo]'  (in a checkout: pip install ./networ
 _TASKS = {"grid": "detection", "centre": "detection", "masks": "instance", "semantic": "semantic"}
 
 
-@opens("builtin")
+@ADAPTERS.declare("builtin")
 def open_builtin(
     main: str,
     *,

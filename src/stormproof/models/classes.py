@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first_few
 from stormproof.core.files import locate, read_text
 from stormproof.core.sample import SEGMENTS, Bools, Ints, Prediction, panoptic_map
+from stormproof.core.text import composed
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
 
 NO_CLASS = -1
@@ -87,7 +88,7 @@ def normalised(name: str) -> str:
     >>> normalised("Person_sitting"), normalised("traffic-light")
     ('person sitting', 'traffic light')
     """
-    return re.sub(r"[\s_\-]+", " ", name.strip().lower()).strip()
+    return re.sub(r"[\s_\-]+", " ", composed(name).lower()).strip()
 
 
 _MEANING = {normalised(name): normalised(group[0]) for group in ALIASES for name in group}
@@ -196,25 +197,67 @@ class ClassMatch:
         return table
 
 
-def match_classes(model: Sequence[str], dataset: Sequence[str]) -> ClassMatch:
-    """Match classes by name: the same name first, then a synonym.
+# How names are compared, one after the other: a name that matches in one way is not tried in the next.
+_WAYS: tuple[Callable[[str], str], ...] = (str, composed, normalised)
 
-    Case, spaces, hyphens and underscores make no difference. An empty `model` means that its labels index
-    the dataset's classes.
+
+def match_classes(model: Sequence[str], dataset: Sequence[str]) -> ClassMatch:
+    """Match classes by name: the very name first, then in another Unicode form, then in any case and with any
+    spaces, hyphens and underscores, then a synonym.
+
+    Spellings that would join two classes of the model, or two of the dataset, are refused; synonyms may. An
+    empty `model` means that its labels index the dataset's classes.
 
     >>> match = match_classes(["background", "tvmonitor", "sofa"], ["couch", "tv", "bed"])
     >>> match.labels, match.unmatched_dataset
     ((-1, 1, 0), ('bed',))
+    >>> match_classes(["w 1", "W-1"], ["W-1", "w 1"]).labels
+    (1, 0)
     """
     if not model:
         return ClassMatch(tuple(dataset), tuple(dataset), tuple(range(len(dataset))))
-    exact = {normalised(name): i for i, name in reversed([*enumerate(dataset)])}
+    by_name = [_by_name(dataset, way) for way in _WAYS]
     meaning = {canonical(name): i for i, name in reversed([*enumerate(dataset)])}
-    labels = (
-        exact.get(normalised(name), meaning.get(canonical(name), NO_CLASS)) if name.strip() else NO_CLASS
-        for name in model
-    )
+    labels, spelled = [], dict[int, list[str]]()
+    for name in model:
+        label = _spelled_label(name, dataset, by_name) if name.strip() else NO_CLASS
+        if label != NO_CLASS:
+            spelled.setdefault(label, []).append(name)
+        elif name.strip():
+            label = meaning.get(canonical(name), NO_CLASS)
+        labels.append(label)
+    for label, names in spelled.items():
+        if len({*names}) > 1 and not is_background(names[0]):
+            raise _ambiguous("model", sorted({*names}), "dataset", dataset[label])
     return ClassMatch(tuple(model), tuple(dataset), tuple(labels))
+
+
+def _by_name(names: Sequence[str], way: Callable[[str], str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(way(name), []).append(place)
+    return places
+
+
+def _spelled_label(name: str, dataset: Sequence[str], by_name: Sequence[Mapping[str, list[int]]]) -> int:
+    """The dataset's class of that name, however spelled; −1 if there is none."""
+    for way, places in zip(_WAYS, by_name, strict=True):
+        same = places.get(way(name), [])
+        if len({dataset[place] for place in same}) > 1 and not is_background(name):
+            raise _ambiguous("dataset", sorted({dataset[place] for place in same}), "model", name)
+        if same:
+            return same[0]
+    return NO_CLASS
+
+
+def _ambiguous(side: str, names: Sequence[str], other: str, name: str) -> InvalidOption:
+    """Two names of one side that are spelled like one of the other; escaped, since they may look the same."""
+    joined = " and ".join(map(ascii, names[:3]))
+    return InvalidOption(
+        f"{joined} of the {side} are spelled like {name!a} of the {other}, but for case, spaces, hyphens or "
+        "Unicode form, so it is not clear which is meant. Give the model the dataset's very names, e.g. with "
+        "classes=FILE."
+    )
 
 
 def class_lines(match: ClassMatch) -> list[str]:

@@ -13,17 +13,16 @@ import numpy as np
 from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import opens
 from stormproof.models.classes import resolve_classes
 from stormproof.models.geometry import place, plan_fit
-from stormproof.models.model import PerImage, bgr, model_file
+from stormproof.models.model import ADAPTERS, PerImage, bgr, model_file
 from stormproof.models.predictions import as_array, label_map, read_mask
 from stormproof.models.torch import fill, load_checkpoint
 
 _INSTALL = "pip install 'git+https://github.com/facebookresearch/detectron2'"
 
 
-@opens("detectron2")
+@ADAPTERS.declare("detectron2")
 def open_detectron2(
     main: str,
     *,

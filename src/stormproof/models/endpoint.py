@@ -1,8 +1,9 @@
 """A model behind HTTP: `http://host:port/path` or `https://…`; the protocol is in docs/models.md.
 
-GET describes the model, POST predicts. A server may be slow, wrong or hostile without stopping the run: a
-whole call has a time limit, retries wait longer each time, the size of a response is bounded, and redirects
-to another host are refused.
+GET describes the model, POST predicts. The query and the user part of an address may hold a key or a password
+and are never stored or shown; `${NAME}` in them stands for a variable of the environment. A server may be
+slow, wrong or hostile without stopping the run: a whole call has a time limit, retries wait longer each time,
+the size of a response is bounded, and redirects to another host are refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -21,21 +23,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import (
+    SplitResult,
+    parse_qsl,
+    quote,
+    quote_plus,
+    unquote,
+    urlsplit,
+    urlunsplit,
+)
 
 import numpy as np
 import PIL.Image
 
 from stormproof.core.errors import InvalidImage, InvalidOption, ModelError
 from stormproof.core.imagefile import opened
+from stormproof.core.private import without_secrets
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import opens
-from stormproof.models.model import fingerprint
+from stormproof.models.model import ADAPTERS, fingerprint
 from stormproof.models.predictions import read_predictions
 
 _RETRIED = frozenset({429, 500, 502, 503, 504})
 # Raised for a malformed status line, header, chunk, length or address; http.client has its own exceptions.
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SHORTEST = 3  # characters of a secret: replacing shorter ones would garble errors
 _PAUSE = 0.5  # seconds before the first retry; doubled each time
 
 
@@ -45,9 +57,8 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
         old, new = urlsplit(req.full_url), urlsplit(newurl)
         if (old.scheme, old.netloc) != (new.scheme, new.netloc):
-            raise ModelError(
-                f"{req.full_url} redirects to {newurl}, another host; use that address if you trust it."
-            )
+            here, there = without_secrets(req.full_url), without_secrets(newurl)
+            raise ModelError(f"{here} redirects to {there}, another host; use that address if you trust it.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -105,13 +116,27 @@ def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Requests to one address, with retries; `limit` is the largest response in bytes."""
+    """Requests to one address, with retries; `limit` is the largest response in bytes.
+
+    `url` has no user part; `secrets` are the texts that no error may repeat, even if the server does.
+    """
 
     url: str
     timeout: float
     retries: int
     limit: int
-    token: str | None = None
+    authorization: str | None = None
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The address as errors name it: its query may hold a key."""
+        return self.url.partition("?")[0]
+
+    def hidden(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "…")
+        return without_secrets(text)
 
     def ask(self, question: Mapping[str, object] | None = None) -> Any:
         """The JSON response to a POST of `question`, or to a GET if there is none."""
@@ -122,7 +147,7 @@ class Client:
                 except urllib.error.HTTPError as error:
                     if error.code not in _RETRIED or attempt == self.retries:
                         raise ModelError(
-                            f"{self.url} answered {error.code} {error.reason}: {_body(error)}"
+                            self.hidden(f"{self.shown} answered {error.code} {error.reason}: {_body(error)}")
                         ) from None
                 except ModelError:
                     raise
@@ -130,15 +155,17 @@ class Client:
                     if attempt == self.retries:
                         reason = "no complete response in time" if deadline.passed else _reason(error)
                         tries = f"{self.retries + 1} tries of {self.timeout:g} s"
-                        raise ModelError(f"{self.url} cannot be reached: {reason} ({tries}).") from None
+                        raise ModelError(
+                            self.hidden(f"{self.shown} cannot be reached: {reason} ({tries}).")
+                        ) from None
             time.sleep(_PAUSE * 2**attempt)
         raise AssertionError
 
     def _once(self, question: Mapping[str, object] | None, deadline: _Deadline) -> bytes:
         body = None if question is None else json.dumps(question).encode()
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
+        if self.authorization:
+            headers["Authorization"] = self.authorization
         request = urllib.request.Request(self.url, body, headers)
         with _opener(deadline).open(request, timeout=self.timeout) as response:
             content: bytes = response.read(self.limit + 1)
@@ -149,14 +176,14 @@ class Client:
             raise TimeoutError
         if len(content) > self.limit:
             fix = "raise it with limit_mb=…"
-            raise ModelError(f"{self.url} sent more than {self.limit / 1e6:g} MB; {fix}.")
+            raise ModelError(f"{self.shown} sent more than {self.limit / 1e6:g} MB; {fix}.")
         return content
 
     def _parse(self, content: bytes) -> Any:
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise ModelError(f"{self.url} sent something that is not JSON: {error}.") from None
+            raise ModelError(f"{self.shown} sent something that is not JSON: {error}.") from None
 
 
 def _body(error: urllib.error.HTTPError) -> str:
@@ -174,9 +201,13 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Endpoint:
-    """A model behind HTTP; the server states its name and the version of its weights."""
+    """A model behind HTTP; the server states its name and the version of its weights.
+
+    `address` identifies it: as it was given, with the names of variables instead of their values.
+    """
 
     client: Client
+    address: str
     name: str
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
@@ -185,18 +216,19 @@ class Endpoint:
     @property
     def fingerprint(self) -> str:
         model = [self.name, self.version, self.classes, self.semantic_classes]
-        return fingerprint((), {"url": self.client.url, "model": model})
+        return fingerprint((), {"url": self.address, "model": model})
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         answer = self.client.ask({"images": [{"png": _png(image)} for image in images]})
         found = answer.get("predictions") if isinstance(answer, Mapping) else None
         if not isinstance(found, list):
-            raise ModelError(f"{self.client.url} sent no list 'predictions'.")
+            raise ModelError(f"{self.client.shown} sent no list 'predictions'.")
         sizes = [(image.shape[0], image.shape[1]) for image in images]
-        return read_predictions([_with_map(item, self.client.url) for item in found], sizes, self.name)
+        items = [_with_map(item, self.client.shown) for item in found]
+        return read_predictions(items, sizes, self.name, self.classes)
 
 
-@opens("http")
+@ADAPTERS.declare("http")
 def open_http(
     main: str,
     *,
@@ -209,7 +241,7 @@ def open_http(
     return _open(f"http:{main}", timeout, retries, limit_mb, token_env)
 
 
-@opens("https")
+@ADAPTERS.declare("https")
 def open_https(
     main: str,
     *,
@@ -222,27 +254,58 @@ def open_https(
     return _open(f"https:{main}", timeout, retries, limit_mb, token_env)
 
 
-def _open(url: str, timeout: float, retries: int, limit_mb: float, token_env: str | None) -> Endpoint:
+def _open(given: str, timeout: float, retries: int, limit_mb: float, token_env: str | None) -> Endpoint:
+    url = _VARIABLE.sub(lambda name: quote(_environment(name[1]), safe=""), given)
     try:
         parts = urlsplit(url)
         named = bool(parts.hostname) and (parts.port or 1) > 0 and url.isprintable() and " " not in url
     except ValueError:
         named = False
-    if not named:
-        raise InvalidOption(f"{url!r} has no host; write http://host:port/path.")
+    if not named:  # not shown: it may hold a password
+        raise InvalidOption(
+            "The address of the model has no host; write http://host:port/path, with / ? # @ in a password "
+            "as %2F %3F %23 %40."
+        )
     if timeout <= 0 or retries < 0 or limit_mb <= 0:
         raise InvalidOption(
             f"timeout={timeout}, retries={retries}, limit_mb={limit_mb}: they must be positive."
         )
-    token = os.environ.get(token_env) if token_env else None
-    if token_env and not token:
-        raise InvalidOption(f"token_env={token_env}: that environment variable is not set.")
-    client = Client(url, timeout, retries, int(limit_mb * 1e6), token)
+    token = _environment(token_env) if token_env else None
+    user, _, host = parts.netloc.rpartition("@")
+    if user and token_env:
+        raise InvalidOption("Give a user in the address, or token_env=…, not both.")
+    address, sent = urlsplit(given), urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
+    authorization = f"Bearer {token}" if token else _basic(user) if user else None
+    secrets = _secrets(parts, authorization or "")
+    client = Client(sent, timeout, retries, int(limit_mb * 1e6), authorization, secrets)
     stated = client.ask()
     if not isinstance(stated, Mapping) or not isinstance(stated.get("name"), str):
-        raise ModelError(f"{url} answered GET without a 'name'; see docs/models.md for the protocol.")
-    names = [_names(stated, key, url) for key in ("classes", "semantic_classes")]
-    return Endpoint(client, stated["name"], names[0], names[1], str(stated.get("version", "")))
+        raise ModelError(
+            f"{client.shown} answered GET without a 'name'; see docs/models.md for the protocol."
+        )
+    names = [_names(stated, key, client.shown) for key in ("classes", "semantic_classes")]
+    identity = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+    return Endpoint(client, identity, stated["name"], names[0], names[1], str(stated.get("version", "")))
+
+
+def _environment(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise InvalidOption(f"The environment variable {name}, which the model's spec names, is not set.")
+    return value
+
+
+def _basic(user: str) -> str:
+    """The header of a user part: name:password."""
+    return "Basic " + base64.b64encode(unquote(user).encode()).decode("ascii")
+
+
+def _secrets(parts: SplitResult, authorization: str) -> tuple[str, ...]:
+    """The texts that may be secret, the longest first: the query, its values, the user part, the header."""
+    user = parts.netloc.rpartition("@")[0]
+    texts = {parts.query, user, unquote(user), *unquote(user).split(":"), *authorization.split()[1:]}
+    texts |= {one for _, value in parse_qsl(parts.query) for one in (value, quote(value), quote_plus(value))}
+    return tuple(sorted((text for text in texts if len(text) > _SHORTEST), key=len, reverse=True))
 
 
 def _names(stated: Mapping[str, Any], key: str, url: str) -> tuple[str, ...]:

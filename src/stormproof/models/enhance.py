@@ -13,17 +13,19 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core import extensions
+from stormproof.core.errors import InvalidOption
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Prediction, as_rgb
-from stormproof.core.spec import Opener, with_plugins
 from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
 
-_OWN = {name: Opener(f"{__name__}:{name}") for name in ("clahe", "nlm")}
+ENHANCEMENTS: Registry[Callable[..., Image]] = Registry(extensions.ENHANCEMENTS)
 # Increase it when the defaults of an enhancement change, since its images then change.
 _VERSION = 1
 
 
+@ENHANCEMENTS.declare("clahe")
 def clahe(image: Image, *, clip: float = 2.0, tiles: int = 8) -> Image:
     """Contrast-limited adaptive histogram equalisation of the luma; the chroma is kept.
 
@@ -37,6 +39,7 @@ def clahe(image: Image, *, clip: float = 2.0, tiles: int = 8) -> Image:
     return np.asarray(cv2.cvtColor(planes, cv2.COLOR_YCrCb2RGB), np.uint8)
 
 
+@ENHANCEMENTS.declare("nlm")
 def nlm(image: Image, *, strength: float = 3.0, template: int = 7, search: int = 21) -> Image:
     """Non-local means: each pixel becomes the mean of pixels with similar surroundings.
 
@@ -84,10 +87,7 @@ def enhanced(model: Model | Precomputed, names: Sequence[str]) -> Model | Precom
     """`model` behind the named enhancements; the model itself if there are none."""
     if not names:
         return model
-    known = with_plugins(_OWN, "stormproof.enhancements")
-    for name in names:
-        if name not in known:
-            raise UnknownName("enhancement", name, known, f"Known: {', '.join(known)}.")
+    steps = tuple(ENHANCEMENTS.find(name) for name in names)
     if isinstance(model, Precomputed):
         raise InvalidOption(f"{model.name} holds precomputed predictions; there is no image to enhance.")
-    return Enhanced(model, tuple(names), tuple(known[name].load() for name in names))
+    return Enhanced(model, tuple(names), steps)

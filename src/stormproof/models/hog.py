@@ -13,10 +13,9 @@ import numpy as np
 
 from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import opens
 from stormproof.models.candidates import nms
 from stormproof.models.decoding import sigmoid
-from stormproof.models.model import PerImage, bgr
+from stormproof.models.model import ADAPTERS, PerImage, bgr
 
 # The window's width and height in pixels, and the classifier's weights.
 _DETECTORS: dict[str, tuple[tuple[int, int], Any]] = {
@@ -26,8 +25,8 @@ _DETECTORS: dict[str, tuple[tuple[int, int], Any]] = {
 _IOU, _KEEP = 0.5, 100
 
 
-@opens("hog", default="people")
-def open_hog(main: str, *, margin: float = 0.0, step: int = 8, scale: float = 1.05) -> PerImage:
+@ADAPTERS.declare("hog")
+def open_hog(main: str = "people", *, margin: float = 0.0, step: int = 8, scale: float = 1.05) -> PerImage:
     """Upright people. Scores are the classifier's margins through a sigmoid, so 0.5 is its boundary.
 
     `margin` is the lowest margin kept, `step` the window's stride in pixels, `scale` the ratio between the

@@ -19,11 +19,10 @@ from stormproof.core.files import expand
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Ints, Prediction, panoptic_map
-from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import resolve_classes
 from stormproof.models.decoding import centred, in_pixels
-from stormproof.models.model import PerImage, fingerprint
+from stormproof.models.model import ADAPTERS, PerImage, fingerprint
 from stormproof.models.predictions import Array, as_array, label_map
 
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
@@ -50,7 +49,7 @@ _LEAST_SCORE = 0.01
 _LEAST_SCORES = {"panoptic": 0.5}  # transformers' own
 
 
-@opens("hf")
+@ADAPTERS.declare("hf")
 def open_huggingface(
     main: str,
     *,

@@ -19,10 +19,9 @@ import numpy as np
 from stormproof.core.errors import ModelError
 from stormproof.core.files import read_bytes
 from stormproof.core.loading import framework
-from stormproof.core.spec import opens
 from stormproof.models.card import assemble_card, chosen_outputs
 from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
-from stormproof.models.model import model_file
+from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Array, Forward, Network
 
 _LONGEST = 1 << 20  # bytes; a longer text is not a list of class names
@@ -32,7 +31,7 @@ _UNIT_KIND, _UNIT, _NORMALIZATION = 0, 1, 1
 _MEAN, _STD = 0, 1
 
 
-@opens("tflite")
+@ADAPTERS.declare("tflite")
 def open_tflite(
     main: str,
     *,

@@ -5,23 +5,27 @@ Its identity is its fingerprint: a hash of the bytes of its files and of its set
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from stormproof.core import extensions
 from stormproof.core.condition import Condition
 from stormproof.core.errors import ModelError
 from stormproof.core.files import locate, opened_file
+from stormproof.core.identity import blake2b, file_digest, sorted_json
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.core.wrapper import Described
 from stormproof.datasets.dataset import Dataset
 
+ADAPTERS: Registry[Callable[..., Any]] = Registry(
+    extensions.MODELS, "stormproof.models", order=lambda opener: opener.__module__
+)
 # Increase it whenever a decoder or a way of resizing changes its results: every fingerprint changes with it.
 GENERATION = 3
 
@@ -112,8 +116,8 @@ def fingerprint(files: Iterable[Path], settings: Mapping[str, object]) -> str:
     >>> fingerprint([], {"score": 0.1}) == fingerprint([], {"score": 0.2})
     False
     """
-    total = hashlib.blake2b(digest_size=16)
-    total.update(json.dumps([GENERATION, settings], sort_keys=True, default=str).encode())
+    total = blake2b(digest_size=16)
+    total.update(sorted_json([GENERATION, settings]).encode())
     for path in files:
         inside = sorted(entry for entry in path.rglob("*") if entry.is_file()) if path.is_dir() else [path]
         for file in inside:
@@ -133,4 +137,4 @@ def _file_digest(path: Path) -> bytes:
 @lru_cache(maxsize=4096)
 def _digest(path: Path, modified: int, size: int) -> bytes:
     with opened_file(path, error=ModelError) as file:
-        return hashlib.file_digest(file, "blake2b").digest()
+        return file_digest(file, blake2b).digest()

@@ -14,7 +14,6 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import is_file
 from stormproof.core.loading import framework
-from stormproof.core.spec import opens
 from stormproof.models.card import Card, assemble_card, chosen_outputs
 from stormproof.models.guess import (
     Graph,
@@ -25,7 +24,7 @@ from stormproof.models.guess import (
     guess_input,
     image_input,
 )
-from stormproof.models.model import model_file
+from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Array, Forward, Network
 
 _DTYPES = {
@@ -43,7 +42,7 @@ _PROVIDERS = {
 }
 
 
-@opens("onnx")
+@ADAPTERS.declare("onnx")
 def open_onnx(
     main: str,
     *,

@@ -17,14 +17,13 @@ from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
-from stormproof.core.spec import opens
 from stormproof.models.classes import resolve_classes
-from stormproof.models.model import PerImage, bgr, model_file
+from stormproof.models.model import ADAPTERS, PerImage, bgr, model_file
 from stormproof.models.predictions import Array, as_array, label_map, read_mask
 from stormproof.models.torch import fill, load_checkpoint
 
 
-@opens("mmdet")
+@ADAPTERS.declare("mmdet")
 def open_mmdet(
     main: str, *, weights: str, classes: str | None = None, score: float = 0.01, device: str = "cpu"
 ) -> PerImage:
@@ -48,7 +47,7 @@ def open_mmdet(
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
 
 
-@opens("mmseg")
+@ADAPTERS.declare("mmseg")
 def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: str = "cpu") -> PerImage:
     """A semantic segmenter."""
     package = framework("mmseg.apis", install="pip install mmsegmentation mmengine mmcv")

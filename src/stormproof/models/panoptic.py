@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Ints, Prediction, panoptic_map
-from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.models.classes import is_background, match_classes
-from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
+from stormproof.models.model import ADAPTERS, Model, Precomputed, Unbound, fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class Merged:
         return stuff, things
 
 
-@opens("panoptic")
+@ADAPTERS.declare("panoptic")
 def open_merged(
     main: str, *, semantic: str, score: float = 0.5, overlap: float = 0.5, area: int = 64 * 64
 ) -> Merged:

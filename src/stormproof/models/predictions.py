@@ -7,14 +7,15 @@ The engine checks, for every model, that masks and maps have their image's size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.masks import mask_boxes, segmentation_mask
-from stormproof.core.sample import RLE, Prediction, panoptic_map
+from stormproof.core.sample import RLE, Prediction, box_shape_problem, panoptic_map
 
 Array = npt.NDArray[Any]
 _KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
@@ -25,8 +26,13 @@ _EXPECTED = (
 )
 
 
-def read_predictions(returned: object, sizes: Sequence[tuple[int, int]], name: str) -> list[Prediction]:
-    """One prediction per image from the output of the model `name`; `sizes` are (height, width)."""
+def read_predictions(
+    returned: object, sizes: Sequence[tuple[int, int]], name: str, classes: Sequence[str] = ()
+) -> list[Prediction]:
+    """One prediction per image from the output of the model `name`; `sizes` are (height, width).
+
+    `classes` are the model's, for labels that are names.
+    """
     alone = isinstance(returned, Mapping | Prediction | str) or is_result(returned)
     if alone or not hasattr(returned, "__len__"):
         raise InvalidPrediction(
@@ -38,13 +44,15 @@ def read_predictions(returned: object, sizes: Sequence[tuple[int, int]], name: s
         raise InvalidPrediction(
             f"{name} returned {len(items)} predictions for {len(sizes)} images; return one per image."
         )
-    return [read_prediction(item, size, name) for item, size in zip(items, sizes, strict=True)]
+    return [read_prediction(item, size, name, classes) for item, size in zip(items, sizes, strict=True)]
 
 
-def read_prediction(item: object, size: tuple[int, int], name: str) -> Prediction:
+def read_prediction(
+    item: object, size: tuple[int, int], name: str, classes: Sequence[str] = ()
+) -> Prediction:
     """The prediction for one image of `size` (height, width)."""
     if isinstance(item, Prediction):
-        return item
+        return replace(item)  # a model may change the one it gave and give it again
     if is_result(item):
         item = _fields(item, name)
     if not isinstance(item, Mapping):
@@ -59,11 +67,32 @@ def read_prediction(item: object, size: tuple[int, int], name: str) -> Predictio
     semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
     masks = None if item.get("masks") is None else _masks(item["masks"], size, name)
     boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else mask_boxes(masks or ())
-    scores, labels = (_numbers(item.get(key, ()), name, key) for key in ("scores", "labels"))
+    if problem := box_shape_problem(boxes.shape):
+        raise InvalidPrediction(f"{name} returned boxes that {problem}")
+    scores = _numbers(item.get("scores", ()), name, "scores")
+    labels = _labels(item.get("labels", ()), classes, name)
     counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
     if len({*counts.values()}) > 1:
         raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
     return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name))
+
+
+def _labels(value: object, classes: Sequence[str], name: str) -> Array:
+    """Labels as numbers; names of classes become their places in `classes`."""
+    listed = value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind in "UO" else value
+    if not (isinstance(listed, list | tuple) and listed and all(isinstance(one, str) for one in listed)):
+        return _numbers(value, name, "labels")
+    if not classes:
+        fix = f"set {name}.classes = [...] to the names in order, or return their places in that order"
+        raise InvalidPrediction(f"{name} returned the label {listed[0]!r:.60}, but names no classes; {fix}.")
+    places = {one: place for place, one in enumerate(classes)}
+    unknown = next((one for one in listed if one not in places), None)
+    if unknown is not None:
+        raise InvalidPrediction(
+            f"{name} returned the label {unknown!r:.60}, which is not one of its classes: "
+            f"{first_few(list(classes))}."
+        )
+    return np.array([places[one] for one in listed], np.int64)
 
 
 def _panoptic(item: Mapping[Any, Any], name: str) -> npt.NDArray[np.int32] | None:
@@ -139,12 +168,18 @@ def _numbers(value: object, name: str, what: str) -> Array:
 
 
 def as_array(value: object) -> Array:
-    """A NumPy array from lists, arrays, and tensors on any device."""
+    """A NumPy array from lists, arrays, and tensors on any device.
+
+    NumPy has no bfloat16; its numbers become float32, which holds them all.
+    """
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":
+        value = value.float()  # type: ignore[attr-defined]
     for step in ("detach", "cpu", "numpy"):
         method = getattr(value, step, None)
         if callable(method):
             value = method()
-    return np.asarray(value)
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array  # as JAX adds it to NumPy
 
 
 def label_map(plane: Array, name: str) -> Array:

@@ -6,12 +6,12 @@ A function that takes images is a model; a class, or a function without position
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,16 @@ from typing import Any
 import numpy as np
 
 from stormproof import models
-from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError, StormproofError, message_of
 from stormproof.core.files import locate
+from stormproof.core.identity import blake2b
 from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import OBJECT, Spec, local_object
 from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.predictions import read_prediction, read_predictions
+from stormproof.models.sources import source_files
 
 _DEPTH = 4  # levels of called functions and nested containers that the identity of a function covers
 
@@ -48,25 +50,31 @@ class FunctionModel:
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         if "one image" in self.takes:
             return [self._predict_one(image) for image in images]
+        if self.takes or self.takes_tensors:
+            return self._predict_all(images)
         try:
-            sizes = [(image.shape[0], image.shape[1]) for image in images]
-            found = read_predictions(self.function(images), sizes, self.name)  # type: ignore[arg-type]
+            found = self._predict_all([image.copy() for image in images])  # it may write into them and fail
         except Exception:
-            if self.takes or self.takes_tensors or not (len(images) and self._answers_one(images[0])):
+            if not (len(images) and self._answers_one(images[0].copy())):
                 raise
-            warnings.warn(
-                f"{self.name} takes one image, not a list of images, so it is called once for each. Let it "
-                "take a list and return a list to predict in batches.",
-                stacklevel=2,
-            )
             self.takes.append("one image")
+            with suppress(UserWarning):  # where the model's code made warnings errors
+                warnings.warn(
+                    f"{self.name} takes one image, not a list of images, so it is called once for each. Let "
+                    "it take a list and return a list to predict in batches.",
+                    stacklevel=2,
+                )
             return self(images)
         self.takes[:] = ["images"]
         return found
 
+    def _predict_all(self, images: Sequence[Image]) -> list[Prediction]:
+        sizes = [(image.shape[0], image.shape[1]) for image in images]
+        return read_predictions(self.function(list(images)), sizes, self.name, self.classes)  # type: ignore[arg-type]
+
     def _predict_one(self, image: Image) -> Prediction:
         size = (image.shape[0], image.shape[1])
-        return read_prediction(self.function(image), size, self.name)  # type: ignore[arg-type]
+        return read_prediction(self.function(image), size, self.name, self.classes)  # type: ignore[arg-type]
 
     def _answers_one(self, image: Image) -> bool:
         """Whether the function takes one image, that is, returns a prediction that fits it.
@@ -120,7 +128,7 @@ def code_identity(value: Any, depth: int = _DEPTH) -> Any:
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return repr(value)
     if isinstance(value, np.ndarray):
-        return [str(value.dtype), value.shape, hashlib.blake2b(value.tobytes(), digest_size=16).hexdigest()]
+        return [str(value.dtype), value.shape, blake2b(value.tobytes(), digest_size=16).hexdigest()]
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, list | tuple | set | frozenset):
@@ -232,7 +240,7 @@ def open_python(spec: Spec) -> Model | Precomputed:
     """The model that a Python attribute is or makes; options become its keyword-only arguments."""
     module, found = _load(spec)
     if isinstance(found, type) or _makes_model(found):
-        found = found(**_options(found, spec))
+        found = _made(found, spec)
     elif spec.options:
         found = partial(found, **_options(found, spec))
     if _is_torch_module(found):
@@ -249,15 +257,16 @@ def _script_model(function: Callable[[Sequence[Image]], Any], spec: Spec, module
     """A function of a module, described by its attributes.
 
     They are `name`, `classes` (default: the module's), `semantic_classes` (default: the classes),
-    `fingerprint` and `takes_tensors`. Without a fingerprint, the source file and the options identify the
-    model: weights that live elsewhere and may change need one.
+    `fingerprint` and `takes_tensors`. Without a fingerprint, the source file, the modules beside it that it
+    imports, and the options identify the model: weights that live elsewhere and may change need one.
     """
     stated = function.func if isinstance(function, partial) else function
     name, own = getattr(stated, "name", None), getattr(stated, "fingerprint", None)
     classes = _names(getattr(stated, "classes", None) or getattr(module, "classes", None))
     maps = _names(getattr(stated, "semantic_classes", classes))
     file = inspect.getsourcefile(module)
-    files = () if own is not None or file is None else (Path(file),)
+    inside = "" if spec.kind.endswith(".py") else spec.kind
+    files = () if own is not None or file is None else source_files(Path(file), inside)
     return FunctionModel(
         function,
         name if isinstance(name, str) else spec.main,
@@ -292,7 +301,12 @@ def _load(spec: Spec) -> tuple[Any, Any]:
 
 
 def _run_script(path: Path) -> Any:
-    """Run a script file as a module; it can import the files beside it, as when Python runs it."""
+    """Run a script file as a module; it can import the files beside it, as when Python runs it.
+
+    What an earlier script imported from beside it is forgotten: another folder may have a file of that name,
+    and the same file may have changed.
+    """
+    _forget_script()
     name = f"stormproof_script_{path.stem}"
     found = importlib.util.spec_from_file_location(name, path)
     assert found is not None
@@ -301,13 +315,52 @@ def _run_script(path: Path) -> Any:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
+        _last_script.folder = folder
+    _last_script.path, _last_script.loaded_before = path, frozenset(sys.modules)
     sys.modules[name] = module  # dataclasses and pickling look their module up by name
     try:
         found.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise InvalidOption(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit too, which a script may call when it is not the main one
+        sys.modules.pop(name, None)
+        raise InvalidOption(f"{path} cannot be run: {type(error).__name__}: {message_of(error)}") from error
     return module
+
+
+@dataclass(slots=True)
+class _LastScript:
+    path: Path | None = None
+    folder: str = ""  # that was added to sys.path for it
+    loaded_before: frozenset[str] = frozenset()
+
+
+_last_script = _LastScript()
+
+
+def _forget_script() -> None:
+    """Undo what importing the files beside the last script left in this process."""
+    if _last_script.path is not None and _last_script.path.is_file():
+        beside = {str(file) for file in source_files(_last_script.path)}
+        for name, module in list(sys.modules.items()):
+            if name not in _last_script.loaded_before and getattr(module, "__file__", None) in beside:
+                del sys.modules[name]
+    if _last_script.folder in sys.path:
+        sys.path.remove(_last_script.folder)
+    _last_script.path, _last_script.folder = None, ""
+    importlib.invalidate_caches()
+
+
+def _made(make: Any, spec: Spec) -> Any:
+    """What a class or factory makes of the options."""
+    options = _options(make, spec)
+    try:
+        return make(**options)
+    except (StormproofError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        what = f"{type(error).__name__}: {message_of(error)}"
+        raise InvalidOption(f"{spec} cannot make a model: {what}") from error
 
 
 def _makes_model(found: Any) -> bool:

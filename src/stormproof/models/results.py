@@ -29,20 +29,19 @@ from stormproof.core.files import list_files, locate, read_json
 from stormproof.core.imagefile import opened
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.sample import RLE, Floats, Ints, Prediction, panoptic_map
-from stormproof.core.spec import opens
 from stormproof.datasets.annotations import expect_list, file_name, is_coco_box, is_number, required
 from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.panoptic import map_category_ids, read_segments, segment_ids
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
-from stormproof.models.model import fingerprint
+from stormproof.models.model import ADAPTERS, fingerprint
 from stormproof.models.predictions import label_map
 
 _MAPS = frozenset({".png"})
 _ALMOST_ONE = 1 + 1e-6  # as in a Prediction
 
 
-@opens("results")
+@ADAPTERS.declare("results")
 def open_results(
     main: str, *, classes: str | None = None, annotations: str | None = None
 ) -> Results | SemanticResults | PanopticResults:

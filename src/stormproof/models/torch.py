@@ -18,16 +18,16 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
-from stormproof.core.spec import opens
 from stormproof.models.card import Card, InputCard, assemble_card
-from stormproof.models.model import model_file
+from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Array, Forward, Network
 from stormproof.models.predictions import as_array
+from stormproof.models.sources import source_files
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 
 
-@opens("torch")
+@ADAPTERS.declare("torch")
 def open_torch(
     main: str,
     *,
@@ -53,7 +53,7 @@ def open_torch(
         name=whole.name or name,
         card=whole,
         forward=module_forward(torch, net, whole, device),
-        files=tuple(path for path in (weights, _source(built)) if path),
+        files=(*((weights,) if weights else ()), *_sources(built)),
         names=names,
         batch=1 if whole.decoder == "torchvision" else batch,
         in_torch=True,
@@ -114,13 +114,17 @@ def fill(net: Any, checkpoint: Mapping[str, Any], path: Path) -> None:
         ) from None
 
 
-def _source(attribute: str | None) -> Path | None:
-    found = load_attribute(attribute) if attribute else None
+def _sources(attribute: str | None) -> tuple[Path, ...]:
+    """The files of the code that builds a module."""
+    if attribute is None:
+        return ()
+    found = load_attribute(attribute)
+    code = found if inspect.isroutine(found) or inspect.isclass(found) else type(found)
     try:
-        file = inspect.getsourcefile(found if inspect.isroutine(found) else type(found)) if found else None
-    except TypeError:
-        return None
-    return Path(file) if file else None
+        file = inspect.getsourcefile(code)
+    except TypeError:  # built in
+        return ()
+    return source_files(Path(file), code.__module__) if file else ()
 
 
 def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:

@@ -7,10 +7,9 @@ from typing import Any
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.loading import framework
-from stormproof.core.spec import opens
 from stormproof.models.card import complete_card
 from stormproof.models.classes import resolve_classes
-from stormproof.models.model import model_file
+from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Network
 from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
 
@@ -25,7 +24,7 @@ _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
 }
 
 
-@opens("torchvision")
+@ADAPTERS.declare("torchvision")
 def open_torchvision(
     main: str,
     *,

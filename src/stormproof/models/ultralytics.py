@@ -12,14 +12,13 @@ import re
 from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import opens
-from stormproof.models.model import PerImage, bgr, model_file
+from stormproof.models.model import ADAPTERS, PerImage, bgr, model_file
 from stormproof.models.predictions import read_prediction
 
 _INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
 
 
-@opens("ultralytics")
+@ADAPTERS.declare("ultralytics")
 def open_ultralytics(
     main: str,
     *,

@@ -26,6 +26,7 @@ from stormproof.report.sentences import classes_of, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN, NAMED
+from stormproof.results.comparable import image_difference, image_set
 from stormproof.results.interval import Difference, interval_target
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors
@@ -103,7 +104,8 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     changes = changes_of(first, second, chosen)
     if len(changes) < 2:
         alone = f"{first.name} and {second.name} share no complete corruption of {chosen}."
-        return replace(both, title=title, sentences=(alone, *both.sentences[1:]))
+        notices = (*_other_images(first, second), *both.notices)
+        return replace(both, title=title, sentences=(alone, *both.sentences[1:]), notices=notices)
     table = change_table(first, second, chosen, changes)
     figure, by_severity = _figures(first, second, chosen, changes)
     sections = drawable(
@@ -124,8 +126,18 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
         breaking=None,
         weak_points="",
         sections=(*sections, *both.sections),
-        notices=(*_other_classes(first, second, chosen), *both.notices),
+        notices=(*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices),
     )
+
+
+def _other_images(a: Scores, b: Scores) -> tuple[str, ...]:
+    """A notice if the runs are of different images or labels, or nobody knows whether they are."""
+    difference = image_difference(a, b)
+    if not difference:
+        return ()
+    if image_set(a).fingerprint and image_set(b).fingerprint:
+        return (f"Not a fair comparison: {difference}. Changes may come from the images, not the models.",)
+    return (f"{difference}: nothing says whether these are the same images.",)
 
 
 def _other_classes(a: Scores, b: Scores, measure: str) -> tuple[str, ...]:
@@ -191,18 +203,24 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
 def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> str:
     """What changed from one run to the other, in a sentence."""
     clean, mean, *each = changes
+    each = [change for change in each if not math.isnan(change.points)]
     sign = 1 if measures()[measure].higher else -1
     sure = any(change.sure is not None for change in each)
     moved = [c for c in each if c.points and (c.sure is None or c.sure.clear)]
     up, down = ([c.name for c in moved if s * sign * c.points > 0] for s in (1, -1))
     clearly = "clearly " if sure else ""
-    better = f" (most {spoken(up[-1])})" if up else ""
-    worse = f" (most {spoken(down[0])})" if down else ""
-    on_clean, under = (with_interval(c.points, c.sure, scaled(measure, 1.0)) for c in (clean, mean))
+    better, worse = (
+        f" ({first_few([*map(spoken, names)], 3)})" if names else "" for names in (up[::-1], down)
+    )
+    places = ((clean, "on clean images"), (mean, "under corruption"))
+    known = [f"by {with_interval(c.points, c.sure, scaled(measure, 1.0))} {where}"
+             for c, where in places if not math.isnan(c.points)]  # fmt: skip
+    unknown = [f"{where} not both have a score" for c, where in places if math.isnan(c.points)]
+    said = f"{measure} changes {' and '.join(known)}" if known else f"no change of {measure} is known"
+    said += f" ({'; '.join(unknown)})" if unknown else ""
     return (
-        f"From {a.name} to {b.name}, {measure} changes by {on_clean} on clean images and by {under} under "
-        f"corruption: {len(up)} of {len(each)} corruptions got {clearly}better{better}, {len(down)} "
-        f"{clearly}worse{worse}."
+        f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
+        f", {len(down)} {clearly}worse{worse}."
     )
 
 
@@ -234,7 +252,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         rows.append((name, change.before, change.after, change.points, *known, *place))
     note = (
         "Sorted from what got worse to what got better. Rank 1 hurts most; where the change of rank is "
-        "positive, a corruption hurts less than before, compared with the others."
+        "positive, a corruption hurts less than before, compared with the others. On other images, "
+        "neighbours may change places."
     )
     if sure:
         target = interval_target(a.clips)
@@ -311,6 +330,8 @@ def _class_means(scores: Scores, kind: str) -> dict[str, float]:
 def by_image(a: Scores, b: Scores) -> list[Section]:
     """The images that changed most, where both runs are on the same ones."""
     if a.image_errors is None or b.image_errors is None or a.image_errors.ids != b.image_errors.ids:
+        return []
+    if image_difference(a, b):
         return []
     table = image_table(a, b, a.image_errors, b.image_errors)
     text = "The error of an image, averaged over the conditions that both runs hold; positive is worse."

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import vl_convert
 
 from stormproof.core.errors import UnknownName
 from stormproof.core.files import make_folder, whole_file, write_text
 from stormproof.core.table import file_name
 from stormproof.report.charts import config, prepared, spec_of
 from stormproof.report.elements import Figure, Kind, Row, View
+from stormproof.report.vega import draw_charts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,8 @@ STYLES = {
     "slides": Style(960, "Liberation Sans, Arial, sans-serif", 14, 16),
 }
 FORMATS = ("pdf", "svg", "png")
-_DPI = 300  # of a PNG file
 _NAMES = 12  # letters that names beside a plot take
 _CELL = 22  # points that a number in a heat map needs
-_NO_FETCHING: list[str] = []  # base addresses that a chart may load from
 
 
 def write_figures(
@@ -49,30 +45,21 @@ def write_figures(
         if name not in FORMATS:
             raise UnknownName("format", name, FORMATS, f"There are {', '.join(FORMATS)}.")
     make_folder(out)
-    written = []
-    for figure in view.figures():
-        spec = print_spec(figure, STYLES[style])
-        for kind in formats:
-            path = out / f"{file_name(figure.id)}.{kind}"
-            with whole_file(path) as file:
-                file.write(_drawn(spec, kind))
-            written.append(path)
+    charts = {
+        out / f"{file_name(figure.id)}.{kind}": (kind, print_spec(figure, STYLES[style]))
+        for figure in view.figures()
+        for kind in formats
+    }
+    for path, content in zip(charts, draw_charts([*charts.values()]), strict=True):
+        with whole_file(path) as file:
+            file.write(content)
+    written = [*charts]
     for table in view.tables():
         for kind, text in (("csv", table.as_csv()), ("tex", table.as_latex()), ("md", table.as_markdown())):
             path = out / f"table-{file_name(table.id)}.{kind}"
             write_text(path, text)
             written.append(path)
     return written
-
-
-def _drawn(spec: dict[str, Any], kind: str) -> bytes:
-    if kind == "svg":
-        drawn = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=_NO_FETCHING))
-        # Vega numbers gradients throughout the process; equal figures must be equal files.
-        return re.sub(r'(url\(#|id=")gradient_\d+', r"\1gradient", drawn).encode()
-    if kind == "pdf":
-        return bytes(vl_convert.vegalite_to_pdf(spec, allowed_base_urls=_NO_FETCHING))
-    return bytes(vl_convert.vegalite_to_png(spec, ppi=_DPI, allowed_base_urls=_NO_FETCHING))
 
 
 def print_spec(figure: Figure, style: Style) -> dict[str, Any]:

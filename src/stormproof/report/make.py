@@ -12,7 +12,8 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.files import make_folder, write_text
-from stormproof.core.randomness import Frame
+from stormproof.core.private import shareable_words
+from stormproof.datasets.dataset import abilities
 from stormproof.report import worst
 from stormproof.report.elements import View
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
@@ -134,7 +135,7 @@ def _make_imagery(
         scene = Scene(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
         return _images_of(same, scene, options, budget, notices, say)
     except StormproofError as error:
-        return {"notices": [*notices, f"Images are not shown: {error}"]}
+        return {"notices": [*notices, f"Images are not shown: {shareable_words(str(error))}"]}
 
 
 def _pixels(record: RunRecord) -> tuple[str, int, int]:
@@ -157,7 +158,7 @@ def _images_of(
     conditions = list(dict.fromkeys(text for s in runs if s.record for text in s.record.conditions))
     strip = None
     if "flicker" in runs[0].cells:
-        frames: Mapping[str, Frame] = getattr(scene.dataset, "frames", {})
+        frames = abilities(scene.dataset).frames
         strip = filmstrip(RunPredictions(runs[0], scene, frozenset(frames)), frames, album)
     say(f"making {len(chosen)} images under {len(conditions)} conditions")
     browse = browser(scene, predictions, chosen, conditions, album)

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -19,6 +18,7 @@ from stormproof.core.table import Table, cell_text
 from stormproof.core.text import as_csv, json_safe
 from stormproof.report.charts import THEMES, config, prepared, spec_of
 from stormproof.report.elements import VERSION, Figure, Row, View
+from stormproof.report.vega import charting_script
 
 _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
 
@@ -114,9 +114,8 @@ def _values(row: Row, used: Sequence[str], figure: Figure) -> list[Any]:
 
 @lru_cache(maxsize=1)
 def charting() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, gzipped; it defines `vegaEmbed`."""
-    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
+    """The script that draws charts, gzipped."""
+    return base64.b64encode(gzip.compress(charting_script().encode(), 9, mtime=0)).decode()
 
 
 def _source(name: str) -> Markup:

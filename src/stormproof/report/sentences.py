@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,15 @@ from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import class_measure, graded, scaled
 from stormproof.results.aggregates import mean_of
-from stormproof.results.interval import LEADING, Difference, Interval, around, paired
-from stormproof.results.scores import Scores, classes_in
+from stormproof.results.comparable import ImageSet, classes_in, image_set
+from stormproof.results.interval import Difference, Interval, around, paired
+from stormproof.results.leaders import leaders, standouts
+from stormproof.results.scores import Scores
 
 _NAMED = 4  # corruptions named in a sentence
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
-_FEW = 20  # images below which no corruption is said to hurt most
-_LIKELY = 0.1  # share of replicates in which a corruption is the hardest, for it to be named
+_FEW = 20  # images or clips below which no corruption is said to hurt most
+_WHICH = "which corruption hurts most"
 
 Values = Mapping[str, Score]  # cells and aggregates by flat name: numbers, or arrays of replicates
 
@@ -87,7 +89,7 @@ def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]
 class _Facts(NamedTuple):
     """What must be equal for two means to be compared."""
 
-    images: tuple[Any, ...]
+    images: ImageSet
     conditions: frozenset[str]
     classes: frozenset[str]
     options: str
@@ -118,10 +120,8 @@ def comparable(runs: Sequence[Scores], measure: str) -> tuple[list[Scores], dict
 
 
 def _facts(scores: Scores, measure: str) -> _Facts:
-    fingerprint = scores.record.dataset.fingerprint if scores.record else ""
-    images = (scores.dataset, fingerprint, scores.images, scores.left_out)
     covered = scores.over.covered or tuple(scores.by_corruption(measure))
-    return _Facts(images, frozenset(covered), classes_of(scores, measure), scores.options.words)
+    return _Facts(image_set(scores), frozenset(covered), classes_of(scores, measure), scores.options.words)
 
 
 def classes_of(scores: Scores, measure: str) -> frozenset[str]:
@@ -144,39 +144,78 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
     if len(runs) < 2:
         return ""
     higher = measures()[measure].higher
-    best, other = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)[:2]
+    ranked = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)
+    said = _between_two(ranked[0], ranked[1], measure) if len(runs) == 2 else _among_several(ranked, measure)
+    return " ".join(filter(None, (said, _keeping(runs, measure))))
+
+
+def _between_two(best: Scores, other: Scores, measure: str) -> str:
     found = change(other, best, measure, mean_of)
+    if found is not None and not found.clear:
+        said = f"No clear difference between {best.name} and {other.name} under corruption"
+    else:
+        more = "scores higher" if measures()[measure].higher else "has a lower error"
+        said = f"{best.name} {more} than {other.name} under corruption"
+    return f"{said}: {_numbers(best, other, measure, found)}."
+
+
+def _among_several(ranked: Sequence[Scores], measure: str) -> str:
+    """The runs that no other clearly beats; `ranked` has the best first."""
+    higher, of = measures()[measure].higher, f"Of {len(ranked)} comparable runs,"
+    best, other = ranked[:2]
+    first = _leading(ranked, measure, mean_of, highest=higher)
+    if len(first) == 1:
+        numbers = _numbers(best, other, measure, change(other, best, measure, mean_of), whose=other.name)
+        return f"{of} {best.name} {'scores highest' if higher else 'has the lowest error'}: {numbers}."
+    shown = [f"{scores.name} ({scaled(measure, scores.mean(measure)):.1f})" for scores in first]
+    if len(first) == len(ranked):
+        return f"{of} none is clearly better under corruption, in {measure}: {listed(shown)}."
+    most = "score highest" if higher else "have the lowest errors"
+    return f"{of} {listed(shown)} {most} in {measure}, with no clear difference between them."
+
+
+def _numbers(best: Scores, other: Scores, measure: str, found: Difference | None, *, whose: str = "") -> str:
+    """'AP 45.0 against 25.0, +20.0 (95 %: +15.1 to +24.9, clear)'."""
     first, second = (f"{scaled(measure, scores.mean(measure)):.1f}" for scores in (best, other))
     difference = scaled(measure, best.mean(measure) - other.mean(measure))
     by = with_interval(difference, found, scaled(measure, 1.0))
-    several = len(runs) > 2
-    numbers = f"{measure} {first} against {second}{f' of {other.name}' if several else ''}, {by}"
-    of = f"Of {len(runs)} comparable runs, " if several else ""
-    if found is not None and not found.clear:
-        both, most = f"{best.name} and {other.name}", "score highest" if higher else "have the lowest errors"
-        said = f"No clear difference between {both} under corruption"
-        if several:
-            said = f"{both} {most} under corruption, with no clear difference between them"
-    elif several:
-        said = f"{best.name} {'scores highest' if higher else 'has the lowest error'} under corruption"
-    else:
-        more = "scores higher" if higher else "has a lower error"
-        said = f"{best.name} {more} than {other.name} under corruption"
-    return " ".join(filter(None, (f"{of}{said}: {numbers}.", _keeping(runs, best, other, measure))))
+    return f"{measure} {first} against {second}{f' of {whose}' if whose else ''}, {by}"
 
 
-def _keeping(runs: Sequence[Scores], best: Scores, other: Scores, measure: str) -> str:
-    """Which run keeps the largest share of its clean score, against the best run (or the next after it)."""
-    shares = [kept(scores, measure) for scores in runs]
-    if not measures()[measure].higher or any(map(math.isnan, shares)):
+def _leading(
+    runs: Sequence[Scores], measure: str, number: Callable[[Values], Score], *, highest: bool
+) -> list[Scores]:
+    """The runs that may be first by a number; without replicates the first one."""
+    values = {str(k): float(number(scores.values(measure))) for k, scores in enumerate(runs)}
+    spreads = [scores.spread(measure) for scores in runs]
+    counts = {scores.replicates.count if scores.replicates else 0 for scores in runs}
+    if not all(spreads) or len(counts) > 1:
+        return [runs[int((max if highest else min)(values, key=lambda k: values[k]))]]
+    drawn = {str(k): np.asarray(number(spread)) for k, spread in enumerate(spreads)}
+    return [runs[int(k)] for k in leaders(values, drawn, highest=highest, images=runs[0].units)]
+
+
+def _keeping(runs: Sequence[Scores], measure: str) -> str:
+    """Which run keeps the largest share of its clean score, and against which other."""
+    shares = {scores.name: kept(scores, measure) for scores in runs}
+    if not measures()[measure].higher or any(map(math.isnan, shares.values())):
         return ""
-    steady = runs[int(np.argmax(shares))]
-    against = other if steady is best else best
-    ours, theirs = kept(steady, measure), kept(against, measure)
-    by = with_interval(100 * (ours - theirs), change(against, steady, measure, share_kept), 100.0, digits=0)
-    most = "more" if len(runs) == 2 else "the largest share"
-    numbers = f"{100 * ours:.0f} % against {100 * theirs:.0f} %, {by}"
-    return f"{steady.name} keeps {most} of its clean score: {numbers}."
+    steady, other = sorted(runs, key=lambda scores: -shares[scores.name])[:2]
+    ours, theirs = 100 * shares[steady.name], 100 * shares[other.name]
+    found = change(other, steady, measure, share_kept)
+    by = with_interval(ours - theirs, found, 100.0, digits=0)
+    if len(runs) > 2:
+        if len(_leading(runs, measure, share_kept, highest=True)) > 1:
+            least = 100 * min(shares.values())
+            return f"Which keeps most of its clean score is not clear ({least:.0f} to {ours:.0f} %)."
+        whose = f" of {other.name}"
+        return (
+            f"{steady.name} keeps most of its clean score: {ours:.0f} % against {theirs:.0f} %{whose}, {by}."
+        )
+    if found is not None and not found.clear:
+        both = f"{steady.name} {ours:.0f} %, {other.name} {theirs:.0f} %"
+        return f"No clear difference in the share of the clean score that is kept: {both}, {by}."
+    return f"{steady.name} keeps more of its clean score: {ours:.0f} % against {theirs:.0f} %, {by}."
 
 
 def with_interval(difference: float, found: Difference | None, unit: float, digits: int = 1) -> str:
@@ -235,65 +274,98 @@ def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
     means, clean = scores.by_corruption(measure), scores.score(measure)
     if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
         return ""
-    if few := _too_few(scores):
+    if few := too_few(scores, _WHICH):
         return few
     left = {name: f"{100 * value / clean:.0f} % left" for name, value in means.items()}
-    whom = f"{name} " if name else ""
-    hardest = _extremes(scores, measure, means, np.argmin)
-    least = _extremes(scores, measure, means, np.argmax)
-    if len(hardest) == 1:
-        said = f"{spoken(hardest[0])} hurts {whom}most ({left[hardest[0]]})"
-    else:
-        said = " and ".join(f"{spoken(each)} ({left[each]})" for each in hardest) + f" hurt {whom}most"
-    if len(least) == 1:
-        said += f", {spoken(least[0])} least ({left[least[0]]})"
-    said = said[:1].upper() + said[1:] + "."
-    return f"{said if hardest else ''} {_below_half(scores, measure, name or 'It')}".strip()
+    said = _hardest(scores, measure, means, left, whom=f"{name} " if name else "")
+    return " ".join(filter(None, (said, _below_half(scores, measure, name or "It"))))
 
 
-def _too_few(scores: Scores) -> str:
-    """Said instead of what hurts most, where it would be chance; published tables do not count images."""
-    if scores.images is None or scores.images >= _FEW or scores.record is None:
+def too_few(scores: Scores, to_say: str) -> str:
+    """Said instead of a superlative that would be chance; published tables do not count images."""
+    if scores.units is None or scores.units >= _FEW or scores.record is None:
         return ""
-    return f"Too few images ({scores.images}) to say which corruption hurts most."
+    what = "images" if scores.clips is None else "clips"
+    return f"Too few {what} ({scores.units}) to say {to_say}."
 
 
-def _extremes(
-    scores: Scores, measure: str, means: Mapping[str, float], where: Callable[..., Any]
-) -> list[str]:
-    """The corruptions that may hurt most (or least): one if replicates agree, none if more than two may."""
-    names = list(means)
+def _hardest(
+    scores: Scores, measure: str, means: Mapping[str, float], shown: Mapping[str, str], *, whom: str = ""
+) -> str:
+    """'Snow hurts most (55 % left), fog least (85 % left).'"""
+    higher = measures()[measure].higher
+    hardest = _extremes(scores, measure, means, highest=not higher)
+    least = _extremes(scores, measure, means, highest=higher)
+    if hardest is None or least is None:
+        return ""
+    if not hardest:
+        return f"No corruption clearly hurts {whom}most."
+    said = f"{listed([f'{spoken(each)} ({shown[each]})' for each in hardest])} hurt {whom}most"
+    if len(hardest) == 1:
+        said = f"{spoken(hardest[0])} hurts {whom}most ({shown[hardest[0]]})"
+    if len(least) == 1:
+        said += f", {spoken(least[0])} least ({shown[least[0]]})"
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _extremes(scores: Scores, measure: str, means: Mapping[str, float], *, highest: bool) -> list[str] | None:
+    """The corruptions that stand out as those with the highest (or lowest) mean; none if too many may be.
+
+    None without replicates, unless the numbers are published: those are taken as they are.
+    """
     spread, kind = scores.spread(measure), "by_corruption" if measures()[measure].higher else "CE"
-    table = [spread[f"{kind}/{name}"][LEADING:] for name in names if f"{kind}/{name}" in spread]
-    if len(table) < len(names):
-        return [names[int(where([means[name] for name in names]))]]
-    often = np.bincount(where(np.nan_to_num(np.stack(table)), axis=0), minlength=len(names))
-    likely = [name for name, count in zip(names, often / often.sum(), strict=True) if count >= _LIKELY]
-    likely.sort(key=lambda name: -often[names.index(name)])
-    return likely if len(likely) <= 2 else []
+    drawn = {name: spread[f"{kind}/{name}"] for name in means if f"{kind}/{name}" in spread}
+    if len(drawn) == len(means):
+        return standouts(means, drawn, highest=highest, images=scores.units)
+    if scores.record is not None:
+        return None
+    return [(max if highest else min)(means, key=lambda name: means[name])]
 
 
 def _below_half(scores: Scores, measure: str, name: str) -> str:
-    first, clean = [], scores.score(measure)
-    for corruption, levels in graded(scores.corrupted).items():
-        low = [c for c in levels if scores.score(measure, str(c)) < clean / 2]
-        if low:
+    """Where less than half of the clean score is left, clearly so if the scores have replicates."""
+    levels = graded(scores.corrupted)
+    if not levels:
+        return ""
+    less, known = _less_than_half(scores, measure, [str(c) for held in levels.values() for c in held])
+    first = []
+    for corruption, held in levels.items():
+        if low := [c for c in held if less.get(str(c))]:
             severity = low[0].severity or 0
             # "from" says that lower severities do not do it, so they must have been run
-            first.append((severity, "from" if severity <= 1 or low[0] != levels[0] else "at", corruption))
+            first.append((severity, "from" if severity <= 1 or low[0] != held[0] else "at", corruption))
+    clearly = "clearly " if known else ""
     if not first:
-        return f"{name} stays above half of its clean score everywhere." if graded(scores.corrupted) else ""
+        if all(each is False for each in less.values()):
+            return f"{name} stays {clearly}above half of its clean score everywhere."
+        return f"{name} falls clearly below half of its clean score nowhere."
     by_severity: dict[tuple[float, str], list[str]] = {}
     for severity, since, each in sorted(first)[:_NAMED]:
         by_severity.setdefault((severity, since), []).append(spoken(each))
-    named = ", ".join(f"{_listed(each)} {since} severity {s:g}" for (s, since), each in by_severity.items())
+    named = ", ".join(f"{listed(each)} {since} severity {s:g}" for (s, since), each in by_severity.items())
     more = f", and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
-    return f"{name} falls below half of its clean score under {named}{more}."
+    return f"{name} falls {clearly}below half of its clean score under {named}{more}."
 
 
-def _listed(names: Sequence[str]) -> str:
-    """
-    >>> _listed(["fog"]), _listed(["fog", "snow", "frost"])
+def _less_than_half(
+    scores: Scores, measure: str, texts: Sequence[str]
+) -> tuple[dict[str, bool | None], bool]:
+    """Whether less than half of the clean score is left under each condition, None where that is not clear;
+    and whether replicates decided it. Holm's correction is over the conditions."""
+    clean = scores.score(measure)
+    above = {text: scores.score(measure, text) - clean / 2 for text in texts}
+    spread = scores.spread(measure)
+    if not all(text in spread for text in ("clean", *texts)):
+        return {text: value < 0 for text, value in above.items()}, False
+    drawn = {text: spread[text] - spread["clean"] / 2 for text in texts}
+    found = paired(above, drawn, images=scores.units)
+    return {text: above[text] < 0 if found[text].clear else None for text in texts}, True
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a list in prose.
+
+    >>> listed(["fog"]), listed(["fog", "snow", "frost"])
     ('fog', 'fog, snow and frost')
     """
     *others, last = names
@@ -326,14 +398,7 @@ def _error_sentence(scores: Scores, measure: str) -> str:
     )
     if len(errors) < 2:
         return f"{said}."
-    if few := _too_few(scores):
+    if few := too_few(scores, _WHICH):
         return f"{said}. {few}"
     shown = {name: f"{scaled(measure, value):.1f} %" for name, value in errors.items()}
-    worst, best = (_extremes(scores, measure, errors, where) for where in (np.argmax, np.argmin))
-    if len(worst) == 1:
-        said += f": {spoken(worst[0])} hurts most ({shown[worst[0]]})"
-    elif worst:
-        said += ": " + " and ".join(f"{spoken(each)} ({shown[each]})" for each in worst) + " hurt most"
-    if worst and len(best) == 1:
-        said += f", {spoken(best[0])} least ({shown[best[0]]})"
-    return f"{said}."
+    return " ".join(filter(None, (f"{said}.", _hardest(scores, measure, errors, shown))))

@@ -91,11 +91,15 @@ def submitted_scores(entry: Submission) -> Scores:
         if entry.rPC is not None:
             given["rPC"] = entry.rPC
     cells = dict(entry.grid) or ({"clean": entry.P} if entry.P is not None else {})
+    conditions = dict.fromkeys(entry.conditions or cells)
+    if "clean" in cells:  # submissions list the corrupted conditions alone
+        conditions = {"clean": None} | conditions
     return Scores(
         plain(entry.model.name), plain(entry.dataset.name), entry.dataset.images, {measure: cells},
-        tuple(entry.conditions or cells), metric=measure, benchmark=entry.benchmark,
+        tuple(conditions), metric=measure, benchmark=entry.benchmark,
         given={measure: given} if given else {}, missing=entry.missing,
         tags={plain(k): plain(v) for k, v in entry.model.tags.items()},
+        fingerprint=entry.dataset.fingerprint or "",
         citation=plain(entry.citation or f"{entry.origin}, {entry.predictions or 'no hash of predictions'}"),
     )  # fmt: skip
 

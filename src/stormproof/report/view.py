@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from stormproof.core.errors import InvalidOption, UnknownName, counted, first_few
+from stormproof.core.private import shareable
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
@@ -30,7 +31,7 @@ from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
-from stormproof.results.tables import images_scored
+from stormproof.results.tables import few_images, images_scored
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
 _GROUND = ("measure", "dataset", "images", "conditions")  # what the numbers describe
@@ -302,6 +303,8 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     found += [_estimated(s, s.estimate) for s in runs if s.estimate]
     found += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
     found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
+    clips = [s for s in runs if s.clips is not None and s.record is not None]
+    found += [f"{s.name}: {warning}" for s in clips if (warning := few_images(s.images, s.clips))]
     few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
         whose = "" if len(few) == len(runs) else f" ({first_few(few)})"
@@ -328,14 +331,15 @@ def provenance(scores: Scores) -> Mapping[str, Any]:
         return {"name": scores.name, "published": scores.citation}
     record = scores.record
     made = record.provenance
+    folder = str(made.get("folder") or "") or None
     versions: dict[str, Any] = {name: made[name] for name in ("stormproof", "python") if name in made}
     return {
         "name": scores.name,
-        "command": plain(shlex.join(map(str, made.get("command", ())))),
-        "model": plain(record.model.spec),
+        "command": plain(shlex.join(shareable(str(word), folder) for word in made.get("command", ()))),
+        "model": plain(shareable(record.model.spec, folder)),
         "model fingerprint": record.model.fingerprint,
         "enhancement": ", ".join(map(plain, record.model.enhance)),
-        "dataset": plain(record.dataset.spec),
+        "dataset": plain(shareable(record.dataset.spec, folder)),
         "dataset fingerprint": record.dataset.fingerprint,
         "images": f"{record.images} of {record.dataset.images}",
         "seed": str(record.seed),

@@ -24,11 +24,12 @@ from pydantic import BaseModel, Field, ValidationError
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError, counted
 from stormproof.core.files import read_json, sha256
+from stormproof.core.private import shareable
 from stormproof.core.provenance import provenance
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
-from stormproof.corruptions import registered
+from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
 from stormproof.results.interval import interval_target
 from stormproof.results.requirements import read_requirements
@@ -93,25 +94,42 @@ def statement(
                 "baseline": None
                 if against is None
                 else {
-                    "model": against.record.model.model_dump(mode="json"),
+                    "model": _model(against.record),
                     "predictions": {"digest": against.digest},
                 },
-                "model": record.model.model_dump(mode="json"),
-                "dataset": record.dataset.model_dump(mode="json") | {"images_tested": tested},
+                "model": _model(record),
+                "dataset": record.dataset.model_dump(mode="json")
+                | {"spec": _shareable(record, record.dataset.spec), "images_tested": tested},
                 "seed": record.seed,
                 "recipes": record.recipes,
-                "files": record.files,
+                "files": {_shareable(record, name): digest for name, digest in record.files.items()},
                 "conditions": [_described(text) for text in record.conditions],
                 "pixels": pixel_manifest(run, images=pixels),
                 "environment": {
-                    "run": record.provenance,
-                    "check": {**provenance(), "model_file": compared[0]},
+                    "run": _environment(record.provenance),
+                    "check": {**_environment(provenance()), "model_file": compared[0]},
                 },
                 "deviations": _deviations(run),
                 "operating_conditions": _operating(record),
             },
         },
     }
+
+
+def _shareable(record: RunRecord, text: str) -> str:
+    """A spec or a path without secrets, and relative to where the run was started: folders name people."""
+    return shareable(text, str(record.provenance.get("folder") or "") or None)
+
+
+def _model(record: RunRecord) -> dict[str, Any]:
+    return record.model.model_dump(mode="json") | {"spec": _shareable(record, record.model.spec)}
+
+
+def _environment(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Versions, machine and command; not the folder."""
+    folder = str(made.get("folder") or "") or None
+    command = [shareable(str(word), folder) for word in made.get("command", ())]
+    return {key: value for key, value in made.items() if key != "folder"} | {"command": command}
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
@@ -181,7 +199,7 @@ def _operating(record: RunRecord) -> dict[str, Any]:
             quantities = ", ".join(map(str, physical(condition)))
             line = f"{text}: {quantities}" if quantities else text
             tested.setdefault(condition.corruption, []).append(line)
-    return {"tested": tested, "untested": [name for name in registered() if name not in tested]}
+    return {"tested": tested, "untested": [name for name in CORRUPTIONS if name not in tested]}
 
 
 def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 scores/KEY.json                    cells, classes, quality: sealed
 scores/KEY-images.parquet          the error of every image under every condition
 scores/KEY-200.parquet             every cell on 200 random halves of the images, and the intervals of classes
+
+Each file holds its key and is sealed: one of another run, under whatever name, is not read.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -21,19 +23,19 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import stormproof
 from stormproof.core.errors import StoreError
-from stormproof.core.files import make_folder, unlinked, whole_file
+from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
 from stormproof.core.text import json_safe, plain
 from stormproof.metrics.metric import INPUTS, measures, metrics_of
 from stormproof.models.model import fingerprint
 from stormproof.models.python import code_identity
 from stormproof.results.interval import LEADING, Interval
-from stormproof.results.run import Run
+from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 7  # of what a score means: raise it when any metric changes
+VERSION = 8  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -62,7 +64,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
         "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
-        "image_errors": scores.image_errors is not None, "clips": scores.clips,
+        "image_errors": scores.image_errors is not None, "clips": scores.clips, "units": _units(run),
         "replicates": scores.replicates.count if scores.replicates is not None else 0,
     }  # fmt: skip
     if scores.image_errors is not None:
@@ -73,12 +75,29 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     write_sealed(folder / f"{key}.json", json_safe(content))
 
 
+def _units(run: Run) -> str:
+    if run.clips is None:
+        return ""
+    return hashlib.blake2b("\0".join(run.units).encode(), digest_size=12).hexdigest()
+
+
+def _same_units(run: Run, held: _Kept) -> bool:
+    """Whether intervals are of the groups that the dataset has now; a dataset that is gone cannot tell."""
+    try:
+        return held.units == _units(run)
+    except DatasetGone:
+        return True
+
+
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
     """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
+    sweep_below(folder)  # a killed command may have left a file that no other would write again
     try:
         held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
         held.require(key, asked)
+        if replicates and not _same_units(run, held):
+            return None
         errors = _image_errors(_load_table(folder / f"{key}-images.parquet", _IMAGES), asked)
         drawn = None
         if replicates:
@@ -168,6 +187,7 @@ class _Kept(BaseModel):
     reliability: dict[str, _Bins]
     image_errors: bool
     clips: int | None = None
+    units: str  # a digest of the units that halves are drawn from; empty if each image is one
     replicates: int  # from which the intervals of reliability come
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
@@ -183,10 +203,36 @@ class _Kept(BaseModel):
             raise ValueError("a measure lacks conditions that another has")
 
 
+_NAME = b"stormproof.kept"  # where a table holds its own name, which begins with its key
+
+
 def _save_table(path: Path, table: pa.Table) -> None:
     with whole_file(path) as file:
-        pq.write_table(table, file, compression="zstd")
+        pq.write_table(table.replace_schema_metadata({_NAME: path.stem}), file, compression="zstd")
         seal(file)
+
+
+def kept_problems(run: Run) -> Iterator[str]:
+    """What is wrong with the files of kept scores, each in a sentence; none of these would be read."""
+    for path in sorted((run.folder / FOLDER).glob("*")):
+        try:
+            if path.suffix == ".json":
+                name = read_sealed(path, again="").get("key")
+            elif path.suffix == ".parquet":
+                name = _name_of(path) if is_sealed(path) else ""
+            else:
+                continue
+        except (StoreError, OSError, ValueError, pa.ArrowException):
+            name = ""
+        if name == "":
+            yield f"{path} is damaged: it is not what was written. Remove it: scores are computed again."
+        elif name not in (None, path.stem):  # a table without a name is of an earlier version
+            yield f"{path} holds the scores kept as {name!r:.80}, of another run. Remove it."
+
+
+def _name_of(path: Path) -> str | None:
+    name = (pq.read_schema(path).metadata or {}).get(_NAME)
+    return None if name is None else name.decode()
 
 
 _IMAGES = pa.schema(
@@ -206,9 +252,11 @@ def _load_table(path: Path, schema: pa.Schema) -> pa.Table | None:
     if not path.exists() or not is_sealed(path):
         return None
     table = pq.read_table(path)
+    if _name_of(path) != path.stem:
+        raise ValueError(f"{path} is the table of another run, or of another version")
     if table.column_names != schema.names:
         raise ValueError(f"{path} has other columns")
-    return table.cast(schema)
+    return table.replace_schema_metadata(None).cast(schema)
 
 
 def _image_table(errors: ImageErrors) -> pa.Table:

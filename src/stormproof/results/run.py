@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -19,12 +19,11 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
 from stormproof.core.imagefile import read_image
-from stormproof.core.randomness import Frame
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.image_files import copy_of
+from stormproof.datasets.copies import copy_of
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.models.classes import match_classes
 from stormproof.results.store.lock import shares
 from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command
@@ -93,12 +92,15 @@ class Run:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The independent unit that each scored image belongs to: its clip, or the image itself.
+        """The independent unit that each scored image belongs to: its clip, its group, or the image itself.
 
         Resampling draws whole units.
         """
-        frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
-        return tuple(frames[name].sequence if name in frames else name for name in self.ids)
+        known = abilities(self.dataset)
+        return tuple(
+            known.frames[name].sequence if name in known.frames else known.groups.get(name, name)
+            for name in self.ids
+        )
 
     @cached_property
     def clips(self) -> int | None:

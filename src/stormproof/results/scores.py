@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, counted, first_few
+from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, first_few
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
@@ -24,6 +24,7 @@ from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.results.aggregates import MOST, NAMED, Cells, against, aggregates, flat, grid_of, mean_of
+from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
@@ -125,6 +126,7 @@ class Scores:
     tags: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     record: RunRecord | None = None
+    fingerprint: str = ""  # of the dataset, where a submission states it; a run has it in its record
     folder: Path | None = None
     citation: str = ""
     label: str = ""  # the name in tables, where the run's own name is ambiguous
@@ -463,37 +465,3 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
             images=a.units,
         )
     return result
-
-
-def require_same_images(a: Scores, b: Scores) -> None:
-    """Refuse two runs on different images: their scores cannot be paired."""
-    ours, theirs = a.record, b.record
-    if ours is None or theirs is None:
-        raise InvalidOption("Only run folders can be paired: published numbers have no images.")
-    if ours.dataset.fingerprint != theirs.dataset.fingerprint or ours.images != theirs.images:
-        raise InvalidOption(
-            f"{ours.model.name} was run on {ours.images} images of {ours.dataset.name}, {theirs.model.name} "
-            f"on {theirs.images} of {theirs.dataset.name}; they must be the same images."
-        )
-    odd = sorted({*a.left_out} ^ {*b.left_out})
-    if odd:
-        raise InvalidOption(
-            f"{counted(len(odd), 'image')} could be read in one run and not in the other ({first_few(odd)}); "
-            "they must be the same images. Each run's own command tries the images it lacks again."
-        )
-
-
-def classes_in(scores: Scores, by_class: str) -> frozenset[str]:
-    """The classes that a measure by class covers; empty for published numbers, which do not tell."""
-    return frozenset(next(iter(scores.per_class.get(by_class, {}).values()), {}))
-
-
-def require_same_classes(a: Scores, b: Scores) -> None:
-    """Refuse scores over different classes: their means differ even if the models do not."""
-    shared = a.per_class.keys() & b.per_class.keys()  # one of them may have label maps as well
-    odd = sorted({name for kind in shared for name in classes_in(a, kind) ^ classes_in(b, kind)})
-    if odd:
-        raise InvalidOption(
-            f"{a.name} and {b.name} are scored over different classes, so their means cannot be compared: "
-            f"only one of them has {first_few(odd)}. Score both over the same classes."
-        )

@@ -14,6 +14,7 @@ from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.dataset import thing_classes
+from stormproof.datasets.groups import frames_warning
 from stormproof.metrics import panoptic, semantic
 from stormproof.metrics.calibration import Tuned, reliability
 from stormproof.metrics.cells import Maps, Objects, Segments
@@ -69,14 +70,21 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     if gone is not None and kept is None:
         raise gone
     if kept is not None:
-        return kept if gone is None else replace(kept, notices=(_GONE,))
+        return replace(kept, notices=_doubts(run, replicates) if gone is None else (_GONE,))
     check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
     made = _make(run, options, complete, replicates)
+    made = replace(made, notices=_doubts(run, replicates))
     try:
         save_scores(run, key, made)
     except OutputError as error:  # a folder that cannot be written: its scores can still be read
-        return replace(made, notices=(f"Not kept: {error}",))
+        return replace(made, notices=(*made.notices, f"Not kept: {error}"))
     return made
+
+
+def _doubts(run: Run, replicates: int) -> tuple[str, ...]:
+    """What a reader of intervals must know: images that may not be as independent as they are taken to be."""
+    doubt = frames_warning(run.dataset) if replicates and run.clips is None else None
+    return (doubt,) if doubt else ()
 
 
 @dataclass

@@ -12,9 +12,9 @@ from functools import cache
 from stormproof.core.condition import Condition, Value
 from stormproof.core.errors import InvalidOption, counted, first_few
 from stormproof.corruptions import SUITES, find
+from stormproof.corruptions.corruption import RESERVED
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.presets import PRESETS, covered
-from stormproof.corruptions.registry import RESERVED
 from stormproof.metrics.sequences import STYLE
 
 

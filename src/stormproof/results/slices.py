@@ -4,14 +4,16 @@ A slice is a row of weights that are 0 outside it, so slices need no matching of
 as if its images were the whole dataset: thresholds that are fixed on clean images are fixed on its own.
 
 A mean over classes covers those that a slice shows. Each slice is compared with all images over the same
-classes, so that a missing class is not mistaken for a difference. Holm's correction is over the slices.
+classes, so that a missing class is not mistaken for a difference. Average precision is too high on few
+images, so a slice would seem better than the whole for being small: it is compared with the mean score of
+random subsets of all images, as large as the slice. Holm's correction is over the slices.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,16 @@ from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
 from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
-from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
+from stormproof.results.interval import FEW, LEADING, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.scoring import headline_of, iter_cells, metric_of, optimism_of, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
-from stormproof.results.weights import REPLICATES
+from stormproof.results.weights import REPLICATES, subset_weights
 
-_ALL = ""  # the rows of all images
+_ALL, _RANDOM = "", "\0"  # the rows of all images; the beginning of the names of those of random subsets
+_SUBSETS = 100  # random subsets, as large as a slice, that it is compared with
+_ENOUGH = 1000  # images or clips from which a slice's score is not too high any more
 _SHOWN = ("P", "mPC", "mean", "rPC", "mCE")  # aggregates that a table of slices has, where there are any
 
 
@@ -39,9 +43,9 @@ _SHOWN = ("P", "mPC", "mean", "rPC", "mCE")  # aggregates that a table of slices
 class Slices(Mapping[str, Scores]):
     """The scores of each slice, by the attribute's value: `slices["rainy"].mpc`.
 
-    `whole` are the scores of all images. Each slice is compared with `baselines[name]`, the scores of all
-    images over the classes that the slice shows. `clean` are those of the clean counterpart, if one was
-    named.
+    `whole` are the scores of all images. Each slice is compared with `baselines[name]`, what as many random
+    images score on average over the classes that the slice shows. `clean` are those of the clean
+    counterpart, if one was named.
     """
 
     attribute: Attribute
@@ -69,7 +73,8 @@ class Slices(Mapping[str, Scores]):
         return [name for name in _SHOWN if name in held]
 
     def differences(self, name: str) -> dict[str, Difference]:
-        """Each slice minus all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
+        """Each slice minus as many random images over its classes, for a condition ('fog@3') or an aggregate
+        ('mPC'). On few images both are too high by as much, so no optimism is left in the difference.
 
         Holm's correction is over the slices. A slice that shows no object has no score and no difference.
         """
@@ -80,6 +85,7 @@ class Slices(Mapping[str, Scores]):
             if name in (mine := ours.values(self.measure)):
                 values[each] = float(mine[name] - theirs.values(self.measure)[name])
                 drawn[each] = ours.spread(self.measure)[name] - theirs.spread(self.measure)[name]
+                drawn[each][:LEADING] = values[each]
         if not values:
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
         return paired(values, drawn, images={each: self.slices[each].units or 0 for each in values})
@@ -123,7 +129,9 @@ class Slices(Mapping[str, Scores]):
                 row += [None, None] if found is None else [100 * found.estimate, _span(found, 100.0)]
         few = [each for each, scores in self.slices.items() if (scores.units or 0) < FEW]
         note = f"{self.attribute.note} " if self.attribute.note else ""
-        note += "Against all: points above or below all images over the slice's classes."
+        note += (
+            "Against all: points above or below what as many random images score, over the slice's classes."
+        )
         if few:
             units = "images" if self.whole.clips is None else "clips"
             note += f" Fewer than {FEW} {units}: {', '.join(few)}."
@@ -198,11 +206,20 @@ def slice_scores(
     inside = {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
     ones = weights_of(run, replicates)
     rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
-    cells = collect(run, {_ALL: ones, **rows}, measure=measure, classes=classes)
+    random = {
+        f"{_RANDOM}{name}": np.concatenate([ones[:1], subset_weights(run.units, count, subsets=_SUBSETS)])
+        for name, chosen in inside.items()
+        if (count := units_in(run, chosen)) < _ENOUGH
+    }
+    cells = collect(run, {_ALL: ones, **rows, **random}, measure=measure, classes=classes)
+    subsets = {name: cells.by_slice.pop(f"{_RANDOM}{name}", {}) for name in inside}
     whole = cells.by_slice.pop(_ALL)
     every = np.ones(len(run.readable), np.bool_)
     baselines = {
-        name: {text: _over_its_classes(whole[text], part) for text, part in found.items()}
+        name: {
+            text: _as_many(_over_its_classes(whole[text], part), subsets[name].get(text), part)
+            for text, part in found.items()
+        }
         for name, found in cells.by_slice.items()
     }
     slices = {name: _scores(run, cells, found, name, inside[name]) for name, found in cells.by_slice.items()}
@@ -284,6 +301,31 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
         for name, values in whole.optimism.items()
     }
     return Scored(numbers, whole.per_class, optimism=optimism, by_class=part.by_class)
+
+
+def _as_many(whole: Scored, subsets: Scored | None, part: Scored) -> Scored:
+    """The numbers of all images, with the mean over random subsets, as large as a slice, as the score.
+
+    Over the slice's classes: of each class, the mean over the subsets that show it. `subsets` has a row for
+    all images, then one for each subset.
+    """
+    if subsets is None:
+        return whole
+    means = {name: float(mean_of_known(values[1:])) for name, values in subsets.numbers.items()}
+    for name, values in subsets.parts.items():
+        there = ~np.isnan(part.parts[name][0])
+        by_part = mean_of_known(values[1:, there], axis=0)
+        by_part = np.where(np.isnan(by_part), values[0, there], by_part)  # of a class that no subset shows
+        means[name] = float(mean_of_known(by_part))
+    if subsets.by_class is not None and part.by_class is not None:
+        there = ~np.isnan(part.by_class.values[0, 0])
+        numbers = subsets.by_class.numbers(subsets.by_class.values[1:][..., there])
+        means |= {name: float(mean_of_known(values)) for name, values in numbers.items()}
+    numbers = {
+        name: np.concatenate([[means[name] if name in means else values[0]], values[1:]])
+        for name, values in whole.numbers.items()
+    }
+    return replace(whole, numbers=numbers)
 
 
 def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.errors import counted
 from stormproof.core.text import as_csv as csv_text
 from stormproof.core.text import indented_json, json_safe
 from stormproof.corruptions.presets import PRESETS
@@ -26,6 +27,7 @@ from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
 
 COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
+_TOO_FEW_CLIPS = 10  # to trust any interval
 FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
 # The aggregate that shows whether a paper's groups are there, with the title and columns of their table.
 _GROUPS = {
@@ -151,6 +153,12 @@ def few_images(images: int | None, clips: int | None) -> str | None:
     count, what = (images, "images") if clips is None else (clips, "clips")
     if count is None or count >= FEW:
         return None
+    if clips is not None and clips < _TOO_FEW_CLIPS:
+        rest = "1 independent observation" if clips == 1 else f"{clips} independent observations"
+        return (
+            f"The {images} images are frames of {counted(clips, 'clip')}, and frames of a clip are alike: "
+            f"intervals rest on {rest}, too few to be trusted. Use at least {FEW} clips."
+        )
     return (
         f"{count} {what} are few: average precision is too high on so few, so intervals are wide, and below "
         f"50 they are untested (docs/confidence.md). Use at least {FEW}, better 1,000."

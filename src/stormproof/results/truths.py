@@ -6,7 +6,7 @@ would otherwise be averaged over 79 classes that it cannot find.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Ints, Truth
+from stormproof.core.text import same_name
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
-from stormproof.datasets.dataset import Dataset, identity_of
+from stormproof.datasets.dataset import Dataset, abilities, identity_of
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.stability import steps
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
@@ -44,7 +44,8 @@ def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: ClassSel
     if asked == ALL:
         return tuple(dataset)
     if asked is not None:
-        return tuple(name for name in dataset if name in class_names(asked))
+        wanted = {same_name(name, dataset) for name in class_names(asked)}
+        return tuple(name for name in dataset if name in wanted)
     shared = {*match_classes(model, dataset).labels}
     return tuple(name for label, name in enumerate(dataset) if label in shared)
 
@@ -60,7 +61,7 @@ def check_classes(asked: ClassSelection, *known: Sequence[str]) -> None:
         return
     every = tuple(dict.fromkeys(name for classes in known for name in classes))
     for name in class_names(asked):
-        if name not in every:
+        if same_name(name, every) is None:
             raise UnknownName("class of the dataset", name, every, f"Classes: {', '.join(every)}.")
     if not class_names(asked):
         raise InvalidOption("--classes is empty; give some, such as person,car, or all.")
@@ -133,7 +134,7 @@ class Truths:
         return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
-        known = getattr(self.dataset, "all_objects", lambda: None)()
+        known = abilities(self.dataset).all_objects()
         if known is None or moves(condition) or self.distances:
             truth = DetectionTruth.of(self._objects(condition), self.classes)
         else:
@@ -145,7 +146,7 @@ class Truths:
             truth = DetectionTruth.of_columns(
                 ids, place[owners[kept]], self._taken(objects, kept), self.classes
             )
-        frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
+        frames = abilities(self.dataset).frames
         if not frames:
             return truth
         clip, step = steps([frames.get(name) for name in truth.ids])

@@ -21,10 +21,11 @@ from stormproof.core.sample import Floats
 from stormproof.core.table import Cell, Table
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN, MOST
+from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEVEL, Interval, around, holm
 from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
 from stormproof.results.run import Run
-from stormproof.results.scores import Scores, require_same_classes, require_same_images
+from stormproof.results.scores import Scores
 from stormproof.results.sets import ConditionSet, same_condition, suite_set
 from stormproof.results.weights import REPLICATES
 

@@ -24,7 +24,7 @@ from stormproof.core.randomness import Draw
 
 Weights = npt.NDArray[np.uint8]  # replicates × images
 REPLICATES = 200
-_HALVES, _BOOTSTRAP = "halves", "bootstrap"  # streams of random words
+_HALVES, _BOOTSTRAP, _SUBSETS = "halves", "bootstrap", "subsets"  # streams of random words
 
 
 def half_weights(ids: Sequence[str], *, replicates: int = REPLICATES, seed: int = 0) -> Weights:
@@ -36,6 +36,24 @@ def half_weights(ids: Sequence[str], *, replicates: int = REPLICATES, seed: int 
     [[1, 0, 1, 0, 0], [0, 1, 1, 0, 1]]
     """
     return np.ascontiguousarray((_words(ids, _HALVES, replicates, seed) >> 31).astype(np.uint8).T)
+
+
+def subset_weights(units: Sequence[str], size: int, *, subsets: int, seed: int = 0) -> Weights:
+    """One row per random subset of `size` units: 1 for the images of a unit that is in it, 0 for the others.
+
+    Each random order of the units is cut into as many subsets as fit, so that every image is in about as many
+    subsets as any other; there are at least as many rows as `subsets` says.
+
+    >>> subset_weights(["a", "a", "b", "c", "d"], 2, subsets=4).tolist()
+    [[1, 1, 0, 1, 0], [0, 0, 1, 0, 1], [0, 0, 0, 1, 1], [1, 1, 1, 0, 0]]
+    """
+    distinct, place = np.unique(np.asarray(units, object).astype(str), return_inverse=True)
+    fit = len(distinct) // size
+    order = np.argsort(_words(distinct.tolist(), _SUBSETS, max(2, -(-subsets // fit)), seed), axis=0)
+    rows = order[: fit * size].T.reshape(-1, size)  # units of each subset
+    chosen = np.zeros((len(rows), len(distinct)), np.uint8)
+    np.put_along_axis(chosen, rows, 1, axis=1)
+    return chosen[:, place]
 
 
 def poisson_weights(ids: Sequence[str], *, replicates: int = REPLICATES, seed: int = 0) -> Weights:

@@ -116,7 +116,7 @@ def _parts(
     *, feather: float, per_image: int, paper: bool,
 ) -> tuple[Part, ...]:  # fmt: skip
     from stormproof.core.condition import Condition
-    from stormproof.corruptions.registry import find
+    from stormproof.corruptions.corruption import find
     from stormproof.style.copies import Painted
     from stormproof.tools.derived import Part
 

@@ -16,8 +16,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Bools, Image, Sample
 from stormproof.corruptions import apply
+from stormproof.corruptions.corruption import find
 from stormproof.corruptions.needs import part_mask, part_of
-from stormproof.corruptions.registry import find
 from stormproof.corruptions.suites import FEATURE
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.painting import stylize

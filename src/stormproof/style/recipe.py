@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import constant, corruption, free
+from stormproof.corruptions.corruption import constant, corruption, free
 from stormproof.corruptions.suites import FEATURE, PIXEL
 
 # Values of its parameters.

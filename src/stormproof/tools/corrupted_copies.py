@@ -25,10 +25,9 @@ from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image, find
-from stormproof.corruptions.registry import recipe_versions
-from stormproof.datasets.image_files import condition_folder
+from stormproof.corruptions.corruption import recipe_versions
+from stormproof.datasets.copies import MANIFEST, condition_folder
 
-MANIFEST = "manifest.json"
 BATCH = 64  # images on a device at a time
 
 

@@ -16,21 +16,24 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from stormproof import __version__
+from stormproof.core import extensions
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.files import make_folder, read_text, sha256, write_json, write_text
 from stormproof.core.processes import spread
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Context, Sample
-from stormproof.core.spec import with_plugins
 from stormproof.corruptions import apply
-from stormproof.corruptions.registry import recipe_versions
+from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.copies import MANIFEST
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
 
-JOURNAL, MANIFEST = "journal.jsonl", "manifest.json"
-VERSIONS = "stormproof.versions"  # entry points: a kind of version by the name of its corruption
+_USUAL_FORMATS = ("coco", "cityscapes")  # for objects, for label maps
+JOURNAL = "journal.jsonl"
+VERSIONS: Registry[Callable[[str], Version]] = Registry(extensions.VERSIONS)  # by corruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,7 @@ class Version:
 
 def version_of(condition: Condition) -> Version:
     """The version for a condition."""
-    offered, name = with_plugins({}, VERSIONS), condition.corruption or ""
-    kind = offered[name].load() if name in offered else Version
-    version: Version = kind(str(condition))
-    return version
+    return VERSIONS.get(condition.corruption or "", Version)(str(condition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,15 @@ def choose_format(dataset: Dataset, wanted: str | None, kind: str) -> str:
             raise InvalidOption(f"{dataset.name} cannot be written as {wanted}: {lacking}.")
         return wanted
     usable = [name for name in WRITERS if not find_writer(name).lacks(destination)]
-    return kind if kind in usable else usable[0]
+    return next(name for name in (kind, *_USUAL_FORMATS, *usable) if name in usable)
 
 
 def _destination(
     dataset: Dataset, root: Path, split: str = "", suffix: str = "", quality: int = 95
 ) -> Destination:
-    numbers, things = (tuple(getattr(dataset, name, ())) for name in ("category_ids", "things"))
+    own = abilities(dataset)
     return Destination(
-        root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers, things
+        root, split, suffix, quality, dataset.classes, dataset.semantic_classes, own.category_ids, own.things
     )
 
 

@@ -8,7 +8,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.sample import Sample, as_rgb
-from stormproof.corruptions.registry import find
+from stormproof.corruptions.corruption import find
 from stormproof.datasets.dataset import Dataset
 from stormproof.tools.derived import Version, version_of
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import lru_cache
 from typing import overload
 
 from stormproof.core.errors import InvalidOption
+from stormproof.core.identity import to_json
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
@@ -102,7 +102,7 @@ class World:
             identity.append(self.per_clip)
         if self.scenario:
             identity.append(self.scenario)
-        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+        return hashlib.sha256(to_json(identity).encode()).hexdigest()
 
     def __len__(self) -> int:
         return self.count * (self.per_clip or 1)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import PIL.Image
@@ -13,12 +16,14 @@ from typer.testing import CliRunner, Result
 from engine.conftest import MODELS
 from engine.scenes import write_scene, write_street
 from stormproof.cli import app
+from stormproof.core import files, imagefile
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.run import Run
+from stormproof.results.store import export as store_export
 
 SCORED = MODELS.parents[1] / "results" / "scored_models.py"
 
@@ -174,3 +179,31 @@ def test_another_dataset_is_refused(tmp_path: Path) -> None:
     other = write_scene(tmp_path / "other", images=3)
     with pytest.raises(InvalidOption, match="is not the dataset of this run"):
         export(folder, "--data", other)
+
+
+@pytest.mark.parametrize("file_format", ["coco", "png"])
+def test_two_exports_at_once_leave_each_other_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    """The second starts while the first writes a file, and ends before it."""
+    objects = file_format == "coco"
+    on = write_scene(tmp_path / "scene", images=3) if objects else write_street(tmp_path / "street")
+    model = "brightness_boxes" if objects else "thresholds"
+    folder = made(tmp_path, f"{MODELS}:{model}", on)
+    asked = (folder, "--format", file_format, "--out", tmp_path / "out")
+    started = []
+
+    @contextmanager
+    def interrupted(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+        with files.whole_file(path, durable=durable) as file:
+            if not started:
+                started.append(path)
+                export(*asked)
+            yield file
+
+    for module in (store_export, imagefile):
+        monkeypatch.setattr(module, "whole_file", interrupted)
+    export(*asked)
+    assert started
+    assert not list((tmp_path / "out").rglob(".*.tmp"))
+    assert len(list((tmp_path / "out").rglob("clean*"))) == 1

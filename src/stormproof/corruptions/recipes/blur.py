@@ -11,7 +11,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.corruption import corruption, ladder
 
 
 @corruption(family="blur", cite="hendrycks2019", sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200, unit="px"))

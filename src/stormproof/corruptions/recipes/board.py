@@ -14,7 +14,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import U16, Draw
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.corruptions.corruption import constant, corruption, ladder
 
 _LOST_BYTE = (16, 128, 128)  # what a receiver shows for missing Y, Cr and Cb
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.corruptions.corruption import constant, corruption, ladder
 
 _PROFILE = 1024  # steps of a radial profile, interpolated linearly
 _FOG_SIDE = 640  # pixels on the long side of the paper's images

@@ -9,7 +9,7 @@ import numpy as np
 from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.corruption import corruption, ladder
 
 
 @corruption(

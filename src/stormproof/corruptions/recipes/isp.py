@@ -25,7 +25,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import U16, Draw, normal_quantiles
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.corruptions.corruption import constant, corruption, ladder
 
 _PROFILE = 1024  # steps of a radial profile, interpolated linearly
 _LEVELS = np.arange(256, dtype=np.float64)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import corruption, free, ladder
+from stormproof.corruptions.corruption import corruption, free, ladder
 
 HAZE = (205.0, 208.0, 211.0)  # the grey of fog, in grey levels
 _LEVELS = 4096  # outcomes per grey level of signal-dependent noise

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.corruption import corruption, ladder
 
 _LEVELS = 4096  # outcomes per grey level where noise depends on it: a table of 1 MiB fits in cache
 

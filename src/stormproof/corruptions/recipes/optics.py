@@ -22,7 +22,7 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_lines
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Floats, Image
-from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.corruptions.corruption import constant, corruption, ladder
 
 _ONE = 1 << 16  # steps of the linear domain from 1 to 2
 

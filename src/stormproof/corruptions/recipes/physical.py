@@ -15,9 +15,9 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Camera, Image
+from stormproof.corruptions.corruption import constant, corruption, ladder
 from stormproof.corruptions.recipes.mutators import STEPS_PER_DEPTH, transmission
 from stormproof.corruptions.recipes.scene import VIEW, facing, ray_lengths
-from stormproof.corruptions.registry import constant, corruption, ladder
 
 Doubles = npt.NDArray[np.float64]
 

@@ -15,13 +15,13 @@ import numpy as np
 from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Camera, Image
+from stormproof.corruptions.corruption import constant, corruption, ladder
 from stormproof.corruptions.recipes.mutators import (
     STEPS_PER_DEPTH,
     extinction,
     extinction_of_range,
     transmission,
 )
-from stormproof.corruptions.registry import constant, corruption, ladder
 
 VIEW = constant(50.0, low=1, high=170, unit="degrees across, where no focal length is known")
 

@@ -13,8 +13,8 @@ from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions import textures as frost_textures
+from stormproof.corruptions.corruption import constant, corruption, ladder
 from stormproof.corruptions.recipes.blur import motion_path
-from stormproof.corruptions.registry import constant, corruption, ladder
 
 _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from stormproof.core import extensions
 from stormproof.core.condition import Condition, corruption_of
+from stormproof.core.registry import Registry
 from stormproof.core.table import Cell
-from stormproof.corruptions import registered
+from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Row, Section
@@ -41,41 +43,37 @@ class Scope:
         return [*((run, self.measure) for run in self.runs), *((run, run.headline) for run in self.others)]
 
 
+Make = Callable[[Scope], Section | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A function that makes a section, its place on the page, and whether it remakes a paper's figure."""
+
+    make: Make
+    place: int
+    paper: bool
+
+
+SECTIONS: Registry[Maker] = Registry(
+    extensions.SECTIONS, "stormproof.report.sections", order=lambda maker: (maker.paper, maker.place)
+)
+
+
+def section(*, place: int, paper: bool = False) -> Callable[[Make], Make]:
+    """Declare a function as a section. Sections are shown by rising `place`, those of the papers last."""
+
+    def register(make: Make) -> Make:
+        SECTIONS.add(make.__name__, Maker(make, place, paper), module=make.__module__)
+        return make
+
+    return register
+
+
 def all_sections(scope: Scope) -> tuple[Section, ...]:
     """Every section that the runs allow."""
-    from stormproof.report.sections import (
-        calibration,
-        camera,
-        clips,
-        degradation,
-        error_types,
-        overview,
-        people,
-        severity,
-        styles,
-    )
-
-    makers: tuple[Callable[[Scope], Section | None], ...] = (
-        overview.every_condition,
-        severity.by_severity,
-        overview.by_class,
-        error_types.error_types,
-        calibration.calibration,
-        clips.stability,
-    )
-    papers: tuple[Callable[[Scope], Section | None], ...] = (
-        severity.by_group,
-        severity.against_size,
-        degradation.degradation,
-        camera.object_errors,
-        styles.sequences,
-        people.detection_rates,
-        people.predicted,
-        overview.clean_gains,
-    )
-    own = (section for make in makers if (section := make(scope)) is not None)
-    theirs = (replace(section, paper=True) for make in papers if (section := make(scope)) is not None)
-    return (*own, *theirs)
+    made = ((maker, maker.make(scope)) for maker in SECTIONS.values())
+    return tuple(replace(one, paper=maker.paper) for maker, one in made if one is not None)
 
 
 def unit(measure: str) -> str:
@@ -154,5 +152,5 @@ def group_of(corruption: str) -> str:
         for group, members in groups.items():
             if name in members:
                 return group
-    known = registered().get(name)
+    known = CORRUPTIONS.get(name)
     return known.family if known else "other"

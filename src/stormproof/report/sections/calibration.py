@@ -4,14 +4,17 @@ that would keep precision."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stormproof.core.sample import Floats
 from stormproof.core.table import Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels, corruption_means, level_name
+from stormproof.report.sections import Scope, all_levels, corruption_means, level_name, section
 from stormproof.report.sentences import under
+from stormproof.results.interval import paired
+from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
 
 COLUMNS = {  # each with the factor by which it is printed
@@ -41,6 +44,7 @@ _TEXT = (
 )
 
 
+@section(place=50)
 def calibration(scope: Scope) -> Section | None:
     """Whether scores can be trusted under every condition."""
     runs = [run for run in scope.runs if "D-ECE" in run.cells]
@@ -80,16 +84,31 @@ def worth(run: Scores, *, name: str = "") -> str:
     clean = errors.pop("clean", math.nan)
     if not errors or math.isnan(clean):
         return ""
-    worst = max(errors, key=lambda text: errors[text])
     whose = f"{name}: scores" if name else "Scores"
     said = f"{whose} are off by {100 * clean:.1f} points on clean images"
-    if errors[worst] <= clean:
-        return f"{said}, and by no more under any condition with {_ENOUGH} boxes or more."
-    leaning = _leaning(run, worst)
+    more, drawn = _more_than_clean(run, errors)
+    if not more:
+        by = "clearly more" if drawn else "more"
+        return f"{said}, and by {by} under no condition with {_ENOUGH} boxes or more."
+    worst = max(more, key=lambda text: errors[text])
+    first = leaders(errors, drawn, highest=True, images=run.units) if drawn else [worst]
+    rank = "the worst" if first == [worst] else "among the worst"
     return (
-        f"{said} and by {100 * errors[worst]:.1f} under {under(worst)}, the worst{leaning}. "
+        f"{said} and by {100 * errors[worst]:.1f} under {under(worst)}, {rank}{_leaning(run, worst)}. "
         f"{_needed(run, worst)}"
     ).strip()
+
+
+def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str], dict[str, Floats]]:
+    """The conditions whose D-ECE is above that of clean images, clearly so if the run has replicates; and
+    their draws. Holm's correction is over the conditions."""
+    clean, spread = run.score("D-ECE"), run.spread("D-ECE")
+    rises = {text: error - clean for text, error in errors.items()}
+    if not all(text in spread for text in ("clean", *errors)):
+        return [text for text, rise in rises.items() if rise > 0], {}
+    found = paired(rises, {text: spread[text] - spread["clean"] for text in errors}, images=run.units)
+    more = [text for text, rise in rises.items() if rise > 0 and found[text].clear]
+    return more, {text: spread[text] for text in errors}
 
 
 def _boxes(run: Scores, text: str) -> float:

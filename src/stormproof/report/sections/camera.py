@@ -9,12 +9,13 @@ from stormproof.core.table import Table
 from stormproof.metrics.corruption_error import cross_scenario, enhancement_change
 from stormproof.metrics.object_error import FLAWS
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels
+from stormproof.report.sections import Scope, all_levels, section
 from stormproof.results.scores import Scores
 
 TRAINED, DETECTOR = "trained", "detector"  # tags that cross-scenario tables go by
 
 
+@section(place=40, paper=True)
 def object_errors(scope: Scope) -> Section | None:
     """Everything that follows from the error of each object."""
     runs = [run for run in scope.runs if math.isfinite(run.mean("E") or math.nan)]
@@ -96,7 +97,7 @@ def _enhancements(runs: list[Scores]) -> list[Table]:
             ours, theirs = enhanced.record, plain.record
             if not (ours and theirs and ours.model.enhance and not theirs.model.enhance):
                 continue
-            if ours.model.spec != theirs.model.spec:
+            if (ours.model.spec, ours.model.name) != (theirs.model.spec, theirs.model.name):
                 continue
             try:
                 change = enhancement_change(plain.grid("E"), enhanced.grid("E"))

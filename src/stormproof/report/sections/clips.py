@@ -19,7 +19,7 @@ from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.imagery import Album, RunPredictions
-from stormproof.report.sections import Scope, limits, scaled, unit
+from stormproof.report.sections import Scope, limits, scaled, section, unit
 from stormproof.report.sentences import under
 from stormproof.report.worst import confident, is_same
 from stormproof.results.scores import Scores
@@ -40,6 +40,7 @@ FOUND, MISSED = (120, 200, 255), (255, 140, 0)  # light blue and orange, distinc
 _GAP = 4
 
 
+@section(place=60)
 def stability(scope: Scope) -> Section | None:
     """How steady detections are under every condition."""
     runs = [run for run in scope.runs if "flicker" in run.cells]

@@ -18,13 +18,14 @@ from stormproof.metrics.degradation import (
 from stormproof.metrics.degradation import degradation as degraded
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, scaled, unit
+from stormproof.report.sections import Scope, scaled, section, unit
 from stormproof.results.scores import Scores
 
 Ratios = dict[str, dict[str, dict[str, float]]]  # model → CD, rCD → corruption → fraction
 OF_REFERENCE = Axis("% of the reference", zero=True)
 
 
+@section(place=30, paper=True)
 def degradation(scope: Scope) -> Section | None:
     """CD and rCD of every run that has the reference's corruptions, and the mean score of each category."""
     if not measures()[scope.measure].higher or not measures()[scope.measure].fraction:

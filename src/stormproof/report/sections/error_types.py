@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stormproof.core.sample import Floats
 from stormproof.core.table import Table
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.error_types import SPECIAL, TYPES
@@ -13,9 +14,10 @@ from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name
-from stormproof.report.sentences import spoken
+from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name, section
+from stormproof.report.sentences import listed, spoken, too_few
 from stormproof.results.interval import around, paired
+from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
 
 OF = {"": "boxes", MASKS: "masks"}
@@ -38,6 +40,7 @@ _TEXT = (
 )
 
 
+@section(place=40)
 def error_types(scope: Scope) -> Section | None:
     """The mixture of errors under every condition, what it costs and how often each type occurs."""
     runs = [(run, prefix) for run in scope.runs for prefix in OF if f"{prefix}dAP Miss" in run.cells]
@@ -89,42 +92,82 @@ def error_types(scope: Scope) -> Section | None:
 
 
 def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
-    """Which errors cost most under three corruptions, and how that differs from clean images: the hardest
-    corruption of each group first, then the hardest of the others."""
+    """Which errors cost most under three corruptions, and how that differs from clean images, in a sentence.
+
+    The corruptions are the hardest of each group, then the hardest of the others. A type is named only if it
+    costs more than every other beyond chance.
+    """
+    if "clean" not in run.cells[f"{prefix}dAP Miss"]:
+        return ""
+    if few := too_few(run, "which errors cost most"):
+        return f"{name}: {few}" if name else few
+    before = _shares(run.cells, prefix, ["clean"])
+    shares = {each: _shares(run.cells, prefix, texts) for each, texts in _chosen(run, prefix).items()}
+    known = {each: now for each, now in shares.items() if all(map(math.isfinite, now.values()))}
+    if not known or not all(map(math.isfinite, before.values())):
+        return ""
+    under: dict[str, list[str]] = {}  # by type: the corruptions under which it costs most
+    for each in known:
+        under.setdefault(_costliest(run, prefix, each, known[each]), []).append(each)
+    unclear = under.pop("", [])
+    said = [_clause(run, prefix, kind, {each: known[each] for each in held}) for kind, held in under.items()]
+    if unclear:
+        said.append(f"under {listed([*map(spoken, unclear)])}, no type of error clearly costs most")
+    text = "; ".join(said)
+    return f"{name}: {text}." if name else f"{text[:1].upper()}{text[1:]}."
+
+
+def _chosen(run: Scores, prefix: str) -> dict[str, list[str]]:
+    """The corruptions that the sentence is about, with their conditions."""
     levels = all_levels(run.corrupted)
     ap = {each: mean(run.score(f"{prefix}AP50", str(c)) for c in held) for each, held in levels.items()}
     hardest = sorted((each for each in ap if math.isfinite(ap[each])), key=lambda each: ap[each])
     of_group = {group_of(each): each for each in reversed(hardest)}
-    chosen = sorted(of_group.values(), key=hardest.index)
-    chosen = list(dict.fromkeys([*chosen, *hardest]))[:_NAMED]
-    whom = f"{name} under" if name else "Under"
-    said = ((each, _words(run, prefix, each)) for each in chosen)
-    return " ".join(f"{whom} {spoken(each)}, {words}." for each, words in said if words)
+    first = sorted(of_group.values(), key=hardest.index)
+    return {each: [*map(str, levels[each])] for each in [*dict.fromkeys([*first, *hardest])][:_NAMED]}
 
 
-def _words(run: Scores, prefix: str, corruption: str) -> str:
-    """'missed objects cost most: 74 % (95 %: 61 to 87) of the cost of all errors, up from 35 % …'."""
-    held = [str(condition) for condition in all_levels(run.corrupted)[corruption]]
-    if "clean" not in run.cells[f"{prefix}dAP Miss"]:
-        return ""
-    now, before = (_shares(run.cells, prefix, texts) for texts in (held, ["clean"]))
-    kind = max(now, key=lambda each: now[each] if math.isfinite(now[each]) else -1.0)
-    if not math.isfinite(now[kind]) or not math.isfinite(before[kind]):
-        return ""
-    sure, clear = "", True
-    if run.replicates is not None and f"{prefix}dAP {kind}" in run.replicates.cells:
-        drawn, clean = (_shares(run.replicates.cells, prefix, texts)[kind] for texts in (held, ["clean"]))
-        found = around(now[kind], drawn, images=run.units)
-        low, high = max(0.0, found.low), min(1.0, found.high)
-        sure = f" (95 %: {100 * low:.0f} to {100 * high:.0f})" if not math.isnan(found.se) else ""
-        shift = paired({"": now[kind] - before[kind]}, {"": drawn - clean}, images=run.units)[""]
-        clear = shift.clear
-    said = f"{WORDS[kind]} cost most: {100 * now[kind]:.0f} %{sure} of the cost of all errors"
-    if round(100 * now[kind]) == round(100 * before[kind]):
-        return f"{said}, as on clean images"
-    moved = "up from" if now[kind] > before[kind] else "down from"
-    chance = "" if clear else ", which may be chance"
-    return f"{said}, {moved} {100 * before[kind]:.0f} % on clean images{chance}"
+def _costliest(run: Scores, prefix: str, corruption: str, now: Mapping[str, float]) -> str:
+    """The type of error that costs most under a corruption; "" if that is not clear."""
+    drawn = _drawn(run, prefix, corruption)
+    if drawn is None:
+        return max(now, key=lambda kind: now[kind])
+    found = leaders(now, drawn, highest=True, images=run.units)
+    return found[0] if len(found) == 1 else ""
+
+
+def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str, float]]) -> str:
+    """'missed objects cost most under fog (74 % of the cost of all errors, 95 %: 61 to 87) and snow (…),
+    against 35 % on clean images (clearly less than under fog)'."""
+    before = _shares(run.cells, prefix, ["clean"])[kind]
+    shown, shifts, halves = list[str](), dict[str, float](), dict[str, Floats]()
+    for each, now in under.items():
+        share = f"{100 * now[kind]:.0f} %" + ("" if shown else " of the cost of all errors")
+        drawn, clean = (_drawn(run, prefix, text) for text in (each, "clean"))
+        if drawn is not None and clean is not None:
+            found = around(now[kind], drawn[kind], images=run.units)
+            shifts[each], halves[each] = now[kind] - before, drawn[kind] - clean[kind]
+            if not math.isnan(found.se):
+                low, high = 100 * max(0.0, found.low), 100 * min(1.0, found.high)
+                share += f", 95 %: {low:.0f} to {high:.0f}"
+        shown.append(f"{spoken(each)} ({share})")
+    tested = paired(shifts, halves, images=run.units)
+    clear = {word: [spoken(each) for each, shift in tested.items() if shift.clear and sign * shifts[each] > 0]
+             for word, sign in (("less", 1), ("more", -1))}  # fmt: skip
+    parts = [f"clearly {word} than under {listed(names)}" for word, names in clear.items() if names]
+    sure = f" ({', '.join(parts) or 'no clear difference'})" if tested else ""
+    return (
+        f"{WORDS[kind]} cost most under {listed(shown)}, against {100 * before:.0f} % on clean images{sure}"
+    )
+
+
+def _drawn(run: Scores, prefix: str, corruption: str) -> dict[str, Floats] | None:
+    """The draws of each type's share under a corruption, or on clean images."""
+    if run.replicates is None or f"{prefix}dAP Miss" not in run.replicates.cells:
+        return None
+    clean = corruption == "clean"
+    texts = ["clean"] if clean else [str(c) for c in all_levels(run.corrupted)[corruption]]
+    return _shares(run.replicates.cells, prefix, texts)
 
 
 def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequence[str]) -> dict[str, Any]:

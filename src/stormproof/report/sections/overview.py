@@ -24,6 +24,7 @@ from stormproof.report.sections import (
     group_of,
     limits,
     scaled,
+    section,
     share,
     ungraded,
     unit,
@@ -80,6 +81,7 @@ def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
     return {"y": value, **limits(interval_of(run, measure, number), least=0.0)}
 
 
+@section(place=10)
 def every_condition(scope: Scope) -> Section | None:
     """Every condition of every run: corruption × severity, and conditions given by parameters."""
     every = scope.every()
@@ -206,6 +208,7 @@ def _sets(every: Shown) -> list[Table]:
     return [Table("sets", "Each set of conditions", columns, rows, note=note)] if rows else []
 
 
+@section(place=30)
 def by_class(scope: Scope) -> Section | None:
     """Each class under each corruption, relative to its own clean score."""
     kind = class_measure(scope.measure)
@@ -224,9 +227,9 @@ def by_class(scope: Scope) -> Section | None:
         for run in having
         for name, row in shares[run.name].items()
     ]
-    note = "The class that loses most comes first."
+    note = "Sorted by what is left on these images; a class with few objects may come first by chance."
     if any(len(table) > _CLASSES for table in shares.values()):
-        note = f"The {_CLASSES} classes that lose most, worst first; the table below has all."
+        note = f"The {_CLASSES} classes with the least left on these images; the table below has all."
     figure = Figure(
         "classes", f"Share of each class's clean {kind}, mean over severities", Kind.HEAT,
         Axis("corruption", names=True), Axis("class", names=True), rows, pick=("Model",),
@@ -236,7 +239,7 @@ def by_class(scope: Scope) -> Section | None:
     few = "A class with few objects has a noisy score; one that scores 0 on clean images has no line."
     return Section(
         "classes",
-        "Which classes disappear first",
+        "Classes under corruption",
         f"{kind} of a class under corruption, in per cent of the same class on clean images.",
         (figure,),
         (Table("classes", "Classes", columns, lines, note=few),),
@@ -263,6 +266,7 @@ def _hardest(table: dict[str, dict[str, float]]) -> list[str]:
     return sorted(table, key=lambda name: (fmean(table[name].values() or [math.inf]), name))
 
 
+@section(place=80, paper=True)
 def clean_gains(scope: Scope) -> Section | None:
     """Clean against corrupted scores over models, and which measures go together."""
     m = scope.measure

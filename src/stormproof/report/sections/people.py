@@ -12,7 +12,7 @@ from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_conditions, graded, ungraded
+from stormproof.report.sections import Scope, all_conditions, graded, section, ungraded
 from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
@@ -20,6 +20,7 @@ RATE = Axis("detection rate (%)", end=100.0)
 _LOST = 50  # lines of people lost
 
 
+@section(place=60, paper=True)
 def detection_rates(scope: Scope) -> Section | None:
     """ROC curves where the scores hold them, and the ADR of every condition."""
     runs = [run for run in scope.runs if math.isfinite(run.score("ADR"))]
@@ -91,6 +92,7 @@ def _orders(person: Mapping[str, Any]) -> float:
     return math.inf if after is None or math.isnan(after) else math.log10(after / person["before"])
 
 
+@section(place=70, paper=True)
 def predicted(scope: Scope) -> Section | None:
     """Predicted against observed contextual scores, of at least two models."""
     measure = "ADR" if all(math.isfinite(run.score("ADR")) for run in scope.runs) else scope.measure

@@ -28,6 +28,7 @@ from stormproof.report.sections import (
     graded,
     group_of,
     scaled,
+    section,
     share,
     unit,
 )
@@ -43,6 +44,7 @@ _SHOWN = 3  # corruptions whose breaking points are drawn
 _MOST = 7  # runs that bars beside each other can show
 
 
+@section(place=20)
 def by_severity(scope: Scope) -> Section | None:
     """Curves over severities, where any corruption has several."""
     m = scope.measure
@@ -63,6 +65,7 @@ def by_severity(scope: Scope) -> Section | None:
     return Section("curves", "How scores fall with severity", text, (figure,), short="By severity")
 
 
+@section(place=10, paper=True)
 def by_group(scope: Scope) -> Section | None:
     """The same curves as means over the papers' groups."""
     m = scope.measure
@@ -135,9 +138,10 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     end = max((beyond[name] - 1 for name in chosen), default=None)
     lacking = any(len(rows[name]) < len(runs) for name in chosen)
     note = "Further right is better. Straight lines between the severities that were run."
+    note += f" The {len(chosen)} earliest on these images." if len(levels) > len(chosen) > 1 else ""
     note += " No bar: more than half is left at every severity." if lacking else ""
     return Figure(
-        "breaking", f"Where half of the clean {measure} is lost first", Kind.BARS,
+        "breaking", f"Where half of the clean {measure} is lost", Kind.BARS,
         Axis("corruption", names=True), replace(SEVERITY, end=end), shown,
         series="model", note=note,
     )  # fmt: skip
@@ -173,6 +177,7 @@ def _share_left(left: float, drawn: Floats, clean: Floats) -> Observed:
     return Observed(left, shares)
 
 
+@section(place=20, paper=True)
 def against_size(scope: Scope) -> Section | None:
     """Relative performance against RMSE and SNR, where the runs measured them."""
     m = scope.measure

@@ -15,7 +15,8 @@ from stormproof.results.slices import Slices
 
 _SHARED = (
     "Each slice is scored as if its images were the whole dataset, over the classes that it shows, and "
-    "compared with all images over the same classes; p is corrected for the number of slices (Holm). "
+    "compared with as many random images over the same classes, since few images score too high; p is "
+    "corrected for the number of slices (Holm). "
 )
 _FOUND = (
     "An object is found if a box of its class with a score of {score:g} or more overlaps it by IoU 0.5. A "

@@ -10,7 +10,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.metrics.sequences import SIZES, curve_of, distance_matrix, relative_performance
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope
+from stormproof.report.sections import Scope, section
 from stormproof.results.scores import Scores
 
 
@@ -25,6 +25,7 @@ Sequence = dict[float, Mapping[str, float]]  # α → score name → score
 Relative = dict[str, dict[float, float]]  # score name → α → share of the clean score
 
 
+@section(place=50, paper=True)
 def sequences(scope: Scope) -> Section | None:
     """α curves of the style conditions that the runs hold."""
     lines: list[Row] = []

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
-from stormproof.core.files import make_folder, sweep, sweep_below, unlinked, whole_file, write_text
+from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file, write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
@@ -66,7 +66,6 @@ def export_coco(
     written = []
     for condition in conditions:
         path = destination / f"{folder_name(condition)}.json"
-        sweep(path)
         with whole_file(path) as file:
             _write_list(file, _results(run, condition, category_ids))
         written.append(path)
@@ -96,7 +95,6 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
             write_image(path, labels.astype(np.uint8))
             written.append(path)
     if classes:
-        sweep(destination / CLASSES)
         write_text(destination / CLASSES, "".join(f"{name}\n" for name in classes))
     return written
 
@@ -159,7 +157,6 @@ def _write_panoptic(run: Run, destination: Path, condition: str, images: Iterabl
             "segments_info": segment_records(ids, labels, numbers, crowds),
         })  # fmt: skip
     index = destination / f"{folder_name(condition)}.json"
-    sweep(index)
     write_index(index, annotations, [], run.dataset, thing_classes(run.dataset))
     return index
 

@@ -11,11 +11,11 @@ import numpy as np
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, first_few
 from stormproof.core.sample import Ints
+from stormproof.datasets.copies import copy_of
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import (
     content_of,
     context_content,
-    copy_of,
     file_content,
     has_files,
     stored_content,

@@ -60,7 +60,6 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
         mine = read_yaml(settings, error=StoreError)
         if not isinstance(mine, dict):
             raise StoreError(f"{settings} does not hold settings; copy another shard's over it.")
-        sweep(out / SETTINGS)
         write_settings(out / SETTINGS, covering(mine, records[0], record, shard="1/1", out=str(out)))
     return record
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB th
 
 from stormproof.core.errors import StoreError
 from stormproof.core.files import whole_file
+from stormproof.core.identity import to_json
 from stormproof.core.sample import Ints
 from stormproof.results.store.schema import KEY, LATER, ROWS, VERSION, Cell, Row, elements, table_of
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
@@ -84,7 +85,7 @@ class PartWriter:
 @contextmanager
 def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
     """A part file that appears whole when the block ends; `key` says which run its rows belong to."""
-    schema = ROWS.with_metadata({_TAG: json.dumps({"schema": VERSION, "key": key}).encode()})
+    schema = ROWS.with_metadata({_TAG: to_json({"schema": VERSION, "key": key}).encode()})
     with whole_file(path) as file:
         with pq.ParquetWriter(
             file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,

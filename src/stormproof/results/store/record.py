@@ -5,7 +5,6 @@ Two runs are the same run when model, dataset, seed and chunk size agree.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StoreError
 from stormproof.core.files import make_folder, read_bytes, read_text, write_text
+from stormproof.core.identity import blake2b, to_json
+from stormproof.core.private import scrubbed
 from stormproof.corruptions.plugins import Declaration
 from stormproof.results.store.lock import LOCK, held_lock, shares
 from stormproof.results.store.parts import (
@@ -109,7 +110,7 @@ class RunRecord(_Frozen):
     def key(self) -> str:
         """The part of a cell's key that all cells of the run share; the row adds condition and recipe."""
         shared = [self.schema_version, self.model.fingerprint, self.dataset.fingerprint, self.seed]
-        return hashlib.blake2b(json.dumps(shared).encode(), digest_size=16).hexdigest()
+        return blake2b(to_json(shared).encode(), digest_size=16).hexdigest()
 
     @property
     def known_classes(self) -> Classes:
@@ -136,7 +137,7 @@ def read_record(run: Path) -> RunRecord:
         record = without_digest(content)
         if record is None:
             raise StoreError(f"{path} is damaged: it is not what was written. {_write_again(run)}")
-        return RunRecord.model_validate_json(json.dumps(record))
+        return RunRecord.model_validate_json(to_json(record))
     except StoreError:
         raise  # of another version, changed, or no file
     except (ValueError, RecursionError) as error:  # pydantic's and JSON's are ValueErrors
@@ -294,9 +295,20 @@ def shard_of(run: Path, shard: str) -> str:
     return shard if shares(run) <= {shard} else "1/1"
 
 
+_NO_SECRETS = (
+    "# The query and the user part of the model's address are not kept: give the address with --model, or\n"
+    "# write ${NAME} in it for an environment variable.\n"
+)
+
+
 def write_settings(path: Path, content: Mapping[str, Any]) -> None:
-    """Write settings, all of them, so that defaults of a later version do not change the run."""
-    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    """Write settings, all of them, so that defaults of a later version do not change the run.
+
+    Secrets in addresses are left out, and the file says so.
+    """
+    kept = scrubbed(dict(content))
+    note = "" if kept == {**content} else _NO_SECRETS
+    text = note + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
     if path.exists() and read_text(path, error=StoreError) == text:
         return
     write_text(path, text)

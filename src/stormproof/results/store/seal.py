@@ -6,8 +6,6 @@ of it, which every reader skips. Since the seal is inside the file, a kill never
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import IO, Any
 
 from stormproof.core.errors import StoreError
 from stormproof.core.files import opened_file, read_json, write_json
+from stormproof.core.identity import blake2b, sorted_compact_json
 
 DIGEST = "digest"  # the key of a JSON document's own digest
 _MARK = b"SEAL"
@@ -56,7 +55,7 @@ def _state(path: str, inode: int, times: tuple[int, int], size: int) -> bool:
 
 def _digest(file: IO[bytes], size: int, end: bytes) -> bytes:
     """A hash of a file's first `size` bytes and of those after the seal."""
-    total = hashlib.blake2b(end, digest_size=_DIGEST)
+    total = blake2b(end, digest_size=_DIGEST)
     file.seek(0)
     while size > 0 and (block := file.read(min(size, 1 << 20))):
         total.update(block)
@@ -70,8 +69,8 @@ def json_digest(content: Any) -> str:
     >>> json_digest({"a": 1, "b": [2]}) == json_digest({"b": [2], "a": 1})
     True
     """
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    text = sorted_compact_json(content)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def with_digest(content: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The registry: declarations of corruptions and their parameters, and look-up by name."""
+"""What a corruption is: a recipe, its declaration and its parameters; and every corruption by name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from stormproof.core import extensions
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
-from stormproof.core.loading import offered
 from stormproof.core.randomness import OWNERS, Draw, Frame, KeyedDraws, Owner
+from stormproof.core.registry import Registry
 from stormproof.core.sample import Camera, Context, Image
 from stormproof.corruptions.needs import missing, part_of, pinhole, refuse_part, usable_depth
 from stormproof.imaging import Field
@@ -376,8 +377,7 @@ def _draws(function: Callable[..., object]) -> bool:
     return "draw" in inspect.signature(function).parameters
 
 
-_REGISTRY: dict[str, Corruption] = {}
-_NO_CODE = "stormproof.corruptions.plugins"  # the module of corruptions known only as data
+CORRUPTIONS: Registry[Corruption] = Registry(extensions.CORRUPTIONS, "stormproof.corruptions.recipes")
 
 
 def corruption(
@@ -402,33 +402,14 @@ def corruption(
 
     def register(recipe: Recipe) -> Recipe:
         name = recipe.__name__
-        if name in _REGISTRY and _REGISTRY[name].recipe.__module__ not in (recipe.__module__, _NO_CODE):
-            raise ValueError(f"two corruptions are named {name!r}")
-        _REGISTRY[name] = Corruption(
+        declared = Corruption(
             name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only,
             owner, streams or {},
         )  # fmt: skip
+        CORRUPTIONS.add(name, declared, module=recipe.__module__)
         return recipe
 
     return register
-
-
-def registry() -> dict[str, Corruption]:
-    """The registry itself, for code that adds to it."""
-    return _REGISTRY
-
-
-def registered() -> dict[str, Corruption]:
-    """Every corruption, in order; modules of installed packages are imported first."""
-    _load_entry_points()
-    return dict(_REGISTRY)
-
-
-@cache
-def _load_entry_points() -> None:
-    """Import the modules in the entry point group `stormproof.corruptions`."""
-    for entry in offered("stormproof.corruptions"):
-        entry.load()
 
 
 def every_severity(name: str) -> tuple[Condition, ...]:
@@ -448,8 +429,4 @@ def recipe_versions(conditions: Iterable[str]) -> dict[str, int]:
 
 def find(name: str) -> Corruption:
     """The corruption of that name."""
-    try:
-        return _REGISTRY[name] if name in _REGISTRY else registered()[name]
-    except KeyError:
-        hint = "List them with 'stormproof list corruptions'."
-        raise UnknownName("corruption", name, _REGISTRY, hint) from None
+    return CORRUPTIONS.find(name, "List them with 'stormproof list corruptions'.")

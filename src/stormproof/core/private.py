@@ -1,0 +1,81 @@
+"""What must not leave this machine: passwords and keys in addresses, and folders that name people.
+
+`without_secrets` is for everything that is stored or printed, `shareable` for pages and evidence, which are
+passed on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
+
+_VARIABLE = re.compile(r"\$\{\w+\}")  # of the environment, whose name is no secret
+# An address within any text. In a spec, options follow after a comma; one of the address is written \,
+_PLAIN = r"""[^\s/?#,'"<>\\]"""
+_ADDRESS = re.compile(
+    rf"""(?P<scheme>https?:)//(?P<user>{_PLAIN}*@)?(?P<rest>{_PLAIN}+(?:/(?:\\,|[^\s?#,'"<>\\])*)?)"""
+    r"""(?P<query>[?#](?:\\,|[^\s,'"<>\\])*)?""",
+    re.IGNORECASE,
+)
+# An absolute path at the start of a text, or after what separates the parts of specs and options.
+_PATH = re.compile(r"(?P<before>^|(?<=[:,=]))(?P<path>/(?!/)(?:\\,|[^,])*|[A-Za-z]:\\(?:\\,|[^,])*)")
+_IN_WORDS = re.compile(r"(?<![\w.~/:-])/(?!/)(?:[\w.+@-]+/)+[\w.+@-]*")
+
+
+def without_secrets(text: str, mark: str = "") -> str:
+    """Text whose addresses have no user part and no query, which may hold passwords and keys.
+
+    Those that name a variable of the environment, `${NAME}`, stay: it says where the secret is. `mark` stands
+    where a query was.
+
+    >>> without_secrets("http://me:pw@host:80/predict?api_key=7,timeout=5")
+    'http://host:80/predict,timeout=5'
+    >>> without_secrets("http://host/predict?api_key=${KEY}")
+    'http://host/predict?api_key=${KEY}'
+    """
+
+    def shown(address: re.Match[str]) -> str:
+        user, query = ((address[part] or "") for part in ("user", "query"))
+        user, query = (part if _VARIABLE.search(part) else "" for part in (user, query))
+        mark_here = mark if address["query"] and not query else ""
+        return f"{address['scheme']}//{user}{address['rest']}{query}{mark_here}"
+
+    return _ADDRESS.sub(shown, text)
+
+
+def scrubbed(value: Any) -> Any:
+    """A setting, or a collection of settings, whose texts are without secrets."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return {key: scrubbed(entry) for key, entry in value.items()}
+    return [scrubbed(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def shareable(text: str, folder: str | None = None) -> str:
+    """A path, a spec or an argument of a command without secrets, and without absolute paths.
+
+    A path below `folder`, where the command was called, is written relative to it; another one by its name.
+
+    >>> shareable("coco:/home/me/coco/val.json,images=/home/me/run/val", folder="/home/me/run")
+    'coco:val.json,images=val'
+    """
+    return _PATH.sub(lambda found: _short(found["path"], folder), without_secrets(text))
+
+
+def shareable_words(sentence: str, folder: str | None = None) -> str:
+    """A sentence, such as an error, without secrets and without absolute paths.
+
+    >>> shareable_words("/home/me/a.png: cannot be decoded")
+    'a.png: cannot be decoded'
+    """
+    return _IN_WORDS.sub(lambda found: _short(found[0], folder), without_secrets(sentence))
+
+
+def _short(text: str, folder: str | None) -> str:
+    kind: type[PurePath] = PurePosixPath if text.startswith("/") else PureWindowsPath
+    path = kind(text)
+    inside = folder is not None and kind(folder).name != "" and path.is_relative_to(kind(folder))
+    return path.relative_to(kind(folder)).as_posix() if inside and folder is not None else path.name

@@ -1,0 +1,80 @@
+"""The source files that a model in Python consists of: its own, and the modules beside it that it imports.
+
+They are found in the text, without running anything, so that every process finds the same ones. Installed
+packages are not among them: `run.json` records the versions of those that matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from stormproof.core.errors import StormproofError
+from stormproof.core.files import read_text
+
+_INSTALLED = ("site-packages", "dist-packages")
+_MOST = 1000  # files: a model is not a whole framework
+
+
+def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
+    """`file`, then every file below its folder that it imports, directly or through others, in order of path.
+
+    `module` is the dotted name of `file` if it belongs to a package: the folder is then the package's parent.
+    """
+    file = file.resolve()
+    depth = module.count(".") + (file.name == "__init__.py")
+    folder = file.parents[depth] if depth < len(file.parents) else file.parent
+    if _is_installed(file):
+        return (file,)
+    roots = [folder, *_roots_below(folder)]
+    seen, waiting = {file}, [file]
+    while waiting and len(seen) < _MOST:
+        for path in _imported(waiting.pop(), roots):
+            if path not in seen and not _is_installed(path):
+                seen.add(path)
+                waiting.append(path)
+    return (file, *sorted(seen - {file}))
+
+
+def _roots_below(folder: Path) -> list[Path]:
+    """Folders below the model's own that modules are imported from, such as one that a script added."""
+    places = (Path(entry).resolve() for entry in sys.path if entry)
+    return [place for place in dict.fromkeys(places) if folder in place.parents and not _is_installed(place)]
+
+
+def _is_installed(path: Path) -> bool:
+    ours = Path(__file__).resolve().parents[1]
+    return path.is_relative_to(ours) or any(part in _INSTALLED for part in path.parts)
+
+
+def _imported(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """The files that the import statements of a file name, wherever they stand in it."""
+    try:
+        tree = ast.parse(read_text(file))
+    except (StormproofError, SyntaxError, ValueError, RecursionError):  # Python itself would not load it
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield from _resolved(name.name.split("."), roots)
+        elif isinstance(node, ast.ImportFrom):
+            inside = node.module.split(".") if node.module else []
+            places = [file.parents[node.level - 1]] if 0 < node.level <= len(file.parents) else roots
+            for name in node.names:  # each may be a module of its own
+                yield from _resolved([*inside, name.name], places)
+
+
+def _resolved(names: Sequence[str], roots: Sequence[Path]) -> Iterator[Path]:
+    """The files of a dotted name: packages on the way, and the module; nothing if it is not below `roots`."""
+    for root in roots:
+        place, hits = root, []
+        for name in names:
+            place = place / name
+            hits += [
+                path for path in (place / "__init__.py", place.with_name(f"{name}.py")) if path.is_file()
+            ]
+        if hits:
+            yield from hits
+            return

@@ -1,0 +1,109 @@
+"""The registry: laziness, precedence, and packages whose entry points cannot be loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from stormproof.core import extensions, registry
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.extensions import POINTS, ExtensionPoint
+from stormproof.core.registry import Registry, declares_anything
+
+ROOT = Path(__file__).resolve().parents[2]
+POINT = ExtensionPoint("stormproof.tests", "hat", "hats", "a hat", "hat.md")
+
+
+@pytest.fixture
+def hats(monkeypatch: pytest.MonkeyPatch) -> Registry[object]:
+    monkeypatch.setattr(registry, "_EVERY", [])
+    made: Registry[object] = Registry(POINT)
+    made.add("bowler", "round", module="ours")
+    return made
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    entries = tuple(EntryPoint(name, value, POINT.group) for name, value in values.items())
+    monkeypatch.setattr(registry, "offered", lambda group: entries)
+
+
+def test_finds_by_name_and_suggests_the_nearest(hats: Registry[object]) -> None:
+    assert hats.find("bowler") == "round"
+    with pytest.raises(
+        UnknownName, match=r"Unknown hat 'bowlr'\. Did you mean 'bowler'\? There are bowler\."
+    ):
+        hats.find("bowlr")
+
+
+def test_refuses_a_name_that_another_module_declared(hats: Registry[object]) -> None:
+    with pytest.raises(ValueError, match="two hats are named 'bowler'"):
+        hats.add("bowler", "flat", module="theirs")
+    hats.add("bowler", "flat", module="ours")  # the file was changed
+    assert hats["bowler"] == "flat"
+
+
+def test_anyone_may_replace_a_thing_without_a_module(hats: Registry[object]) -> None:
+    hats.add("beret", "a description", module=None)
+    hats.add("beret", "the real one", module="theirs")
+    assert hats["beret"] == "the real one"
+
+
+def test_ours_take_precedence_over_an_entry_point(
+    hats: Registry[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(monkeypatch, bowler="json:loads", cap="json:dumps")
+    assert hats["bowler"] == "round"
+    assert list(hats) == ["bowler", "cap"]
+
+
+def test_a_package_that_cannot_be_loaded_costs_only_its_own_thing(
+    hats: Registry[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(monkeypatch, fez="no_such_package:fez", cap="json:dumps")
+    assert {*hats} == {"bowler", "cap", "fez"}
+    assert callable(hats["cap"])
+    with pytest.raises(InvalidOption, match=r"Cannot load stormproof\.tests fez = no_such_package:fez"):
+        hats["fez"]
+
+
+def test_an_entry_point_may_be_a_module_that_declares(
+    hats: Registry[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(monkeypatch, whatever="json")
+    assert list(hats) == ["bowler"]
+
+
+def test_knows_which_modules_declared_something(hats: Registry[object]) -> None:
+    assert declares_anything("ours")
+    assert not declares_anything("theirs")
+
+
+def test_a_look_up_imports_only_the_file_of_that_name() -> None:
+    code = (
+        "import sys\n"
+        "from stormproof.datasets.dataset import READERS\n"
+        "READERS['coco']\n"
+        "print('stormproof.datasets.kitti' in sys.modules)\n"
+        "print('kitti-tracking' in READERS, 'stormproof.datasets.kitti' in sys.modules)\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == ["False", "True", "True"]
+
+
+def test_every_point_has_its_page_and_is_listed() -> None:
+    declared = {value for value in vars(extensions).values() if isinstance(value, ExtensionPoint)}
+    assert declared == {*POINTS}
+    listing = (ROOT / "docs/adding/README.md").read_text(encoding="utf-8")
+    for point in POINTS:
+        assert (ROOT / "docs/adding" / point.page).is_file(), point.page
+        assert f"`{point.group}`" in listing, point.group
+
+
+def test_our_own_entry_points_belong_to_known_points() -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    assert {*groups} <= {point.group for point in POINTS}
