@@ -62,6 +62,13 @@ def test_a_condition_that_ties_is_among_the_worst() -> None:
     assert "by 30.0 under fog, severity 5, among the worst" in worth(with_halves(made, 0.02))
 
 
+def test_of_two_conditions_the_one_that_is_off_by_more_is_named() -> None:
+    held = scored()
+    cells = {**held.cells, "D-ECE": {**held.cells["D-ECE"], "fog@1": 0.12}}
+    both = toy_scores("net", cells=cells, conditions=CONDITIONS, reliability=held.reliability)
+    assert "and by 30.0 under fog, severity 5" in worth(both)
+
+
 def test_a_severity_without_boxes_does_not_hide_the_others_of_its_corruption() -> None:
     """The error of no boxes is unknown; a mean with it would be, too."""
     held = scored()

@@ -97,7 +97,8 @@ def _enhancements(runs: list[Scores]) -> list[Table]:
             ours, theirs = enhanced.record, plain.record
             if not (ours and theirs and ours.model.enhance and not theirs.model.enhance):
                 continue
-            if (ours.model.spec, ours.model.name) != (theirs.model.spec, theirs.model.name):
+            name = "+".join((theirs.model.name, *ours.model.enhance))  # as an enhanced model is called
+            if (ours.model.spec, ours.model.name) != (theirs.model.spec, name):
                 continue
             try:
                 change = enhancement_change(plain.grid("E"), enhanced.grid("E"))
