@@ -103,8 +103,9 @@ def errors(
 
 
 def of_model(scores: Scores, *enhance: str) -> Scores:
-    """The scores as if of a run of one model, with enhancements."""
-    record: Any = SimpleNamespace(name=scores.name, model=SimpleNamespace(enhance=enhance, spec="net.onnx"))
+    """The scores as if of a run of one model, with enhancements, which are part of a model's name."""
+    model = SimpleNamespace(name="+".join(("net", *enhance)), enhance=enhance, spec="net.onnx")
+    record: Any = SimpleNamespace(name=scores.name, model=model)
     return toy_scores(scores.name, cells=scores.cells, conditions=scores.conditions, record=record)
 
 
