@@ -177,8 +177,8 @@ def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Confi
         make_plan(configure(device="gpu"))
 
 
-def test_a_part_holds_a_whole_batch(configure: Configure) -> None:
-    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 10
+def test_a_part_holds_several_whole_batches(configure: Configure) -> None:
+    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 40
     assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.record.chunk == 3
 
 
@@ -219,7 +219,9 @@ def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configu
     )
     conditions = ["gaussian_noise@3,fog@2,jpeg_compression@4,motion_blur@2,elastic_transform@1"]
     one, two = (
-        configure(out=str(device), device=device, conditions=conditions, batch=6, data=f"images:{folder}")
+        configure(
+            out=str(device), device=device, conditions=conditions, batch=6, chunk=7, data=f"images:{folder}"
+        )
         .model_copy(update={"model": f"{script}:detect"})
         for device in (None, "cpu")
     )  # fmt: skip
