@@ -150,14 +150,15 @@ def test_a_call_that_cannot_be_interrupted_ends_its_worker() -> None:
     """It hangs with the signal blocked, as code that never returns to Python does."""
     worker = """
 import signal
-from stormproof.engine import guard
+from stormproof.engine.liveness import mark_as_worker
+from stormproof.engine.stages import predict
 
-guard.GRACE = 0.01
-guard.mark_as_worker()
+predict.GRACE = 0.01
+mark_as_worker()
 def hang():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
     signal.sigwait([signal.SIGUSR1])
-guard.in_time(0.01, hang)
+predict.in_time(0.01, hang)
 """
     ended = subprocess.run([sys.executable, "-c", worker], capture_output=True, text=True, check=False)
     assert ended.returncode == 1

@@ -17,9 +17,9 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene, write_street
 from stormproof.core.errors import InvalidOption
-from stormproof.engine import cells
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
+from stormproof.engine.stages import predict
 from stormproof.models import open_model
 from stormproof.models.network import plan_input, prepare
 from stormproof.models.torch import prepare_on_device
@@ -89,13 +89,13 @@ def test_a_torch_model_is_given_tensors_and_says_the_same(
     )
     run(one)
     given = []
-    predict = cells.predict
+    call = predict.call_model
 
     def watched(model, images, timeout):
         given.extend(type(image) for image in images)
-        return predict(model, images, timeout)
+        return call(model, images, timeout)
 
-    monkeypatch.setattr(cells, "predict", watched)
+    monkeypatch.setattr(predict, "call_model", watched)
     assert run(two).complete
     assert {*given} == {torch.Tensor}
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
@@ -160,7 +160,7 @@ def test_a_device_that_fails_says_so(configure: Configure, monkeypatch: pytest.M
             raise RuntimeError("an illegal memory access was encountered")
         return images.clone()
 
-    monkeypatch.setattr("stormproof.engine.on_device.corrupt_batch", broken)
+    monkeypatch.setattr("stormproof.engine.stages.corrupt_on_device.corrupt_batch", broken)
     failures = run(configure(device="cpu")).failures
     assert len(failures) == 12
     assert {(failure.kind, failure.condition) for failure in failures} == {("corruption", "fog@2")}
@@ -177,8 +177,8 @@ def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Confi
         make_plan(configure(device="gpu"))
 
 
-def test_a_part_holds_a_whole_batch(configure: Configure) -> None:
-    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 10
+def test_a_part_holds_several_whole_batches(configure: Configure) -> None:
+    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 40
     assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.record.chunk == 3
 
 
@@ -198,3 +198,36 @@ def test_models_that_resize_are_given_arrays(net: str) -> None:
     assert model.takes_tensors
     small = model.card.input.model_copy(update={"resize": "stretch", "size": (8, 8)})
     assert not replace(model, card=model.card.model_copy(update={"input": small})).takes_tensors
+
+
+def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configure, tmp_path: Path) -> None:
+    """Images of four sizes, in grey and in colour, corrupted together and given to the model together."""
+    rng, folder = np.random.default_rng(5), tmp_path / "photos"
+    folder.mkdir()
+    shapes = [(40, 60, 3), (52, 48, 3), (40, 60, 3), (33, 70, 3), (61, 61, 3), (48, 52), (40, 60, 3)]
+    for number, shape in enumerate(shapes):
+        PIL.Image.fromarray(rng.integers(0, 256, shape, np.uint8)).save(folder / f"{number}.png")
+    script = tmp_path / "counting.py"
+    script.write_text(
+        "seen = []\n"
+        "def detect(images):\n"
+        "    seen.append(len(images))\n"
+        "    return [{'boxes': [[0, 0, 9, 1 + int(image.sum()) % 50]], 'scores': [.5], 'labels': [0]}\n"
+        "            for image in images]\n"
+        "detect.takes_tensors = True\n"
+        "detect.classes = ['thing']\n"
+    )
+    conditions = ["gaussian_noise@3,fog@2,jpeg_compression@4,motion_blur@2,elastic_transform@1"]
+    one, two = (
+        configure(
+            out=str(device), device=device, conditions=conditions, batch=6, chunk=7, data=f"images:{folder}"
+        )
+        .model_copy(update={"model": f"{script}:detect"})
+        for device in (None, "cpu")
+    )  # fmt: skip
+    run(one)
+    sys.modules["stormproof_script_counting"].seen.clear()
+    run(two)
+    assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+    calls = sys.modules["stormproof_script_counting"].seen
+    assert calls == [5, 1] * 6 + [1] * 6  # the first six images in colour and in grey, then the last one

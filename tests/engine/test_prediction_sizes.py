@@ -7,7 +7,7 @@ import pytest
 
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.sample import RLE, Prediction
-from stormproof.engine.guard import check_prediction
+from stormproof.engine.stages.encode import check_prediction
 
 
 @pytest.mark.parametrize(

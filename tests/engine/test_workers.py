@@ -12,11 +12,12 @@ import pytest
 
 from engine.conftest import Configure, all_bytes
 from stormproof.core.files import make_folder
-from stormproof.engine import executors, guard
+from stormproof.engine import executors, liveness
 from stormproof.engine.chunk import after_death
-from stormproof.engine.guard import NOTES, ModelTimeout, in_time, write_note
+from stormproof.engine.liveness import NOTES, write_note
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
+from stormproof.engine.stages.predict import ModelTimeout, in_time
 from stormproof.engine.work import Attempt
 
 
@@ -65,7 +66,7 @@ def test_a_stopped_worker_is_replaced(
 ) -> None:
     monkeypatch.setenv("STOPS_ONCE", str(tmp_path / "stopped"))
     patience = 7200  # with a call of the model, however busy the machine is
-    monkeypatch.setattr(guard, "SILENCE", 3.0 - patience)  # so three seconds without a beat are too long
+    monkeypatch.setattr(liveness, "SILENCE", 3.0 - patience)  # so three seconds without a beat are too long
     calm, stopped = configure(out="calm"), configure("stops_once", engine="pool", workers=1, timeout=patience)
     run(calm)
     assert run(stopped).complete

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -22,9 +23,10 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from imaging.both_sets import photographs
+from stormproof.core.randomness import Frame
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.on_device import corrupt_batch
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import ragged, triton_kernels
 
 pytestmark = pytest.mark.slow
 CONDITIONS = [c for suite in ("imagenet-c", "holdout") for c in SUITES[suite].conditions]
@@ -33,21 +35,30 @@ HOPPER = GPUTarget("cuda", 90, 32)
 
 
 @pytest.fixture
-def compiling(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Launches compile and do nothing else; twins compute. Returns the names of compiled kernels."""
-    names: set[str] = set()
+def compiling(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Launches compile and do nothing else; twins compute. Returns the names of launched kernels."""
+    names: list[str] = []
     launch = JITFunction.run
 
     def compile_only(kernel: object, *args: object, grid: object, warmup: bool, **options: object) -> object:
-        names.add(kernel.__name__)
+        names.append(kernel.__name__)
         return launch(kernel, *args, grid=grid, warmup=True, **options)
 
     def both(kernel: object, twin: object, *args: object) -> object:
-        kernel(*args)
+        if not triton_kernels.is_switched_off():
+            kernel(*args)
         return twin(*args)
+
+    def both_ragged(
+        kernel: object, alone: object, sizes: object, *args: object, variant: object = ()
+    ) -> object:
+        kernel(*args, sizes=sizes)
+        with triton_kernels.without():
+            return ragged.together(alone, sizes)
 
     monkeypatch.setattr(JITFunction, "run", compile_only)
     monkeypatch.setattr(triton_kernels, "run", both)
+    monkeypatch.setattr(ragged, "run", both_ragged)
     answers = {"get_current_device": 0, "get_current_stream": 0, "get_current_target": HOPPER}
     monkeypatch.setattr(
         driver,
@@ -59,12 +70,38 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.mark.parametrize("size", [(32, 48), (17, 33), (16, 320)], ids=str)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_every_kernel_compiles(compiling: set[str], size: tuple[int, int], channels: int) -> None:
+def test_every_kernel_compiles(compiling: list[str], size: tuple[int, int], channels: int) -> None:
     images = torch.from_numpy(photographs(*size, channels)).permute(0, 3, 1, 2).contiguous()
     images = images if size[0] == 32 else images.contiguous(memory_format=torch.channels_last)
     for condition in CONDITIONS:
         corrupt_batch(images, condition, ids=["a", "b"])
-    assert len(compiling) > 30
+    assert len(set(compiling)) > 30
+
+
+def test_frames_of_a_clip_compile(compiling: list[str]) -> None:
+    images = torch.from_numpy(photographs(32, 48)).permute(0, 3, 1, 2).contiguous()
+    for condition in ("fog@3", "snow@3"):
+        corrupt_batch(images, condition, ids=[Frame("a", "clip", 0.4), Frame("b", "clip", 1.3)])
+    assert {"stretch_kernel", "flakes_kernel"} <= set(compiling)
+
+
+# Launches that several sizes take and one does not: its tables of positions and blocks come from the host.
+MORE = {"positions_kernel": 2, "blocks_kernel": 1}
+
+
+def test_a_mixed_batch_takes_one_launch_of_each_kernel(compiling: list[str]) -> None:
+    """As many launches as images of one size take, however many sizes there are."""
+    images = torch.from_numpy(np.concatenate([photographs(60, 48)] * 3)).permute(0, 3, 1, 2).contiguous()
+    ids = list("abcdef")
+    sizes = [(60, 48), (33, 40), (40, 33), (35, 35), (48, 48), (60, 34)]  # clouds of one size: 64
+    for condition in SUITES["imagenet-c"].conditions[2::5]:
+        compiling.clear()
+        corrupt_batch(images, condition, ids=ids)
+        alone = len(compiling)
+        compiling.clear()
+        corrupt_batch(images, condition, ids=ids, sizes=sizes)
+        more = sum(MORE[name] for name in set(compiling) & set(MORE))
+        assert 0 < len(compiling) <= alone + more, str(condition)
 
 
 INTERPRETED = """
@@ -87,15 +124,17 @@ def with_mask(call, place):  # Triton 3.9 makes an integer of the mask of a bloc
 builder = interpreter.InterpreterBuilder
 builder.create_masked_load = with_mask(builder.create_masked_load, 1)
 builder.create_masked_store = with_mask(builder.create_masked_store, 2)
-triton_kernels.usable = lambda tensor: True
+triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
 torch.cuda.synchronize = lambda: None
 name, height, width = sys.argv[1], *map(int, sys.argv[2:])
 images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, 3, height, width)).astype(np.uint8))
+mixed = [(height, width - 3), (height - 1, width)]
 for suite in ("imagenet-c", "holdout"):
     for condition in [c for c in SUITES[suite].conditions if c.corruption == name][::2]:
         for form in (torch.contiguous_format, torch.channels_last):
             triton_kernels.trusted.clear()
-            corrupt_batch(images.contiguous(memory_format=form), condition, ids=["a", "b"])
+            for sizes in (None, mixed):
+                corrupt_batch(images.contiguous(memory_format=form), condition, ids=["a", "b"], sizes=sizes)
 assert triton_kernels.trusted or name == "saturate"
 print(triton_kernels.refused)
 """

@@ -143,7 +143,7 @@ def _dataset(
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
     from stormproof.datasets.copies import condition_folder
-    from stormproof.engine.pair import require_possible
+    from stormproof.engine.checks import require_possible
     from stormproof.tools.derived import Order, Part, choose_format, version_of
 
     opened = open_dataset(spec)

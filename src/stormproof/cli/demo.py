@@ -98,10 +98,10 @@ def conditions_of(suite: str, *, full: bool) -> tuple[Condition, ...]:
 
 def _run(runs: list[RunConfig]) -> None:
     from stormproof.engine.executors import executor_for
+    from stormproof.engine.failures import group_failures
     from stormproof.engine.many import run_all
     from stormproof.engine.plan import size_of
     from stormproof.engine.progress import RunProgress
-    from stormproof.engine.work import group_failures
 
     cells = sum(size_of(config).cells for config in runs)
     progress = RunProgress(console.err, runs=len(runs), cells=cells)

@@ -59,7 +59,7 @@ def require_success(summary: Summary, *, allow_missing: bool) -> None:
 
 def list_failures(summary: Summary) -> None:
     """Failures by cause; the cells themselves are in the failures folder."""
-    from stormproof.engine.work import group_failures
+    from stormproof.engine.failures import group_failures
 
     causes = group_failures(summary.failed)
     for cause in causes[:_CAUSES]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "groups", "things")
+_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "groups", "things", "thread_safe")
 
 
 class Described(Protocol):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Size = tuple[int, int]  # height, width
+
 # Bytes that a recipe may need per byte of its image; fog's clouds and the DCT's planes take most.
 _WORKING = 160
 _SHARE = 0.5  # of the device's free memory; the model needs some too
@@ -48,7 +50,8 @@ def corrupt_batch(
     are identified by a `Frame` instead of an id. `depth` is N×H×W
     in metres, for corruptions that need it, and `cameras` gives focal lengths where they are known. `sizes`
     gives the (height, width) of images that lie in the top left corners of one padded batch; the padding
-    stays unchanged. A batch that is too large for the device's memory is split.
+    stays unchanged. Most recipes treat all sizes at once, the others one size after another. A batch that is
+    too large for the device's memory is split.
 
     >>> import torch
     >>> corrupt_batch(torch.full((2, 3, 8, 8), 128, dtype=torch.uint8), "contrast@3").shape
@@ -74,8 +77,14 @@ def corrupt_batch(
         fix = "give ids=[…], one string per image, always the same for the same image"
         raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
     draws = found.draws(ids, condition, seed) if found.is_random else ()
+    known = _sizes(images, sizes)
+    groups = _by_size(known)
+    if len(groups) > 1 and _takes_sizes(found, condition):
+        at_once = _at_once(images, found, condition, draws, known)
+        if at_once is not None:
+            return at_once
     out = images.clone() if sizes is not None else torch.empty_like(images)
-    for (height, width), members in _by_size(images, sizes):
+    for (height, width), members in groups.items():
         for chunk in _chunks(members, _most_at_once(images, height, width)):
             rows = _places(chunk)
             part = pixels_of(images[rows, :, :height, :width])
@@ -88,6 +97,41 @@ def corrupt_batch(
             if len(chunk) == len(images) and sizes is None:
                 return planes_of(made, like=images)
             out[rows, :, :height, :width] = made.permute(0, 3, 1, 2)
+    return out
+
+
+def _takes_sizes(found: Corruption, condition: Condition) -> bool:
+    """Whether a recipe may be tried on several sizes at once: its parameters are the same for all of them."""
+    scaled = "scale" in dict(condition.params) and "scale" not in found.ladders
+    return not found.needs and not scaled
+
+
+def _at_once(
+    images: Tensor, found: Corruption, condition: Condition, draws: Sequence[Draw], sizes: list[Size]
+) -> Tensor | None:
+    """Images of several sizes in one go; None if the recipe needs images of one size."""
+    from stormproof.imaging.gpu.batch import OneByOne
+    from stormproof.imaging.gpu.draws import Draws
+    from stormproof.imaging.gpu.each import BySize
+    from stormproof.imaging.gpu.ragged import Ragged, ragged_images
+    from stormproof.imaging.gpu.tensors import device
+
+    torch = _torch()
+    values, out = found.parameters(condition), torch.empty_like(images)
+    recipe: Callable[..., Any] = found.recipe
+    height, width = images.shape[2:]
+    try:
+        with imaging.on_device(), device(images.device):
+            for chunk in _chunks(list(range(len(images))), _most_at_once(images, height, width)):
+                rows = slice(chunk[0], chunk[-1] + 1)
+                batch = ragged_images(images[rows], sizes[rows])
+                made = recipe(batch, *((Draws(draws[rows]),) if found.is_random else ()), **values)
+                if not isinstance(made, Ragged):
+                    return None
+                pixels = made.padded.permute(0, 3, 1, 2)
+                torch.where(batch.sizes.inside, pixels, images[rows], out=out[rows])
+    except (BySize, OneByOne):
+        return None
     return out
 
 
@@ -133,19 +177,24 @@ def _check(
         raise InvalidOption(f"depth must be N×H×W like the images, not {tuple(depth.shape)}.")
 
 
-def _by_size(images: Tensor, sizes: Any) -> Iterator[tuple[tuple[int, int], list[int]]]:
-    """Images grouped by size: the size, and their rows in the batch."""
+def _sizes(images: Tensor, sizes: Any) -> list[Size]:
+    """The size of each image."""
     whole = (int(images.shape[2]), int(images.shape[3]))
     if sizes is None:
-        yield whole, list(range(len(images)))
-        return
-    members: dict[tuple[int, int], list[int]] = {}
-    for i in range(len(images)):
-        size = (int(sizes[i][0]), int(sizes[i][1]))
+        return [whole] * len(images)
+    known = [(int(height), int(width)) for height, width in sizes]
+    for i, size in enumerate(known):
         if not (0 < size[0] <= whole[0] and 0 < size[1] <= whole[1]):
             raise InvalidOption(f"sizes[{i}] is {size}; it must lie within the batch's {whole}.")
-        members.setdefault(size, []).append(i)
-    yield from members.items()
+    return known
+
+
+def _by_size(sizes: list[Size]) -> dict[Size, list[int]]:
+    """For each size, the rows of its images."""
+    members: dict[Size, list[int]] = {}
+    for row, size in enumerate(sizes):
+        members.setdefault(size, []).append(row)
+    return members
 
 
 def _most_at_once(images: Tensor, height: int, width: int) -> int:

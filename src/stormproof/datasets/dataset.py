@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
+from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_checkable
 
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
@@ -99,6 +99,7 @@ class Abilities:
     category_ids: tuple[int, ...] = ()  # the numbers of the classes in the format's own files
     things: tuple[str, ...] = ()  # semantic classes with countable objects, if these are not `classes`
     rules: PixelRules | None = None  # how image files are read
+    thread_safe: bool = False  # whether several threads may read images at the same time
     depth_remark: str = ""  # a caveat about its depth, for readers of haze and defocus scores
 
 
@@ -155,6 +156,7 @@ class FileDataset:
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
     groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
+    thread_safe: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, opened_file, parse_json
@@ -94,6 +94,7 @@ class TarDataset:
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
     rules: PixelRules = AS_STORED
+    thread_safe: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.ids)

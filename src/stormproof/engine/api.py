@@ -22,12 +22,12 @@ from stormproof.engine.config import (
     settings_of,
 )
 from stormproof.engine.executors import executor_for
+from stormproof.engine.failures import group_failures
 from stormproof.engine.pair import forget_pair
 from stormproof.engine.plan import Plan, label_findings, make_plan
 from stormproof.engine.progress import RunProgress
 from stormproof.engine.run import Summary, Watch, execute, run_to_precision
 from stormproof.engine.trackers import open_tracker
-from stormproof.engine.work import group_failures
 from stormproof.models.model import Model
 from stormproof.models.python import OpenedModel, open_model
 from stormproof.results.run import Run

@@ -14,9 +14,10 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
 from stormproof.core.files import make_folder, sweep
 from stormproof.engine.cells import run_cells
-from stormproof.engine.guard import clear_note, heartbeat, read_note
+from stormproof.engine.failures import Failure
+from stormproof.engine.liveness import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
-from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
+from stormproof.engine.work import Attempt, ChunkResult, Times, Work
 from stormproof.models.model import fingerprint
 from stormproof.results.store.parts import (
     failures_of,

@@ -33,7 +33,7 @@ from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
 from stormproof.engine.chunk import after_death, do_chunk_safely
 from stormproof.engine.config import RunConfig
-from stormproof.engine.guard import INTERVAL, Listener, end_worker, mark_as_worker
+from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult, Work
 from stormproof.results.store.parts import part_path
 

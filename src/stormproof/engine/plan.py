@@ -21,22 +21,19 @@ from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import Declaration, is_plugin, load_plugins
 from stormproof.datasets.copies import check_copies
 from stormproof.datasets.survey import first_findings
-from stormproof.engine.chunk import missing_cells
-from stormproof.engine.config import RunConfig
-from stormproof.engine.executors import executor_for
-from stormproof.engine.pair import (
-    Pair,
+from stormproof.engine.checks import (
     depth_doubts,
     first_look,
-    forget_pair,
-    open_dataset_once,
-    open_pair,
     refuse_swapped,
     require_common_classes,
     require_images,
     require_possible,
     require_truth,
 )
+from stormproof.engine.chunk import missing_cells
+from stormproof.engine.config import RunConfig
+from stormproof.engine.executors import executor_for
+from stormproof.engine.pair import Pair, forget_pair, open_dataset_once, open_pair
 from stormproof.engine.work import Quota, Work
 from stormproof.metrics.metric import measures
 from stormproof.models.model import Model, Precomputed, fingerprint
@@ -47,6 +44,7 @@ from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, 
 
 _CELLS = 512  # cells per part that are worth a file and two fsyncs
 _MOST = 64  # images per chunk, however few the conditions, which limits what a kill can lose
+_BATCHES = 4  # of images per chunk on a device
 _FEWEST = 16  # chunks per run, so that a small dataset still keeps several workers busy
 
 
@@ -160,8 +158,9 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     if (measure := headline(config)) is not None:
         require_truth(pair.dataset, measure, images=images)
     out = Path(config.out).absolute()
-    # A batch on a device has one condition, so a part holds enough images for one.
-    fewest = config.batch if config.device is not None else 1
+    # A batch on a device has one condition, so a part holds enough images for several: between two parts the
+    # device waits.
+    fewest = _BATCHES * config.batch if config.device is not None else 1
     chunk = config.chunk or _chunk(out, images, len(conditions), fewest)
     record = _record(config, pair, spec, conditions, images, chunk)
     part = None

@@ -10,9 +10,10 @@ from rich.console import Console
 from stormproof.core.condition import corruption_of
 from stormproof.core.errors import counted
 from stormproof.core.progress import Progress, progress_on
+from stormproof.engine.failures import group_failures
 from stormproof.engine.plan import Survey
 from stormproof.engine.run import Summary
-from stormproof.engine.work import ChunkResult, group_failures
+from stormproof.engine.work import ChunkResult
 from stormproof.results.store.record import RunRecord
 
 _CAUSES = 3  # causes of failures that are printed per chunk

@@ -14,10 +14,11 @@ from stormproof.core.files import make_folder, sweep
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
 from stormproof.engine.executors import Executor, executor_for
-from stormproof.engine.guard import NOTES
+from stormproof.engine.failures import Failure
+from stormproof.engine.liveness import NOTES
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
-from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
+from stormproof.engine.work import Attempt, ChunkResult, Times
 from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_images
 from stormproof.results.store.lock import sole_writer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.randomness import Draw
 from stormproof.engine.config import RunConfig
+from stormproof.engine.failures import Failure
 from stormproof.results.store.record import RunRecord
 from stormproof.results.store.schema import Cell
 
@@ -90,41 +91,6 @@ class Attempt:
     one_by_one: bool = False
     suspect: Cell | None = None  # the cell in progress when the last worker died
     skip: Mapping[Cell, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A cell without a prediction, and what went wrong."""
-
-    index: int
-    image: str
-    condition: str
-    kind: str  # image, corruption, model, timeout, death
-    error: str
-    trace: str = ""
-
-    @property
-    def cell(self) -> Cell:
-        return self.index, self.condition
-
-    def __str__(self) -> str:
-        return f"{self.image} under {self.condition}: {self.error}"
-
-
-def group_failures(failures: Sequence[Failure]) -> list[str]:
-    """One line for each cause of failures.
-
-    >>> one, two = (Failure(i, f"im{i}", "fog@3", "model", "KeyError") for i in (4, 5))
-    >>> group_failures([one, two])
-    ['im4 under fog@3: KeyError (and 1 more like it)']
-    """
-    causes: dict[str, list[Failure]] = {}
-    for failure in failures:
-        causes.setdefault(failure.error, []).append(failure)
-    return [
-        f"{same[0]}" + (f" (and {len(same) - 1} more like it)" if len(same) > 1 else "")
-        for same in causes.values()
-    ]
 
 
 @dataclass(slots=True)

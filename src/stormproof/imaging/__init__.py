@@ -17,10 +17,12 @@ from stormproof.imaging.plans import (
     LUMA,
     TINY,
     Field,
+    cloud_side,
     crop_for_zoom,
     enlarged_size,
     in_channels,
     patch_centres,
+    picked,
 )
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
 from typing import Any
@@ -41,7 +42,7 @@ def border(length: int, radius: int, rule: str) -> npt.NDArray[np.int64]:
     return np.minimum(index, period - index - (rule == "reflect"))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def half_gaussian(sigma: float, radius: int) -> Field:
     """Weights of a normalised Gaussian from its centre outwards."""
     x = np.arange(-radius, radius + 1)
@@ -88,11 +89,39 @@ def crop_for_zoom(size: tuple[int, int], factor: float) -> tuple[int, int]:
 
 
 def zoom_crops(
-    size: tuple[int, int], factors: npt.NDArray[np.float64]
+    size: npt.ArrayLike, factors: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each factor the centre crop (rows, columns), and the span that it is stretched to."""
-    crops = np.array([crop_for_zoom(size, z) for z in factors], np.int64).reshape(-1, 2)
-    return crops, np.rint(crops * factors[:, None]).astype(np.int64)
+    """For each factor the centre crop (rows, columns), and the span that it is stretched to.
+
+    For several sizes, first those of the first size.
+    """
+    sizes = np.asarray(size, np.float64).reshape(-1, 1, 2)
+    crops = np.ceil(sizes / factors[:, None]).astype(np.int64)
+    spans = np.rint(crops * factors[:, None]).astype(np.int64)
+    return crops.reshape(-1, 2), spans.reshape(-1, 2)
+
+
+def cloud_side(size: tuple[int, int]) -> int:
+    """The side of a cloud that covers an image: a power of two, at least 4.
+
+    >>> [int(cloud_side(size)) for size in ((1, 2), (4, 5), (512, 300), (640, 480))]
+    [4, 8, 512, 1024]
+    """
+    largest = np.maximum(np.maximum(*size), 3)
+    return 1 << np.frexp(largest - 1)[1]  # type: ignore[no-any-return]
+
+
+def picked(options: Sequence[Any], which: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """options[which]; where an option has one value per image, that of the image.
+
+    >>> picked([10, 20], np.array([1, 0, 1])).tolist()
+    [20, 10, 20]
+    >>> picked([np.array([10, 11, 12]), np.array([20, 21, 22])], np.array([1, 0, 1])).tolist()
+    [20, 11, 22]
+    """
+    table = np.stack(options)
+    chosen: npt.NDArray[Any] = table[which] if table.ndim == 1 else table[which, np.arange(len(which))]
+    return chosen
 
 
 _A = -0.75  # the cubic's undershoot, as in OpenCV

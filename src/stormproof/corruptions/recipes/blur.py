@@ -101,7 +101,8 @@ def motion_path(
     end = len(steps) * np.array([[sin(a), cos(a)] for a in angles])
     length = np.hypot(end[:, 0], end[:, 1])[:, None, None]
     shifts = np.ceil(steps[:, None] * end[:, None] / length - 0.5).astype(np.int64)
-    inside = (np.abs(shifts) < size[:2]).all(axis=2)  # up to some step: paths only go outwards
+    limits = np.stack(size[:2], axis=-1)[..., None, :]
+    inside = (np.abs(shifts) < limits).all(axis=2)  # up to some step: paths only go outwards
     if np.ndim(angle) == 0:
         return weights[inside[0]], shifts[0, inside[0]]
     return weights * inside, shifts * inside[..., None]

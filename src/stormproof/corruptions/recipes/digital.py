@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import floor
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def pixelate(image: Image, *, factor: float) -> Image:
 
     Each side shrinks to `factor` times its pixels and grows back to its own size.
     """
-    height, width = (max(int(side * factor), 1) for side in image.shape[:2])
+    height, width = (max(floor(side * factor), 1) for side in image.shape[:2])
     return imaging.pixelate(image, (height, width))
 
 

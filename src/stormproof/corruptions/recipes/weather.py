@@ -75,7 +75,7 @@ def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     A texture large enough to cover the image keeps its scale, so frost is fine on small images and coarse on
     large ones, as in the reference.
     """
-    scale = 1.1 * max(image[0] / texture[0], image[1] / texture[1], 1.0)
+    scale = 1.1 * np.maximum(np.maximum(image[0] / texture[0], image[1] / texture[1]), 1.0)
     return ceil(texture[0] * scale), ceil(texture[1] * scale)
 
 
@@ -98,8 +98,9 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     height, width, channels = image.shape
     sizes = [_cover(texture.shape, (height, width)) for texture in choices]
     which = draw.each_integer("texture", len(choices))
-    spare = np.subtract(sizes, (height, width))[which]
-    corner = draw.each_integer("top", spare[..., 0]), draw.each_integer("left", spare[..., 1])
+    rows = imaging.picked([tall - height for tall, _ in sizes], which)
+    columns = imaging.picked([wide - width for _, wide in sizes], which)
+    corner = draw.each_integer("top", rows), draw.each_integer("left", columns)
     ice_here = imaging.enlarged_part(choices, sizes, which, corner, (height, width))
     ice_here = imaging.grey_of(ice_here) if channels == 1 else ice_here
     return imaging.mix(image, picture, ice_here, ice)
@@ -114,17 +115,12 @@ def plasma(draw: Draw, size: tuple[int, int], part: tuple[int, int], decay: floa
 
     def levels() -> Iterator[tuple[float, Iterator[imaging.Field]]]:
         w, n = 100.0, 1
-        while n < _side(size):
+        while True:
             parts = ("centre", "row", "column")
             yield w, (draw.uniform_field(f"wobble{n}{part}", (n, n), -w, w) for part in parts)
             w, n = w / decay, 2 * n
 
-    return imaging.plasma(levels(), part)
-
-
-def _side(size: tuple[int, int]) -> int:
-    """The side of a cloud that covers an image: a power of two, at least 4."""
-    return 1 << (max(*size, 3) - 1).bit_length()
+    return imaging.plasma(levels(), imaging.cloud_side(size), part)
 
 
 @corruption(
@@ -147,7 +143,7 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     grey = (255.0,) * image.shape[2]
     if draw.time:
         blown = draw.each(lambda own: (0, round(_BREEZE * width * own.uniform("wind", -2, 2) * own.time)))
-        whole = (_side((height, width)),) * 2
+        whole = (imaging.cloud_side((height, width)),) * 2
         cloud = imaging.drift(plasma(draw, (height, width), whole, decay), *blown)[:height, :width]
     else:
         cloud = plasma(draw, (height, width), (height, width), decay)

@@ -63,15 +63,17 @@ def subdivide(coarse: Field, wobbles: Iterable[Field], amplitude: float) -> Fiel
     return out
 
 
-def plasma(levels: Iterable[tuple[float, Iterable[Field]]], size: tuple[int, int]) -> Field:
+def plasma(levels: Iterable[tuple[float, Iterable[Field]]], side: int, size: tuple[int, int]) -> Field:
     """The upper left part, of `size`, of a fractal cloud by diamond–square on a torus, from 0 to 1.
 
-    It begins as one point, and doubles its sides with every level. New points are the mean of their four
-    neighbours plus amplitude·wobble. A level is its amplitude and three n×n fields of wobbles, one at a time
-    to spare memory: for square centres, for midpoints of rows, of columns.
+    It begins as one point, and doubles its sides with every level, up to `side`. New points are the mean of
+    their four neighbours plus amplitude·wobble. A level is its amplitude and three n×n fields of wobbles, one
+    at a time to spare memory: for square centres, for midpoints of rows, of columns.
     """
     cloud = np.zeros((1, 1), np.float32)
-    for amplitude, wobbles in levels:
+    levels = iter(levels)
+    while len(cloud) < side:
+        amplitude, wobbles = next(levels)
         cloud = subdivide(cloud, wobbles, amplitude)
     low, high = cloud.min(), cloud.max()
     part: Field = cloud[: size[0], : size[1]] - low

@@ -21,6 +21,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.each import BySize, is_mixed
 from stormproof.imaging.gpu.tensors import NUMPY, divided, planar, root, to_device, torch_type
 
 
@@ -163,6 +164,8 @@ class Lazy(Batch, ABC):
 
     @property
     def data(self) -> Tensor:
+        if is_mixed(self._shape):
+            raise BySize
         if self._data is None:
             self._data = self.make()
         return self._data

@@ -8,16 +8,19 @@ quantisation with rounding, triangle-filtered upsampling.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels, triton_layers
+from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, by_planes
-from stormproof.imaging.gpu.tensors import resident
+from stormproof.imaging.gpu.each import BySize, of_each
+from stormproof.imaging.gpu.ragged import Ragged
+from stormproof.imaging.gpu.tensors import resident, to_device
 from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
 
 _Ints = npt.NDArray[np.int64]
@@ -53,6 +56,8 @@ def _summed(values: Tensor, axis: int, first: Tensor, last: Tensor, factors: Ten
 
 def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
     """Average into size = (rows, columns) blocks and paint the blocks back at full size."""
+    if isinstance(image, Ragged):
+        return _pixelated_ragged(image, size)
     height, width = image.shape[:2]
     rows, columns = resident(_blocks(size[0], height)[3]), resident(_blocks(size[1], width)[3])
 
@@ -61,6 +66,23 @@ def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
         return triton_kernels.run(triton_kernels.gathered, _gathered, means, rows, columns)
 
     return Batch(by_planes(painted, image.data))
+
+
+def _pixelated_ragged(image: Ragged, size: tuple[Any, Any]) -> Ragged:
+    small = np.stack([of_each(side, len(image.padded)) for side in size], 1)
+
+    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+        return pixelate(image.part(rows, own), tuple(small[rows[0]].tolist())).data
+
+    sides = np.stack((small, image.sizes.each), 2).astype(np.int32)  # images × height and width × 2
+    most = int(np.ceil(sides[..., 1] / sides[..., 0]).max()) + 1
+    rest = to_device(sides.reshape(-1, 2)), most
+    return image.like(ragged.run(_painted, alone, image.sizes, image.padded, *rest))
+
+
+def _painted(padded: Tensor, sides: Tensor, most: int, *, sizes: Any) -> Tensor:
+    paint = partial(triton_layers.pixelated, sides=sides, most=most, planes=padded.shape[3], sizes=sizes)
+    return by_planes(paint, padded)
 
 
 def _gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -185,10 +207,22 @@ def jpeg(image: Batch, quality: int) -> Batch:
     luma_steps, chroma_steps = _steps(quality, _LUMA), _steps(quality, _CHROMA)
     if channels == 3:
         rest = _DCT, luma_steps, chroma_steps
+        if isinstance(image, Ragged):
+            return _jpeg_ragged(image, *rest)
         return Batch(triton_kernels.run(triton_layers.jpeg, _in_torch, image.data, *rest))
     plane = _padded(image.data[..., 0], _up(height, 8), _up(width, 8))
     plane = triton_kernels.run(triton_layers.requantised, _requantised, plane, _DCT, luma_steps)
     return Batch(plane[:, :height, :width, None].contiguous())
+
+
+def _jpeg_ragged(image: Ragged, *rest: Any) -> Ragged:
+    if image.sizes.each[:, 1].min() <= 4:  # rows that libjpeg upsamples in another way
+        raise BySize
+
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        return _in_torch(image.part(rows, size).data, *rest)
+
+    return image.like(ragged.run(triton_layers.jpeg, alone, image.sizes, image.padded, *rest))
 
 
 def _in_torch(image: Tensor, matrix: _Steps, luma_steps: _Steps, chroma_steps: _Steps) -> Tensor:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels, triton_layers
+from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.fields import BothWays
+from stormproof.imaging.gpu.ragged import Ragged, by_value
 from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken
 from stormproof.imaging.gpu.warps import Parts
 from stormproof.imaging.plans import GUARD, LUMA
@@ -22,7 +23,10 @@ _GUARD = float(GUARD)
 
 def channel_means(image: Batch) -> Batch:
     """Mean of each channel, in grey levels."""
-    sums = triton_kernels.run(triton_layers.sums, _sums, image.data).to(torch.float64)
+    data = image.without_padding() if isinstance(image, Ragged) else image.data
+    sums = triton_kernels.run(triton_layers.sums, _sums, data).to(torch.float64)
+    if isinstance(image, Ragged):
+        return Batch(divided(sums, image.sizes.table.prod(1, keepdim=True).to(torch.float64)))
     return Batch(divided(sums, image.shape[0] * image.shape[1]))
 
 
@@ -30,6 +34,7 @@ def _sums(image: Tensor) -> Tensor:
     return image.sum((1, 2), dtype=torch.int64)
 
 
+@by_value
 def look_up(image: Batch, tables: Any) -> Batch:
     """Replace v in channel c by tables[c, v]; one set of tables for all images, or one for each."""
     all_tables = tables.data if isinstance(tables, Batch) else resident(tables)[None]
@@ -53,6 +58,7 @@ def _number(value: Any, images: int) -> Tensor:
     return torch.full((images,), float(np.float32(value)), device=current_device())
 
 
+@by_value
 def add_layer(
     image: Batch, layer: Any, *, gain: Any, scale: Any, offset: Any, colour: tuple[float, ...]
 ) -> Batch:
@@ -74,12 +80,14 @@ def _layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guar
     return ((image * gain + light * colour) + guard).clamp(0, 255).to(torch.uint8)
 
 
+@by_value
 def add_pattern(image: Batch, pattern: Any, *, gain: float, scale: float) -> Batch:
     """gain·image + scale·pattern, saturated and truncated; `pattern` has the image's shape."""
     light = as_batch(pattern).data * float(np.float32(scale))
     return Batch(_level(image.data * float(np.float32(gain)) + light))
 
 
+@by_value
 def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
     """Paint `colour` (0..255) over the image with opacity `layer` (H×W, 0..1)."""
     m = as_batch(layer).data[..., None]
@@ -88,10 +96,19 @@ def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
 
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     """a·image + b·other, saturated and truncated."""
+    if isinstance(image, Ragged) and isinstance(other, Parts):
+        return _mixed_ragged(image, other, a, b)
     # The kernel reads the parts where they lie, which pays only if nobody has read them before.
     if isinstance(other, Parts) and other.shape == image.shape and other.images == len(image.data):
         return Batch(triton_kernels.run(triton_layers.mixed, _mixed, image.data, other, a, b))
     return Batch(_mixed(image.data, other, a, b))
+
+
+def _mixed_ragged(image: Ragged, parts: Parts, a: float, b: float) -> Ragged:
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        return _mixed(image.part(rows, size).data, parts.part(rows, size), a, b)
+
+    return image.like(ragged.run(triton_layers.mixed, alone, image.sizes, image.padded, parts, a, b))
 
 
 def _mixed(image: Tensor, other: Batch, a: float, b: float) -> Tensor:
@@ -105,9 +122,19 @@ def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
     kept = np.float32(keep)
     luma = tuple(float(np.float32(share)) for share in LUMA)
     rest = layer, float(kept), float(np.float32(1) - kept), luma, _GUARD
+    if isinstance(image, Ragged) and isinstance(layer, BothWays):
+        return _whitened_ragged(image, *rest)
     if isinstance(layer, BothWays):
         return Batch(triton_kernels.run(triton_layers.whitened, _whitened, image.data, *rest))
     return Batch(_whitened(image.data, *rest))
+
+
+def _whitened_ragged(image: Ragged, layer: BothWays, *rest: Any) -> Ragged:
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        own = BothWays(layer.layer[rows, : size[0], : size[1]])
+        return _whitened(image.part(rows, size).data, own, *rest)
+
+    return image.like(ragged.run(triton_layers.whitened, alone, image.sizes, image.padded, layer, *rest))
 
 
 def _whitened(
@@ -122,6 +149,7 @@ def _whitened(
     return ((whiter + layer.data[..., None]) + guard).clamp(0, 255).to(torch.uint8)
 
 
+@by_value
 def by_brightest(image: Batch, table: Any) -> Batch:
     """Replace v by table[V, v], where V is the pixel's brightest channel, as any change of HSV value does."""
     run = triton_kernels.run(triton_layers.by_brightest, _by_brightest, image.data, resident(table))
@@ -133,6 +161,7 @@ def _by_brightest(image: Tensor, table: Tensor) -> Tensor:
     return taken(table.reshape(-1), top * 256 + image)
 
 
+@by_value
 def resaturate(image: Batch, spread: Any, tint: float) -> Batch:
     """Scale each channel's distance from the brightest by spread[max, min]; greys get G = B = V·tint."""
     values = image.data.to(torch.int32)
@@ -145,6 +174,7 @@ def resaturate(image: Batch, spread: Any, tint: float) -> Batch:
     return Batch(torch.where(top == low, tinted, coloured))
 
 
+@by_value
 def grey_of(image: Batch) -> Batch:
     """Luma of an RGB image as H×W×1, in OpenCV's 15-bit integers; a grey image is returned unchanged."""
     if image.shape[2] == 1:
@@ -154,6 +184,7 @@ def grey_of(image: Batch) -> Batch:
     return Batch(((luma + (1 << 14)) >> 15).to(torch.uint8))
 
 
+@by_value
 def transform_colours(image: Batch, matrix: npt.NDArray[np.float64]) -> Batch:
     """matrix · (R, G, B, 1) for every pixel, rounded and saturated; `matrix` is 3×4, grey levels."""
     r, g, b = image.data.to(torch.int32).unbind(3)
@@ -171,6 +202,7 @@ def _yuv_rounded(value: Tensor) -> Tensor:
     return (value + _YUV_HALF) >> 14
 
 
+@by_value
 def to_yuv(image: Any) -> Batch:
     """RGB as Y, Cr, Cb of ITU-R BT.601 over the full 8 bits, chroma centred on 128; grey stays Y."""
     batch = as_batch(image)
@@ -183,6 +215,7 @@ def to_yuv(image: Any) -> Batch:
     return Batch(torch.stack((y, cr, cb), 3).clamp(0, 255).to(torch.uint8))
 
 
+@by_value
 def from_yuv(image: Any) -> Batch:
     """The inverse of `to_yuv`."""
     batch = as_batch(image)

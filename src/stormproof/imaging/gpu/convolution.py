@@ -10,8 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, by_planes
+from stormproof.imaging.gpu.each import Each, of_each
+from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import edges, resident, to_device
 from stormproof.imaging.gpu.triton_kernels import COLUMNS, STEP
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
@@ -56,8 +58,54 @@ def _blur(
     return symmetric_sum(lines, down, rule, axis=1, guard=guard, gain=gain, dtype=planes.dtype)
 
 
+def _blur_ragged(image: Ragged, sigma: tuple[Any, Any], truncate: float, rest: tuple[Any, ...]) -> Ragged:
+    """`_blur` of images or fields of several sizes, by one σ or one for each; `rest` is its other numbers."""
+    padded = image.padded if image.padded.ndim == 4 else image.padded[..., None]
+    each = [of_each(s, len(padded)) for s in sigma]
+    halves = [_halves(s.astype(np.float64).tobytes() if isinstance(g, Each) else g, truncate)
+              for s, g in zip(each, sigma, strict=True)]  # fmt: skip
+
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        part = padded[rows, : size[0], : size[1]]
+        own = float(each[0][rows[0]]), float(each[1][rows[0]])
+        made = by_planes(lambda planes: _blur(planes, own, truncate, *rest), part)
+        return made if image.padded.ndim == 4 else made[..., 0]
+
+    variant = rest[0], *(triton_kernels.padded(half.shape[-1] - 1) for half in halves)
+    blurred = ragged.run(_both_passes, alone, image.sizes, padded, *halves, *rest, variant=variant)
+    return image.like(blurred if image.padded.ndim == blurred.ndim else blurred[..., 0])
+
+
+def _both_passes(
+    padded: Tensor, down: Field, across: Field, rule: str, guard: float, gain: float = 1.0, *, sizes: Any
+) -> Tensor:
+    channels = padded.shape[3]
+
+    def both(planes: Tensor) -> Tensor:
+        blur = partial(triton_kernels.symmetric, planes=channels, sizes=sizes)
+        lines = blur(planes, across, rule, 2, 0.0, 1.0, torch.float32)
+        return blur(lines, down, rule, 1, guard, gain, planes.dtype)
+
+    return by_planes(both, padded)
+
+
+@lru_cache(maxsize=256)
+def _halves(sigma: float | bytes, truncate: float) -> Field:
+    """The weights of a Gaussian; of several, given as the bytes of their σ, in rows filled with zeros."""
+    if isinstance(sigma, float | int):
+        return half_gaussian(sigma, int(truncate * sigma + 0.5))
+    values = np.frombuffer(sigma)
+    rows = {s: half_gaussian(s, int(truncate * s + 0.5)) for s in set(values.tolist())}
+    made = np.zeros((len(values), max(map(len, rows.values()))), np.float32)
+    for own, s in zip(made, values.tolist(), strict=True):
+        own[: len(rows[s])] = rows[s]
+    return made
+
+
 def gaussian_blur(image: Batch, sigma: float) -> Batch:
     """Gaussian of `sigma` pixels cut at 4σ, edges repeated, result truncated to whole grey levels."""
+    if isinstance(image, Ragged):
+        return _blur_ragged(image, (sigma, sigma), 4.0, ("nearest", float(GUARD)))
     blur = partial(_blur, sigma=(sigma, sigma), truncate=4.0, rule="nearest", guard=float(GUARD))
     return Batch(by_planes(blur, image.data))
 
@@ -66,6 +114,8 @@ def gaussian_field(
     field: Batch, sigma: tuple[float, float], *, truncate: float, rule: str, gain: float = 1.0
 ) -> Batch:
     """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ, times `gain`."""
+    if isinstance(field, Ragged):
+        return _blur_ragged(field, sigma, truncate, (rule, 0.0, float(np.float32(gain))))
     return Batch(_blur(field.data[..., None], sigma, truncate, rule, 0.0, float(np.float32(gain)))[..., 0])
 
 
@@ -84,15 +134,27 @@ class IntegerKernel(NamedTuple):
 
 def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
     """Correlate with a square kernel symmetric in both axes; borders mirrored, result truncated."""
+    if isinstance(image, Ragged):
+        given, kernel = image, _integer_kernel(weights.tobytes(), weights.shape[0])
+
+        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+            return convolve(given.part(rows, size), weights).data
+
+        variant = kernel.limbs.shape[1:3]
+        return image.like(ragged.run(_convolved, alone, image.sizes, image.padded, kernel, variant=variant))
     kernel = _integer_kernel(weights.tobytes(), weights.shape[0])
-    rows, columns = (resident(edges(side, kernel.reach, "mirror")) for side in image.shape[:2])
-    rest = kernel, rows, columns, FIXED
     correlate = partial(triton_kernels.run, triton_kernels.correlated, _correlated)
-    return Batch(by_planes(lambda planes: correlate(planes, *rest), image.data))
+    return Batch(by_planes(lambda planes: correlate(planes, kernel, FIXED), image.data))
 
 
-def _correlated(source: Tensor, kernel: IntegerKernel, rows: Tensor, columns: Tensor, shift: int) -> Tensor:
+def _convolved(padded: Tensor, kernel: IntegerKernel, *, sizes: Any) -> Tensor:
+    correlate = partial(triton_kernels.correlated, planes=padded.shape[3], sizes=sizes)
+    return by_planes(lambda planes: correlate(planes, kernel, FIXED), padded)
+
+
+def _correlated(source: Tensor, kernel: IntegerKernel, shift: int) -> Tensor:
     height, width = source.shape[1:3]
+    rows, columns = (resident(edges(side, kernel.reach, "mirror")) for side in (height, width))
     padded = source.index_select(1, rows).index_select(2, columns).to(torch.int32)
     total = torch.full(source.shape, 1 << (shift - 12), dtype=torch.int32, device=source.device)
     for row, column, weight in kernel.taps.tolist():
@@ -134,13 +196,26 @@ def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
 
     One path for all images, or arrays with one more axis: a path per image.
     """
-    height, width, channels = image.shape
     reach = int(np.abs(shifts).max(initial=0))
-    paths = to_device(path_of((weights, shifts), len(image.data), width + 2 * reach, reach))
-    tables = (resident(edges(side, reach, "nearest")) for side in (height, width))
-    rest = paths, channels, *tables, float(GUARD)
+    if isinstance(image, Ragged):
+        given = image
+
+        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+            own = (path[rows] if path.ndim > dims else path for path, dims in ((weights, 1), (shifts, 2)))
+            return line_blur(given.part(rows, size), *own).data
+
+        paths = path_of((weights, shifts), len(image.padded), image.sizes.whole[1] + 2 * reach, reach)
+        return image.like(ragged.run(_blurred, alone, image.sizes, image.padded, to_device(paths), reach))
+    _, width, channels = image.shape
+    paths = path_of((weights, shifts), len(image.data), width + 2 * reach, reach)
+    rest = to_device(paths), channels, reach, float(GUARD)
     blur = partial(triton_kernels.run, triton_kernels.line, _line)
     return Batch(by_planes(lambda planes: blur(planes, *rest), image.data))
+
+
+def _blurred(padded: Tensor, paths: Tensor, reach: int, *, sizes: Any) -> Tensor:
+    rest = paths, padded.shape[3], reach, float(GUARD)
+    return by_planes(lambda planes: triton_kernels.line(planes, *rest, sizes=sizes), padded)
 
 
 def path_of(path: tuple[Any, Any], images: int, wide: int, reach: int) -> npt.NDArray[np.int32]:
@@ -157,10 +232,9 @@ def path_of(path: tuple[Any, Any], images: int, wide: int, reach: int) -> npt.ND
     return made
 
 
-def _line(
-    planes: Tensor, paths: Tensor, channels: int, rows: Tensor, columns: Tensor, guard: float
-) -> Tensor:
+def _line(planes: Tensor, paths: Tensor, channels: int, reach: int, guard: float) -> Tensor:
     """`planes` is N·channels × H × W × 1; an image's planes follow one path."""
+    rows, columns = (resident(edges(side, reach, "nearest")) for side in planes.shape[1:3])
     bordered = planes[..., 0].index_select(1, rows).index_select(2, columns)
     size = int(planes.shape[1]), int(planes.shape[2])
     total = summed(bordered, paths.repeat_interleave(channels, 0), size, guard)

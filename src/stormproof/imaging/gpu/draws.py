@@ -17,21 +17,47 @@ import torch
 from torch import Tensor
 
 from stormproof.core.randomness import U16, Draw, Key, KeyedDraws, normal_quantiles, stream_number
-from stormproof.imaging.gpu import triton_kernels, triton_layers
+from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, PerImage
+from stormproof.imaging.gpu.each import BySize, is_mixed, of_each
+from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import resident, taken, to_device
 
 _LOW = 0xFFFFFFFF
 
 
-def philox(block: Any, stream: int, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
-    """Four 32-bit words for each block of a stream; tensors and arrays of 64-bit integers both work."""
+def philox(block: Tensor, stream: int, k0: Tensor, k1: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Four 32-bit words for each block of a stream, in 64-bit integers."""
     c0, c1, c2, c3 = block & _LOW, block >> 32, 0 * block + stream, 0 * block
     for _ in range(10):
         p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
         c0, c1, c2, c3 = ((p1 >> 32) & _LOW) ^ c1 ^ k0, p1 & _LOW, ((p0 >> 32) & _LOW) ^ c3 ^ k1, p0 & _LOW
         k0, k1 = (k0 + 0x9E3779B9) & _LOW, (k1 + 0xBB67AE85) & _LOW
     return c0, c1, c2, c3
+
+
+_FACTORS = np.array([0xD2511F53, 0xCD9E8D57], np.uint64).reshape(2, 1, 1)
+_STEPS = np.array([0x9E3779B9, 0xBB67AE85], np.uint64).reshape(2, 1, 1)
+_LOW_WORD, _WORD = np.uint64(_LOW), np.uint64(32)
+
+
+def philox_words(keys: npt.NDArray[np.int64], stream: int, count: int) -> npt.NDArray[np.uint32]:
+    """The first words of a stream for each row of `keys`, on the host; N × count.
+
+    Both halves of a round are one operation: with few words, each costs the same however many it treats.
+    """
+    blocks = np.arange(-(-count // 4), dtype=np.uint64)
+    rounds = np.arange(10, dtype=np.uint64).reshape(-1, 1, 1, 1)
+    schedule = (keys.T.astype(np.uint64)[..., None] + rounds * _STEPS) & _LOW_WORD  # 10 × 2 × N × 1
+    shape = 2, len(keys), len(blocks)
+    factors, others = np.zeros(shape, np.uint64), np.zeros(shape, np.uint64)
+    factors[0], factors[1] = blocks, stream
+    for key in schedule:
+        products = factors * _FACTORS
+        factors = (products[::-1] >> _WORD) ^ others ^ key
+        others = products[::-1] & _LOW_WORD
+    words = np.stack((factors[0], others[0], factors[1], others[1]), axis=2)
+    return words.reshape(len(keys), -1)[:, :count].astype(np.uint32)
 
 
 def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
@@ -83,6 +109,25 @@ class Uniforms(Lazy):
         rest = self.stream, prod(self.shape), self.scale, self.low
         field = triton_kernels.run(triton_layers.uniforms, uniforms, self.keys, *rest)
         return field.reshape(len(self.keys), *self.shape)
+
+
+class Packed(Lazy):
+    """Whole numbers of images of several sizes: those of one image without gaps, then unused ones.
+
+    Only primitives that know of several sizes can read them.
+    """
+
+    def __init__(self, flat: Tensor, shape: tuple[Any, ...]) -> None:
+        super().__init__(shape)
+        self.flat = flat
+
+    def make(self) -> Tensor:
+        raise BySize
+
+    def part(self, rows: list[int]) -> Tensor:
+        """The numbers of some images, all of one size."""
+        shape = [int(of_each(side, len(self.flat))[rows[0]]) for side in self.shape]
+        return self.flat[rows, : prod(shape)].reshape(len(rows), *shape)
 
 
 class _ImageDraw(Draw):
@@ -162,11 +207,7 @@ class Draws:
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         """The first words of a stream of every image, on the host; N × count."""
         if (stream, count) not in self._words:
-            blocks = np.arange(-(-count // 4), dtype=np.uint64)[None]
-            host = self._keys_of(stream).astype(np.uint64)
-            k0, k1 = host[:, :1], host[:, 1:]
-            words = np.stack(philox(blocks, stream_number(stream), k0, k1), axis=2)
-            self._words[stream, count] = words.reshape(len(k0), -1)[:, :count].astype(np.uint32)
+            self._words[stream, count] = philox_words(self._keys_of(stream), stream_number(stream), count)
         return self._words[stream, count]
 
     def shares(self, stream: str) -> npt.NDArray[np.float64]:
@@ -208,16 +249,40 @@ class Draws:
         return Bits(self._on_device(stream), stream_number(stream), tuple(shape))
 
     def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> Batch:
-        return Uniforms(self._on_device(stream), stream_number(stream), tuple(shape), low, high)
+        keys, number = self._on_device(stream), stream_number(stream)
+        if not is_mixed(shape):
+            return Uniforms(keys, number, tuple(shape), low, high)
+        sizes, least, most = ragged.sizes_in(shape), *(of_each(end, len(keys)) for end in (low, high))
+        numbers = np.stack(((most - least) / U16, least), 1).astype(np.float32)
+
+        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+            return Uniforms(keys[rows], number, size, float(least[rows[0]]), float(most[rows[0]])).data
+
+        kernel = triton_layers.uniforms_ragged
+        return Ragged(ragged.run(kernel, alone, sizes, keys, number, to_device(numbers)), sizes)
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
-        rest = stream_number(stream), prod(shape), resident(_normal_table(mean, sd))
-        field = triton_kernels.run(triton_layers.chosen, _chosen, self._on_device(stream), *rest)
+        keys, number, table = (
+            self._on_device(stream),
+            stream_number(stream),
+            resident(_normal_table(mean, sd)),
+        )
+        if is_mixed(shape):
+            sizes = ragged.sizes_in(shape)
+
+            def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+                return _chosen(keys[rows], number, prod(size), table).reshape(-1, *size)
+
+            return Ragged(ragged.run(triton_layers.chosen_ragged, alone, sizes, keys, number, table), sizes)
+        field = triton_kernels.run(triton_layers.chosen, _chosen, keys, number, prod(shape), table)
         return Batch(field.reshape(len(self.draws), *shape))
 
     def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> Batch:
-        rest = stream_number(stream), prod(shape), low, high
+        counts = of_each(prod(shape), len(self.draws))
+        rest = stream_number(stream), int(counts.max()), low, high
         field = triton_kernels.run(triton_layers.integers, _integers, self._on_device(stream), *rest)
+        if is_mixed(shape):
+            return Packed(field, tuple(shape))
         return Batch(field.reshape(len(self.draws), *shape))
 
 

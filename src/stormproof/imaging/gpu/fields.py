@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from stormproof.imaging.gpu import triton_kernels, triton_layers
+from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy
 from stormproof.imaging.gpu.convolution import path_of, summed
 from stormproof.imaging.gpu.draws import Uniforms, uniforms
+from stormproof.imaging.gpu.each import Each, is_mixed
+from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import divided, edges, resident, to_device
-from stormproof.imaging.gpu.warps import positions
+from stormproof.imaging.gpu.warps import positions, side_plans
 from stormproof.imaging.plans import EDGES, EMBOSS, FAR, TINY, Field, enlarged_size
 
 
@@ -30,14 +33,27 @@ class Level(NamedTuple):
     gain: float
 
 
-def plasma(levels: Iterable[tuple[float, Iterable[Uniforms]]], size: tuple[int, int]) -> Batch:
+def plasma(levels: Iterable[tuple[float, Iterable[Uniforms]]], side: Any, size: tuple[int, int]) -> Batch:
     """The upper left part, of `size`, of a fractal cloud by diamond–square on a torus, from 0 to 1."""
+    sides = side.values if isinstance(side, Each) else np.array([side])
+    counts = np.frexp(sides)[1] - 1  # as many levels as the cloud doubles its side
     plan: list[Level] = []
-    for amplitude, wobbles in levels:
+    for amplitude, wobbles in islice(levels, int(counts.max())):
         centre, row, column = wobbles
         streams = centre.stream, row.stream, column.stream
         plan.append(Level(streams, centre.scale, centre.low, float(np.float32(amplitude))))
-    return Batch(triton_kernels.run(triton_layers.plasma, _plasma, centre.keys, tuple(plan), size))
+    keys = centre.keys
+    if not is_mixed((side, *size)):
+        whole = int(size[0]), int(size[1])
+        return Batch(triton_kernels.run(triton_layers.plasma, _plasma, keys, tuple(plan), whole))
+
+    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+        return _plasma(keys[rows], tuple(plan[: counts[rows[0]]]), own)
+
+    sizes, variant = ragged.sizes_in(size), tuple(np.unique(counts).tolist())
+    kernel = triton_layers.plasma_ragged
+    cloud = ragged.run(kernel, alone, sizes, keys, tuple(plan), counts, variant=variant)
+    return Ragged(cloud, sizes)
 
 
 def _plasma(keys: Tensor, levels: tuple[Level, ...], size: tuple[int, int]) -> Tensor:
@@ -82,15 +98,34 @@ def snowfall(
     Seeds, from 0 to 1, are enlarged `flake` times, corners on corners, set to 0 below `threshold`, and
     blurred along a `path` of weights and (dy, dx), one for each image.
     """
-    data = seeds.data
-    large = enlarged_size(seeds.shape, flake)
     reach = int(np.abs(path[1]).max(initial=0))
+    if isinstance(seeds, Ragged):
+        return _snowfall_ragged(seeds, flake, float(np.float32(threshold)), path, reach, size)
+    data, large = seeds.data, enlarged_size(seeds.shape, flake)
     tables = tuple(
         resident(table) for axis in (0, 1) for table in _stretched(large[axis], seeds.shape[axis], reach)
     )
     paths = to_device(path_of(path, len(data), large[1] + 2 * reach, reach))
     rest = tables, float(np.float32(threshold)), paths, size
     return Batch(triton_kernels.run(triton_layers.snowfall, _snowfall, data, *rest))
+
+
+def _snowfall_ragged(
+    seeds: Ragged, flake: float, threshold: float, path: tuple[Any, Any], reach: int, size: tuple[int, int]
+) -> Ragged:
+    small, large = seeds.sizes.each, np.stack(enlarged_size(seeds.shape, flake), axis=-1)
+
+    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+        first = rows[0]
+        part = Batch(seeds.padded[rows, : small[first, 0], : small[first, 1]])
+        return snowfall(part, flake, threshold, (path[0][rows], path[1][rows]), own).data
+
+    plans = to_device(np.stack([side_plans(0, small[:, i], large[:, i], large[:, i]) for i in (0, 1)]))
+    whole = int(large[:, 0].max()), int(large[:, 1].max())
+    paths = to_device(path_of(path, len(small), whole[1] + 2 * reach, reach))
+    rest = seeds.sizes, plans, whole, reach, threshold, paths
+    sizes = ragged.sizes_in(size)
+    return Ragged(ragged.run(triton_layers.snowfall_ragged, alone, sizes, seeds.padded, *rest), sizes)
 
 
 @lru_cache(maxsize=64)
@@ -121,8 +156,8 @@ def _snowfall(
 class BothWays(Lazy):
     """A layer and the same rotated by 180°, added up."""
 
-    def __init__(self, layer: Tensor) -> None:
-        super().__init__(tuple(layer.shape[1:]))
+    def __init__(self, layer: Tensor, shape: tuple[Any, ...] = ()) -> None:
+        super().__init__(shape or tuple(layer.shape[1:]))
         self.layer = layer
 
     def make(self) -> Tensor:
@@ -131,7 +166,7 @@ class BothWays(Lazy):
 
 def both_ways(layer: Batch) -> Batch:
     """A layer and the same rotated by 180°, added up."""
-    return BothWays(layer.data)
+    return BothWays(layer.padded, layer.shape) if isinstance(layer, Ragged) else BothWays(layer.data)
 
 
 _TAN = 13573  # tan 22.5° in 15 fractional bits

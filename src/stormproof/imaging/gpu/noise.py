@@ -9,9 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, as_batch, in_pixels
 from stormproof.imaging.gpu.draws import Bits
+from stormproof.imaging.gpu.each import BySize
+from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import divided, planar, resident, root, taken
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
@@ -31,17 +33,33 @@ def noise_by_table(image: Batch, table: npt.NDArray[np.uint8], bits: Batch) -> B
 def salt_and_pepper(image: Batch, amount: float, bits: Batch) -> Batch:
     """Set a fraction `amount` of the values to 0 or 255, half each."""
     low, high = (round(share * 65536) for share in (amount / 2, amount))
-    return _noise(image, bits, image.data, low, high, _REPLACE)
+    return _noise(image, bits, None, low, high, _REPLACE)
 
 
-def _noise(image: Batch, bits: Any, *rest: Any) -> Batch:
+def _noise(image: Batch, bits: Any, table: Tensor | None, *rest: Any) -> Batch:
+    if isinstance(image, Ragged):
+        return _noise_ragged(image, bits, image.padded if table is None else table, *rest)
     data = image.data
+    rest = data if table is None else table, *rest  # some table: it is not read
     # The kernel draws its own bits, which is right only if there are as many bits as values.
     if isinstance(bits, Bits) and bits.shape == image.shape:
         if planar(data) and data[0].numel() % 24:  # planes go by eights
             data = in_pixels(data)
         return Batch(triton_kernels.run(triton_kernels.noise, _in_torch, data, bits, *rest))
     return Batch(_in_torch(data, bits, *rest))
+
+
+def _noise_ragged(image: Ragged, bits: Any, table: Tensor, *rest: Any) -> Ragged:
+    if not isinstance(bits, Bits) or bits.shape != image.shape:
+        raise BySize
+
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        own = Bits(bits.keys[rows], bits.stream, (*size, image.padded.shape[3]))
+        return _in_torch(image.part(rows, size).data, own, table, *rest)
+
+    kernel = triton_kernels.noise_ragged
+    made = ragged.run(kernel, alone, image.sizes, image.padded, bits, table, *rest, variant=rest[-1])
+    return image.like(made)
 
 
 def _in_torch(image: Tensor, bits: Batch, table: Tensor, first: int, second: int, kind: int) -> Tensor:

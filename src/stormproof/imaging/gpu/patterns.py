@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from stormproof.core.errors import MissingExtra
+from stormproof.imaging.gpu.each import BySize, is_mixed
 
 
 def on_host(module: str, name: str) -> Callable[..., Any]:
@@ -16,6 +17,8 @@ def on_host(module: str, name: str) -> Callable[..., Any]:
     """
 
     def call(*args: Any, **options: Any) -> Any:
+        if any(is_mixed(given) for given in (args, *args) if isinstance(given, tuple)):
+            raise BySize
         try:
             function = getattr(import_module(f"stormproof.imaging.cpu.{module}"), name)
         except ImportError as error:

@@ -16,12 +16,13 @@ from torch import Tensor
 
 from stormproof.imaging.plans import border
 
-_TORCH = {
+_NAMES = {
     "bool": torch.bool, "uint8": torch.uint8, "int8": torch.int8, "int16": torch.int16,
     "uint16": torch.int32, "int32": torch.int32, "uint32": torch.int64, "int64": torch.int64,
     "float32": torch.float32, "float64": torch.float64,
 }  # fmt: skip
-NUMPY = {torch_type: np.dtype(name) for name, torch_type in _TORCH.items() if not name.startswith("uint")}
+_TORCH = {np.dtype(name): torch_type for name, torch_type in _NAMES.items()}
+NUMPY = {torch_type: np.dtype(name) for name, torch_type in _NAMES.items() if not name.startswith("uint")}
 NUMPY[torch.uint8] = np.dtype("uint8")
 
 _HOST = torch.device("cpu")
@@ -45,7 +46,7 @@ def current_device() -> torch.device:
 
 
 def torch_type(dtype: Any) -> torch.dtype:
-    return _TORCH[np.dtype(dtype).name]
+    return _TORCH[np.dtype(dtype)]
 
 
 def to_device(values: Any, dtype: Any = None) -> Tensor:

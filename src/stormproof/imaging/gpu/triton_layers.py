@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu.tensors import dense, planar, resident, to_device
-from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, signed
+from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, own, positions, signed
 from stormproof.imaging.plans import TINY
 
 
@@ -22,6 +22,13 @@ def _source() -> ModuleType:
     from stormproof.imaging.gpu import triton_source
 
     return triton_source
+
+
+@cache
+def _moves() -> ModuleType:
+    from stormproof.imaging.gpu import triton_moves
+
+    return triton_moves
 
 
 @cache
@@ -77,11 +84,53 @@ def _field(
     return out
 
 
+def uniforms_ragged(keys: Tensor, stream: int, numbers: Tensor, *, sizes: Any) -> Tensor:
+    """(bits + ½)·scale + low, padded; `numbers` is N × (scale, low)."""
+    return _field_ragged(keys, stream, numbers, sizes, kind=0)
+
+
+def chosen_ragged(keys: Tensor, stream: int, values: Tensor, *, sizes: Any) -> Tensor:
+    """values[bits], padded."""
+    return _field_ragged(keys, stream, values, sizes, kind=1)
+
+
+def _field_ragged(keys: Tensor, stream: int, table: Tensor, sizes: Any, kind: int) -> Tensor:
+    tall, wide = sizes.whole
+    out = torch.empty((len(keys), tall, wide), dtype=torch.float32, device=keys.device)
+    _mixing().field_ragged_kernel[grid(tall * wide, 8 * 256, len(keys))](
+        out, keys, table, sizes.table, signed(stream), tall, wide, KIND=kind, BLOCK=256, **EXACT
+    )
+    return out
+
+
 _LOW = 7  # levels of a cloud, up to 128×128, in one launch; one program computes an image's
 
 
 def plasma(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, int]) -> Tensor:
     """The upper left part, of `size`, of the cloud of `fields.Level`s; N × size."""
+    out = torch.empty((len(keys), *size), dtype=torch.float32, device=keys.device)
+    _cloud(keys, levels, size, out, resident(_numbers(len(keys))))
+    return out
+
+
+def plasma_ragged(keys: Tensor, levels: tuple[Any, ...], counts: Any, *, sizes: Any) -> Tensor:
+    """The same for images of several sizes; `counts` says how many of the levels each takes."""
+    out = torch.zeros((len(keys), *sizes.whole), dtype=torch.float32, device=keys.device)
+    for count in np.unique(counts).tolist():
+        rows = np.flatnonzero(counts == count)
+        places = to_device(rows)
+        size = tuple(min(int(side), 1 << count) for side in sizes.each[rows].max(axis=0))
+        _cloud(keys if len(rows) == len(keys) else keys[places], levels[:count], size, out, places)
+    return out
+
+
+@lru_cache(maxsize=16)
+def _numbers(count: int) -> npt.NDArray[np.int64]:
+    return np.arange(count)
+
+
+def _cloud(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, ...], out: Tensor, places: Tensor) -> None:
+    """Clouds by diamond–square, stored as images `places` of `out`."""
     images, first = len(keys), min(_LOW, len(levels))
     streams, numbers = (resident(table) for table in _tables(levels))
     side = 1 << first
@@ -89,8 +138,7 @@ def plasma(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, int]) -> Tens
     _mixing().seed_kernel[(images,)](
         cloud, keys, streams, numbers, first, side, BLOCK=1024, num_warps=8, **EXACT
     )
-    cloud = cloud[:, first % 2]
-    low, high = cloud.amin((1, 2)), cloud.amax((1, 2))
+    cloud, extremes = cloud[:, first % 2], None
     for i in range(first, len(levels)):
         last, launch = i + 1 == len(levels), grid(side * side, 8 * 128, images)
         shape = size if last else (2 * side, 2 * side)
@@ -103,12 +151,11 @@ def plasma(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, int]) -> Tens
             cloud, middle, fine, extremes, *given, *shape, extremes.stride(0), LAST=last, **shared
         )
         cloud, side = fine, 2 * side
-        low, high = extremes[0].amin(1), extremes[1].amax(1)
-    out = cloud.new_empty((images, *size))
+    low, high = (cloud.flatten(1),) * 2 if extremes is None else extremes.unbind(0)
     _mixing().stretch_kernel[grid(size[1], 256, images, size[0])](
-        cloud, out, low, high, *size, cloud.stride(0), cloud.stride(1), TINY, BLOCK=256, **EXACT
-    )
-    return out
+        cloud, out, low.amin(1), high.amax(1), places, *size, cloud.stride(0), cloud.stride(1),
+        *out.shape[1:], TINY, BLOCK=256, **EXACT,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=32)
@@ -122,16 +169,34 @@ def snowfall(
     seeds: Tensor, tables: tuple[Tensor, ...], threshold: float, paths: Tensor, size: tuple[int, int]
 ) -> Tensor:
     """Flakes with borders, then their streaks; `tables` and `paths` as in `fields.snowfall`."""
+    return _snowfall(seeds, tables, threshold, paths, size, None, None)
+
+
+def snowfall_ragged(
+    seeds: Tensor, known: Any, plans: Tensor, large: tuple[int, int], reach: int, threshold: float,
+    paths: Tensor, *, sizes: Any,
+) -> Tensor:  # fmt: skip
+    """The same for images of several sizes; `known` are those of the seeds, `plans` rows' and columns'."""
+    tall, wide = (positions(plans[i], side + 2 * reach, reach) for i, side in enumerate(large))
+    return _snowfall(seeds, (*tall, *wide), threshold, paths, sizes.whole, known, sizes)
+
+
+def _snowfall(
+    seeds: Tensor, tables: tuple[Tensor, ...], threshold: float, paths: Tensor, size: tuple[int, int],
+    known: Any, sizes: Any,
+) -> Tensor:  # fmt: skip
     seeds = seeds.contiguous()
     images, height, width = seeds.shape
-    tall, wide = len(tables[0]), len(tables[2])
+    tall, wide = tables[0].shape[-1], tables[2].shape[-1]
     flakes = seeds.new_empty(images * tall * wide + BLOCK)  # streaks read past the end, but use none of it
+    table, ragged = own(known, seeds)
     _mixing().flakes_kernel[grid(wide, 256, images, tall)](
-        seeds, flakes, *tables, height, width, tall, wide, threshold, BLOCK=256, **EXACT
+        seeds, flakes, *tables, table, height, width, tall, wide, threshold, RAGGED=ragged, BLOCK=256, **EXACT
     )
     out = seeds.new_empty((images, *size))
+    table, ragged = own(sizes, seeds)
     _source().streak_kernel[grid(size[1], 256, images, size[0])](
-        flakes, out, paths, paths.shape[1], *size, wide, tall, BLOCK=256, **EXACT
+        flakes, out, paths, table, paths.shape[1], *size, wide, tall, RAGGED=ragged, BLOCK=256, **EXACT
     )
     return out
 
@@ -150,27 +215,30 @@ def layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guard
 
 
 def whitened(
-    image: Tensor, layer: Any, keep: float, lose: float, luma: tuple[float, ...], guard: float
-) -> Tensor:
+    image: Tensor, layer: Any, keep: float, lose: float, luma: tuple[float, ...], guard: float,
+    *, sizes: Any = None,
+) -> Tensor:  # fmt: skip
     """`layer` is a `fields.BothWays`; the kernel adds its two halves up itself."""
     image = dense(image)
     out = torch.empty_like(image)
     images, height, width, channels = image.shape
+    table, ragged = own(sizes, image)
     _mixing().whiten_kernel[grid(height * width, BLOCK, images)](
-        image, out, layer.layer.contiguous(), height * width, keep, lose, *luma, guard,
-        channels=channels, PLANAR=planar(image), BLOCK=BLOCK, **EXACT,
+        image, out, layer.layer.contiguous(), table, height * width, width, keep, lose, *luma, guard,
+        channels=channels, PLANAR=planar(image), RAGGED=ragged, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
 
-def mixed(image: Tensor, parts: Any, a: float, b: float) -> Tensor:
+def mixed(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any = None) -> Tensor:
     """a·image + b·parts; the kernel reads the `parts` where they lie and never copies them."""
     image = dense(image)
     out = torch.empty_like(image)
     images, height, width, _ = image.shape
+    table, ragged = own(sizes, image)
     _mixing().mix_kernel[grid(width, 128, images, height)](
-        image, out, to_device(parts.places()), resident(_doubles(a, b)), height, width,
-        PLANAR=planar(image), BLOCK=128, num_warps=1, **EXACT,
+        image, out, to_device(parts.places()), resident(_doubles(a, b)), table, height, width,
+        PLANAR=planar(image), RAGGED=ragged, BLOCK=128, num_warps=1, **EXACT,
     )  # fmt: skip
     return out
 
@@ -227,6 +295,45 @@ def means(source: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tenso
     return out
 
 
+def pixelated(source: Tensor, sides: Tensor, most: int, planes: int, *, sizes: Any) -> Tensor:
+    """Block means of images of several sizes, painted back; N × H × W × 1.
+
+    `sides` is, for each image's height and width, the number of blocks and of pixels; no block has more than
+    `most` pixels a side.
+    """
+    source = source.contiguous()
+    images, tall, wide, _ = source.shape
+    count, length = len(sides), max(tall, wide)
+    edges = torch.empty((count, length, 2), dtype=torch.int32, device=source.device)
+    factors = torch.empty((count, length), dtype=torch.int32, device=source.device)
+    index = torch.zeros((count, length), dtype=torch.int32, device=source.device)
+    _squares().blocks_kernel[(count,)](edges, factors, index, sides, length, BLOCK=128, num_warps=1, **EXACT)
+    values, launch = source, grid(wide, 256, images, tall)
+    for axis in (1, 0):
+        means = torch.empty_like(source)
+        _squares().means_ragged_kernel[launch](
+            values, means, edges, factors, sides, sizes.table, length, most, tall, wide,
+            AXIS=axis, PLANES=planes, BLOCK=256,
+        )  # fmt: skip
+        values = means
+    out = torch.empty_like(source)
+    _moves().gather_kernel[launch](
+        values,
+        out,
+        index,
+        index[1:],
+        tall,
+        wide,
+        tall,
+        wide,
+        2 * length,
+        2 * length,
+        PLANES=planes,
+        BLOCK=256,
+    )
+    return out
+
+
 def requantised(plane: Tensor, matrix: npt.NDArray[np.int64], steps: npt.NDArray[np.int32]) -> Tensor:
     """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
     plane = plane.contiguous()
@@ -256,6 +363,8 @@ def jpeg(
     matrix: npt.NDArray[np.int64],
     luma_steps: npt.NDArray[np.int32],
     chroma_steps: npt.NDArray[np.int32],
+    *,
+    sizes: Any = None,
 ) -> Tensor:
     """N × H × W × 3 through JPEG: planes, DCT and back, colours."""
     image = dense(image)
@@ -264,15 +373,16 @@ def jpeg(
     luma = image.new_empty((images, -(-height // 8) * 8, -(-width // 8) * 8))
     half = -(-height // 2)
     chroma = image.new_empty((2 * images, -(-half // 8) * 8, -(-width // 16) * 8))  # blue, then red
+    table, ragged = own(sizes, image)
     _squares().ycc_kernel[grid(chroma[0].numel(), 512, images)](
-        image, luma.view(torch.int16), chroma, height, width, *luma.shape[1:], *chroma.shape[1:], images,
-        PLANAR=flat, BLOCK=512,
+        image, luma.view(torch.int16), chroma, table, height, width, *luma.shape[1:], *chroma.shape[1:],
+        images, PLANAR=flat, RAGGED=ragged, BLOCK=512,
     )  # fmt: skip
     luma, chroma = requantised(luma, matrix, luma_steps), requantised(chroma, matrix, chroma_steps)
     out = torch.empty_like(image)
     _squares().colours_kernel[grid(height * width, BLOCK, images)](
-        luma, chroma, out, height, width, luma[0].numel(), luma.shape[2], chroma[0].numel(), chroma.shape[2],
-        images, NARROW=-(-width // 2) <= 2, PLANAR=flat, BLOCK=BLOCK,
+        luma, chroma, out, table, height, width, luma[0].numel(), luma.shape[2], chroma[0].numel(),
+        chroma.shape[2], images, NARROW=-(-width // 2) <= 2, PLANAR=flat, RAGGED=ragged, BLOCK=BLOCK,
     )  # fmt: skip
     return out
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import as_float, value_at
-from stormproof.imaging.gpu.triton_source import random_bits
+from stormproof.imaging.gpu.triton_moves import as_float, size_of, value_at
+from stormproof.imaging.gpu.triton_source import bits_at, random_bits
 
 
 @triton.jit
@@ -32,21 +32,29 @@ def field_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, value, mask=at < count)
 
 
+@triton.jit(do_not_specialize=["stream", "tall"])
+def field_ragged_kernel(  # type: ignore[no-untyped-def]
+    out, keys, table, sizes, stream, tall, wide, KIND: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Kinds 0 and 1 for ragged fields; `table` holds scale and low of each image for kind 0."""
+    n = tl.program_id(1).to(tl.int64)
+    height, width = size_of(sizes, n, tall, wide, True)
+    if tl.program_id(0) * BLOCK * 8 >= height * width:
+        return
+    bits = random_bits(keys + 2 * n, stream, BLOCK)
+    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
+    if KIND == 0:
+        value = and_a_half(bits) * tl.load(table + 2 * n) + tl.load(table + 2 * n + 1)
+    else:
+        value = tl.load(table + bits)
+    tl.store(out + n * tall * wide + at // width * wide + at % width, value, mask=at < height * width)
+
+
 @triton.jit
 def wobble_of(bits, numbers):  # type: ignore[no-untyped-def]
     """(bits + ½)·scale + low, times gain; `numbers` are the three."""
     scale, low, gain = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     return (and_a_half(bits) * scale + low) * gain
-
-
-@triton.jit
-def bits_at(seed, stream, at):  # type: ignore[no-untyped-def]
-    """Single 16-bit numbers of a stream."""
-    zero = at * 0
-    a, b, c, d = tl.philox(seed, at >> 3, zero, zero + stream, zero)
-    k = (at >> 1) & 3
-    word = tl.where(k < 2, tl.where(k == 0, a, b), tl.where(k == 2, c, d))
-    return ((word >> ((at & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
 
 
 @triton.jit
@@ -153,11 +161,14 @@ def weave_kernel(  # type: ignore[no-untyped-def]
         tl.store(own + apart, tl.max(most, axis=0))
 
 
-@triton.jit(do_not_specialize=["height", "step", "pitch", "tiny"])
+@triton.jit(do_not_specialize=["height", "step", "pitch", "tall", "tiny"])
 def stretch_kernel(  # type: ignore[no-untyped-def]
-    field, out, low, high, height, width, step, pitch, tiny, BLOCK: tl.constexpr
+    field, out, low, high, places, height, width, step, pitch, tall, wide, tiny, BLOCK: tl.constexpr
 ):
-    """(field − low) / (high − low); the field's rows are `pitch` values apart, its images `step`."""
+    """(field − low) / (high − low); the field's rows are `pitch` values apart, its images `step`.
+
+    Image n becomes number places[n] of the results, which are `tall` rows of `wide` values.
+    """
     n = tl.program_id(1).to(tl.int64)
     tiles = tl.cdiv(width, BLOCK)
     y = tl.program_id(0) // tiles
@@ -165,24 +176,32 @@ def stretch_kernel(  # type: ignore[no-untyped-def]
     least = tl.load(low + n)
     span = tl.maximum(tl.load(high + n) - least, tiny)
     value = tl.load(field + n * step + y * pitch + x, mask=x < width, other=0.0) - least
-    tl.store(out + (n * height + y) * width + x, tl.div_rn(value, value * 0 + span), mask=x < width)
+    target = out + (tl.load(places + n) * tall + y) * wide + x
+    tl.store(target, tl.div_rn(value, value * 0 + span), mask=x < width)
 
 
 @triton.jit(do_not_specialize=["height", "width", "tall", "threshold"])
 def flakes_kernel(  # type: ignore[no-untyped-def]
-    seeds, out, rows, down, columns, across, height, width, tall, wide, threshold, BLOCK: tl.constexpr
-):
-    """Seeds enlarged by tables, as in `fields._stretched`, set to 0 below `threshold`, in grey levels."""
+    seeds, out, rows, down, columns, across, sizes, height, width, tall, wide, threshold,
+    RAGGED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Seeds enlarged by tables, as in `fields._stretched`, set to 0 below `threshold`, in grey levels.
+
+    RAGGED images have their own tables.
+    """
     n = tl.program_id(1).to(tl.int64)
     tiles = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // tiles
     at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     x = tl.minimum(at, wide - 1)
+    own_height, own_width = size_of(sizes, n, height, width, RAGGED)
+    if RAGGED:
+        rows, down, columns, across = rows + n * tall, down + n * tall, columns + n * wide, across + n * wide
     i, f, j, g = tl.load(rows + y), tl.load(down + y), tl.load(columns + x), tl.load(across + x)
     start = seeds + n * height * width
     upper = start + tl.maximum(i, 0) * width
-    lower = start + tl.minimum(tl.maximum(i, 0) + 1, height - 1) * width
-    left, right = tl.maximum(j, 0), tl.minimum(tl.maximum(j, 0) + 1, width - 1)
+    lower = start + tl.minimum(tl.maximum(i, 0) + 1, own_height - 1) * width
+    left, right = tl.maximum(j, 0), tl.minimum(tl.maximum(j, 0) + 1, own_width - 1)
     a, b, c, d = tl.load(upper + left), tl.load(lower + left), tl.load(upper + right), tl.load(lower + right)
     first, second = a + (b - a) * f, c + (d - c) * f
     value = first + (second - first) * g
@@ -220,13 +239,18 @@ def store_level(target, value, inside):  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["keep", "lose", "red", "green", "blue", "guard"])
 def whiten_kernel(  # type: ignore[no-untyped-def]
-    image, out, layer, pixels, keep, lose, red, green, blue, guard,
-    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+    image, out, layer, sizes, pixels, wide, keep, lose, red, green, blue, guard,
+    channels: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """keep·v + lose·max(v, 1.5·grey + ½) + the layer, and the layer rotated by 180°."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < pixels
+    inside, opposite = at < pixels, pixels - 1 - at
+    if RAGGED:
+        height, width = size_of(sizes, n, pixels // wide, wide, True)
+        y, x = at // wide, at % wide
+        inside = (y < height) & (x < width)
+        opposite = (height - 1 - y) * wide + (width - 1 - x)
     start = n * pixels * channels
     first = as_float(tl.load(image + start + value_at(at, 0, pixels, channels, PLANAR), mask=inside, other=0))
     grey = first
@@ -236,7 +260,7 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
         grey = (first * red + second * green) + third * blue
     bright = grey * 1.5 + 127.5
     above = tl.load(layer + n * pixels + at, mask=inside, other=0.0)
-    above = above + tl.load(layer + n * pixels + (pixels - 1 - at), mask=inside, other=0.0)
+    above = above + tl.load(layer + n * pixels + opposite, mask=inside, other=0.0)
     for c in tl.static_range(channels):
         place = start + value_at(at, c, pixels, channels, PLANAR)
         value = as_float(tl.load(image + place, mask=inside, other=0))
@@ -246,14 +270,20 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["height"])
 def mix_kernel(  # type: ignore[no-untyped-def]
-    image, out, places, weights, height, width, PLANAR: tl.constexpr, BLOCK: tl.constexpr
-):
+    image, out, places, weights, sizes, height, width,
+    PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """a·image + b·part in doubles; `places` are each part's address and the length of its rows."""
     n = tl.program_id(1).to(tl.int64)
     tiles = tl.cdiv(width, BLOCK)
     y = tl.program_id(0) // tiles
     x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     inside = x < width
+    if RAGGED:
+        own_height, own_width = size_of(sizes, n, height, width, True)
+        if y >= own_height:
+            return
+        inside = x < own_width
     part = tl.load(places + 2 * n).to(tl.pointer_type(tl.uint8)) + y * tl.load(places + 2 * n + 1)
     for c in tl.static_range(3):
         place = n * height * width * 3 + value_at(y * width + x, c, height * width, 3, PLANAR)

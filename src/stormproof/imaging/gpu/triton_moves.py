@@ -6,31 +6,85 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize=["height", "width"])
-def gather_kernel(source, out, rows, columns, height, width, tall, wide, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """out[y, x] = source[rows[y], columns[x]] of planes."""
+@triton.jit
+def size_of(sizes, n, tall, wide, RAGGED: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Height and width of image n: its own, from a table, if images are RAGGED; else those of all."""
+    height = tl.load(sizes + 2 * n) if RAGGED else tall
+    width = tl.load(sizes + 2 * n + 1) if RAGGED else wide
+    return height, width
+
+
+NEAREST, REFLECT, MIRROR = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+
+
+@triton.jit
+def bordered(place, length, RULE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A position on a side of some length, moved into it by a border's rule; as in `plans.border`."""
+    if RULE == NEAREST:
+        return tl.minimum(tl.maximum(place, 0), length - 1)
+    elif RULE == REFLECT:
+        return folded(place, length)
+    else:
+        period = tl.maximum(2 * length - 2, 1)
+        rest = place % period  # which keeps the sign
+        rest = tl.where(rest < 0, rest + period, rest)
+        return tl.minimum(rest, period - rest)
+
+
+@triton.jit(do_not_specialize=["height", "width", "row_step", "column_step"])
+def gather_kernel(  # type: ignore[no-untyped-def]
+    source, out, rows, columns, height, width, tall, wide, row_step, column_step,
+    PLANES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """out[y, x] = source[rows[y], columns[x]] of planes; tables of two images are so many values apart."""
     n = tl.program_id(1).to(tl.int64)
     across = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // across
     x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    start = source + (n * height + tl.load(rows + y)) * width
-    value = tl.load(start + tl.load(columns + tl.minimum(x, wide - 1)))
+    start = source + (n * height + tl.load(rows + n // PLANES * row_step + y)) * width
+    value = tl.load(start + tl.load(columns + n // PLANES * column_step + tl.minimum(x, wide - 1)))
     tl.store(out + (n * tall + y) * wide + x, value, mask=x < wide)
 
 
-@triton.jit(do_not_specialize=["height", "width", "last_row", "last_column"])
+@triton.jit(do_not_specialize=["height", "width", "reach"])
 def bordered_kernel(  # type: ignore[no-untyped-def]
-    source, out, rows, columns, height, width, tall, wide, last_row, last_column, BLOCK: tl.constexpr
-):
-    """The same of planes, less 128; beyond the tables' last row and column, these are repeated."""
+    source, out, sizes, height, width, tall, wide, reach,
+    LESS: tl.constexpr, RULE: tl.constexpr, PLANES: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Planes with borders, `reach` wide above and on the left, and as wide as there is room elsewhere."""
     n = tl.program_id(1).to(tl.int64)
     across = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // across
     x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    row = tl.load(rows + tl.minimum(y, last_row))
-    column = tl.load(columns + tl.minimum(x, last_column))
-    value = tl.load(source + (n * height + row) * width + column).to(tl.int32) - 128
-    tl.store(out + (n * tall + y) * wide + x, value.to(tl.int8), mask=x < wide)
+    own_height, own_width = size_of(sizes, n // PLANES, height, width, RAGGED)
+    if RAGGED:
+        if y >= own_height + 2 * reach:
+            return
+    row, column = bordered(y - reach, own_height, RULE), bordered(x - reach, own_width, RULE)
+    value = tl.load(source + (n * height + row) * width + column).to(tl.int32) - LESS
+    tl.store(out + (n * tall + y) * wide + x, value.to(out.dtype.element_ty), mask=x < wide)
+
+
+@triton.jit(do_not_specialize=["count", "reach"])
+def positions_kernel(index, fraction, plans, count, reach, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Corner-aligned samples of sides, as in `plans.corner_positions`: the one before, −1 outside; the rest.
+
+    A side's plan is four doubles: where its samples begin, how many there are, the step from one result to
+    the next, and the number of results. Around these, `reach` more repeat the first and the last.
+    """
+    side = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    own = plans + 4 * side
+    start, samples = tl.load(own).to(tl.int32), tl.load(own + 1).to(tl.int32)
+    results = tl.load(own + 3).to(tl.int32)
+    place = tl.minimum(tl.maximum(at - reach, 0), results - 1)
+    position = place.to(tl.float64) * tl.load(own + 2)
+    before = tl.minimum(position.to(tl.int32), tl.maximum(samples - 2, 0))
+    rest = (position - before.to(tl.float64)).to(tl.float32)
+    held = (position <= (samples - 1).to(tl.float64)) & (at < results + 2 * reach)
+    inside = at < count
+    tl.store(index + side * count + at, tl.where(held, before + start, -1), mask=inside)
+    tl.store(fraction + side * count + at, tl.where(held, rest, 0.0), mask=inside)
 
 
 @triton.jit
@@ -121,19 +175,25 @@ def packed_kernel(image, out, pixels, PLANAR: tl.constexpr, BLOCK: tl.constexpr)
 
 @triton.jit(do_not_specialize=["layers", "height", "copies", "share", "guard"])
 def zoom_kernel(  # type: ignore[no-untyped-def]
-    source, out, rows, down, last_row, columns, across, last_column, layers, height, width, copies, share,
-    guard,
-    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+    source, out, rows, down, last_row, columns, across, last_column, sizes, layers, height, width, copies,
+    share, guard,
+    channels: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """`copies` of the image and its enlargements added up: tables of layers × rows and columns, −1 outside.
 
-    A pixel of `source` is one element: a grey level, or a word of three.
+    A pixel of `source` is one element: a grey level, or a word of three. RAGGED images have their own tables.
     """
     n = tl.program_id(1).to(tl.int64)
     tiles = tl.cdiv(width, BLOCK)
     y = tl.program_id(0) // tiles
     x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     inside = x < width
+    if RAGGED:
+        if y >= tl.load(sizes + 2 * n):
+            return
+        rows, down, last_row = rows + n * layers * height, down + n * layers * height, last_row + n * layers
+        columns, across = columns + n * layers * width, across + n * layers * width
+        last_column = last_column + n * layers
     start = source + n * height * width
     own = tl.load(start + y * width + x, mask=inside, other=0).to(tl.int32)
     first, second, third = as_float(own) * copies, as_float(own >> 8) * copies, as_float(own >> 16) * copies
@@ -178,31 +238,35 @@ def warped(a, b, c, d, f, g, guard, k: tl.constexpr):  # type: ignore[no-untyped
     return ((upper + (lower - upper) * f) + guard).to(tl.int32).to(tl.uint8)
 
 
-@triton.jit(do_not_specialize=["height", "guard"])
+@triton.jit(do_not_specialize=["tall", "guard"])
 def displace_kernel(  # type: ignore[no-untyped-def]
-    source, out, dy, dx, height, width, guard,
-    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+    source, out, dy, dx, sizes, tall, wide, guard,
+    channels: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Every pixel read from elsewhere, bilinear; `source` as in `zoom_kernel`."""
     n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width, BLOCK)
+    tiles = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // tiles
     x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    height, width = size_of(sizes, n, tall, wide, RAGGED)
+    if RAGGED:
+        if y >= height:
+            return
     inside = x < width
-    at = (n * height + y) * width + x
+    at = (n * tall + y) * wide + x
     v = y.to(tl.float32) + tl.load(dy + at, mask=inside, other=0.0)
     u = x.to(tl.float32) + tl.load(dx + at, mask=inside, other=0.0)
     whole_v, whole_u = tl.floor(v), tl.floor(u)
     f, g = v - whole_v, u - whole_u
     i, j = whole_v.to(tl.int32), whole_u.to(tl.int32)
-    upper, lower = folded(i, height) * width, folded(i + 1, height) * width
+    upper, lower = folded(i, height) * wide, folded(i + 1, height) * wide
     left, right = folded(j, width), folded(j + 1, width)
-    start = source + n * height * width
+    start = source + n * tall * wide
     a, b = tl.load(start + upper + left).to(tl.int32), tl.load(start + upper + right).to(tl.int32)
     c, d = tl.load(start + lower + left).to(tl.int32), tl.load(start + lower + right).to(tl.int32)
-    target = out + n * height * width * channels
+    target = out + n * tall * wide * channels
     for k in tl.static_range(channels):
-        place = value_at(y * width + x, k, height * width, channels, PLANAR)
+        place = value_at(y * wide + x, k, tall * wide, channels, PLANAR)
         tl.store(target + place, warped(a, b, c, d, f, g, guard, k), mask=inside)
 
 
@@ -230,23 +294,26 @@ def patches_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, level.to(tl.int32).to(tl.uint8), mask=inside)
 
 
-@triton.jit(do_not_specialize=["top", "left", "passes", "rows", "columns", "height"])
+@triton.jit(do_not_specialize=["top", "left", "passes", "rows", "columns", "step", "tall"])
 def scatter_kernel(  # type: ignore[no-untyped-def]
-    image, out, shifts, top, left, passes, rows, columns, height, width,
-    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+    image, out, shifts, sizes, top, left, passes, rows, columns, step, tall, wide,
+    channels: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The pixel that each pixel shows after all are overwritten in turn, pass by pass.
 
-    `shifts` is pairs (dx, dy). A pixel's origin is found from the last pass back to the first.
+    `shifts` is pairs (dx, dy), `step` of them for each image. A pixel's origin is found from the last pass
+    back to the first. Of RAGGED images all but `rows` rows and `columns` columns are overwritten.
     """
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < height * width
-    y, x = at // width, at % width
+    y, x = at // wide, at % wide
+    height, width = size_of(sizes, n, tall, wide, RAGGED)
+    inside = at < tall * wide
+    if RAGGED:
+        rows, columns = height - rows, width - columns
+        inside = (y < height) & (x < width)
     # Shifts lie in the order of overwriting: from the bottom right.
-    last = (
-        shifts + (n * passes + passes - 1) * rows * columns + (rows + top - 1) * columns + columns + left - 1
-    )
+    last = shifts + n * step + (passes - 1) * rows * columns + (rows + top - 1) * columns + columns + left - 1
     for _ in range(passes):
         moving = inside & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
         while tl.max(moving.to(tl.int32), axis=0) > 0:
@@ -256,8 +323,8 @@ def scatter_kernel(  # type: ignore[no-untyped-def]
             later = (dy > 0) | ((dy == 0) & (dx > 0))
             moving = moving & later & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
         last -= rows * columns
-    start, pixels = n * height * width * channels, height * width
+    start, pixels = n * tall * wide * channels, tall * wide
     for c in tl.static_range(channels):
-        here = image + start + value_at(y * width + x, c, pixels, channels, PLANAR)
+        here = image + start + value_at(y * wide + x, c, pixels, channels, PLANAR)
         there = out + start + value_at(at, c, pixels, channels, PLANAR)
         tl.store(there, tl.load(here, mask=inside, other=0), mask=inside)

@@ -2,7 +2,8 @@
 
 Launches forbid fused multiply-add: products are rounded before they are added, as on the CPU. Images are
 N × H × W × C without gaps, or N × C × H × W where a kernel is PLANAR; `count` is the number of values of one
-image.
+image. If images are RAGGED, `sizes` is their heights and widths, and they lie in planes of `tall` rows of
+`wide` values; else all images are that large. There are PLANES planes to an image.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import as_float
+from stormproof.imaging.gpu.triton_moves import as_float, bordered, size_of
 
 
 @triton.jit
@@ -90,6 +91,40 @@ def noise_planes_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def bits_at(seed, stream, at):  # type: ignore[no-untyped-def]
+    """Single 16-bit numbers of a stream."""
+    zero = at * 0
+    a, b, c, d = tl.philox(seed, at >> 3, zero, zero + stream, zero)
+    k = (at >> 1) & 3
+    word = tl.where(k < 2, tl.where(k == 0, a, b), tl.where(k == 2, c, d))
+    return ((word >> ((at & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=["stream", "first", "second"])
+def noise_ragged_kernel(  # type: ignore[no-untyped-def]
+    image, out, keys, table, sizes, stream, tall, wide, first, second,
+    channels: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The same on planes of ragged images, whose values are numbered in the order of their own pixels."""
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(wide, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    height, width = size_of(sizes, n, tall, wide, True)
+    if y >= height:
+        return
+    inside = x < wide
+    seed = tl.load(keys + 2 * n) | (tl.load(keys + 2 * n + 1) << 32)
+    for c in tl.static_range(channels):
+        here = ((n * channels + c) * tall + y) * wide + x
+        value = tl.load(image + here, mask=inside, other=0).to(tl.int32)
+        value = noisy(
+            value, bits_at(seed, stream, (y * width + x) * channels + c), table, first, second, KIND
+        )
+        tl.store(out + here, value.to(tl.uint8), mask=inside)
+
+
+@triton.jit
 def half_of(words, i: tl.constexpr):  # type: ignore[no-untyped-def]
     """The i-th 16-bit number of 32-bit words."""
     return ((words[i // 2] >> (16 * (i % 2))) & 0xFFFF).to(tl.int32)
@@ -110,28 +145,36 @@ def paired(values, centre: tl.constexpr, half, RADIUS: tl.constexpr):  # type: i
     return total
 
 
-@triton.jit(do_not_specialize=["guard", "gain"])
+@triton.jit(do_not_specialize=["step", "guard", "gain"])
 def down_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, height, width, guard, gain,
-    WHOLE: tl.constexpr, RADIUS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    source, out, half, sizes, step, tall, wide, guard, gain,
+    WHOLE: tl.constexpr, RULE: tl.constexpr, RADIUS: tl.constexpr, PLANES: tl.constexpr,
+    RAGGED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """(Σ half[|j|] · source + guard) · gain along the columns of planes; `index` is the border's table.
+    """(Σ half[|j|] · source + guard) · gain along the columns of planes.
 
-    A program reads each row it needs once, and keeps it for its ROWS rows of results.
+    Weights of two images are `step` values apart. A program reads each row it needs once, and keeps it for its
+    ROWS rows of results.
     """
     n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(width, BLOCK)
+    across = tl.cdiv(wide, BLOCK)
     top = tl.program_id(0) // across * ROWS
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    inside = x < width
-    start = source + n * height * width + x
+    left = tl.program_id(0) % across * BLOCK
+    x = left + tl.arange(0, BLOCK)
+    inside = x < wide
+    height, width = size_of(sizes, n // PLANES, tall, wide, RAGGED)
+    if RAGGED:
+        if (top >= height) | (left >= width):
+            return
+    half += n // PLANES * step
+    start = source + n * tall * wide + x
     rows = ()
     for k in tl.static_range(ROWS + 2 * RADIUS):
-        y = tl.load(index + tl.minimum(top + k, height + 2 * RADIUS - 1))
-        rows += (floated(tl.load(start + y * width, mask=inside, other=0)),)  # type: ignore[assignment]
+        y = bordered(top + k - RADIUS, height, RULE)
+        rows += (floated(tl.load(start + y * wide, mask=inside, other=0)),)  # type: ignore[assignment]
     for i in tl.static_range(ROWS):
         total = (paired(rows, RADIUS + i, half, RADIUS) + guard) * gain
-        target = out + (n * height + top + i) * width + x
+        target = out + (n * tall + top + i) * wide + x
         tl.store(target, leveled(total, WHOLE), mask=inside & (top + i < height))
 
 
@@ -152,23 +195,30 @@ def store_sums(target, values, half, inside, RADIUS: tl.constexpr, BLOCK: tl.con
     tl.store(target, tl.reshape(tl.join(even, odd), (BLOCK, 4)), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["step"])
 def across_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, height, width, RADIUS: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Σ half[|j|] · source along the rows of planes, RADIUS a multiple of four; `index` as above.
+    source, out, half, sizes, step, tall, wide,
+    RULE: tl.constexpr, RADIUS: tl.constexpr, PLANES: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Σ half[|j|] · source along the rows of planes, RADIUS a multiple of four; `step` as above.
 
     A thread has four results side by side and loads values by fours, each once, however many results it is
-    part of. 32 threads share a row. Only tiles at the border need its table.
+    part of. 32 threads share a row. Only tiles at the border need its rule.
     """
     n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width, 128)
+    tiles = tl.cdiv(wide, 128)
     thread = tl.arange(0, BLOCK)
-    y = tl.program_id(0) // tiles * (BLOCK // 32) + thread // 32
+    top = tl.program_id(0) // tiles * (BLOCK // 32)
+    y = top + thread // 32
     left = tl.program_id(0) % tiles * 128
+    height, width = size_of(sizes, n // PLANES, tall, wide, RAGGED)
+    if RAGGED:
+        if (top >= height) | (left >= width):
+            return
+    half += n // PLANES * step
     x = (left + thread % 32 * 4)[:, None] + tl.arange(0, 4)[None, :]
-    start = (n * height + tl.minimum(y, height - 1)[:, None]) * width
-    target, inside = out + start + x, (y < height)[:, None] & (x < width)
+    start = (n * tall + tl.minimum(y, height - 1)[:, None]) * wide
+    target, inside = out + start + x, (y < height)[:, None] & (x < wide)
     if (left >= RADIUS) & (left + 128 + RADIUS <= width):
         inner = ()
         for k in tl.static_range(2 * (RADIUS // 4) + 1):
@@ -177,32 +227,38 @@ def across_kernel(  # type: ignore[no-untyped-def]
     else:
         outer = ()
         for k in tl.static_range(2 * (RADIUS // 4) + 1):
-            place = tl.load(index + tl.minimum(x + 4 * k, width + 2 * RADIUS - 1))
+            place = bordered(x + (4 * k - RADIUS), width, RULE)
             outer += four_of(tl.load(source + start + place), BLOCK)
         store_sums(target, outer, half, inside, RADIUS, BLOCK)
 
 
-@triton.jit(do_not_specialize=["radius", "guard", "gain"])
+@triton.jit(do_not_specialize=["radius", "step", "guard", "gain"])
 def wide_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, radius, height, width, guard, gain,
-    AXIS: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr,
+    source, out, half, sizes, radius, step, tall, wide, guard, gain,
+    AXIS: tl.constexpr, WHOLE: tl.constexpr, RULE: tl.constexpr, PLANES: tl.constexpr,
+    RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Both for any radius: along rows if AXIS is 2, along columns if it is 1."""
     n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width, BLOCK)
+    tiles = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // tiles
     at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    height, width = size_of(sizes, n // PLANES, tall, wide, RAGGED)
+    if RAGGED:
+        if y >= height:
+            return
+    half += n // PLANES * step
     x = tl.minimum(at, width - 1)
-    start = source + n * height * width
-    here = index + radius + (x if AXIS == 2 else x * 0 + y)
-    step, rest = (1, y * width) if AXIS == 2 else (width, x)
-    total = tl.load(half) * tl.load(start + tl.load(here) * step + rest).to(tl.float32)
+    start = source + n * tall * wide
+    here, length = (x, width) if AXIS == 2 else (x * 0 + y, height)
+    apart, rest = (1, y * wide) if AXIS == 2 else (wide, x)
+    total = tl.load(half) * tl.load(start + here * apart + rest).to(tl.float32)
     for j in range(1, radius + 1):
-        a = tl.load(start + tl.load(here - j) * step + rest).to(tl.float32)
-        b = tl.load(start + tl.load(here + j) * step + rest).to(tl.float32)
+        a = tl.load(start + bordered(here - j, length, RULE) * apart + rest).to(tl.float32)
+        b = tl.load(start + bordered(here + j, length, RULE) * apart + rest).to(tl.float32)
         total = total + tl.load(half + j) * (a + b)
     total = (total + guard) * gain
-    tl.store(out + (n * height + y) * width + at, leveled(total, WHOLE), mask=at < width)
+    tl.store(out + (n * tall + y) * wide + at, leveled(total, WHOLE), mask=at < wide)
 
 
 @triton.jit
@@ -235,8 +291,9 @@ def along_path(start, path, taps, guard, BLOCK: tl.constexpr):  # type: ignore[n
 # loads, which are most of the work, are fast only if neighbouring threads read neighbouring values.
 @triton.jit(do_not_specialize=["taps", "height", "width", "guard"])
 def line_kernel(  # type: ignore[no-untyped-def]
-    source, out, paths, taps, height, width, wide, tall, guard, PLANES: tl.constexpr, BLOCK: tl.constexpr
-):
+    source, out, paths, sizes, taps, height, width, wide, tall, guard,
+    PLANES: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Weighted sum of shifted copies of planes, PLANES of them along one path; taps come in fours.
 
     `source` has borders, `tall` rows of `wide` values, and BLOCK values after the last: loads have no mask,
@@ -246,17 +303,25 @@ def line_kernel(  # type: ignore[no-untyped-def]
     across = tl.cdiv(width, BLOCK)
     y = tl.program_id(0) // across
     x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    if RAGGED:
+        if y >= tl.load(sizes + n // PLANES * 2):
+            return
     total = along_path(source + (n * tall + y) * wide + x, paths + n // PLANES * taps * 2, taps, guard, BLOCK)
     tl.store(out + (n * height + y) * width + x, leveled(total, True), mask=x < width)
 
 
 @triton.jit(do_not_specialize=["taps", "height", "width"])  # as above
-def streak_kernel(source, out, paths, taps, height, width, wide, tall, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def streak_kernel(  # type: ignore[no-untyped-def]
+    source, out, paths, sizes, taps, height, width, wide, tall, RAGGED: tl.constexpr, BLOCK: tl.constexpr
+):
     """The same over a field, rounded to whole numbers, half to even."""
     n = tl.program_id(1).to(tl.int64)
     across = tl.cdiv(width, BLOCK)
     y = tl.program_id(0) // across
     x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    if RAGGED:
+        if y >= tl.load(sizes + n * 2):
+            return
     total = along_path(source + (n * tall + y) * wide + x, paths + n * taps * 2, taps, 0.0, BLOCK)
     # Next to 1.5 · 2²³, floats are whole numbers.
     tl.store(out + (n * height + y) * width + x, (total + 12582912.0) - 12582912.0, mask=x < width)
@@ -264,8 +329,9 @@ def streak_kernel(source, out, paths, taps, height, width, wide, tall, BLOCK: tl
 
 @triton.jit(do_not_specialize=["rows", "bias", "shift"])
 def correlate_kernel(  # type: ignore[no-untyped-def]
-    source, out, weights, rows, chunks, height, width, tall, wide, bias, shift,
-    LIMBS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
+    source, out, weights, sizes, rows, chunks, height, width, tall, wide, bias, shift,
+    LIMBS: tl.constexpr, PLANES: tl.constexpr, RAGGED: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """Correlation with an integer kernel as products of 8-bit matrices, on tensor cores, exact modulo 2³².
 
@@ -275,6 +341,10 @@ def correlate_kernel(  # type: ignore[no-untyped-def]
     down, across = tl.cdiv(height, ROWS), tl.cdiv(width, COLUMNS)
     plane = (tl.program_id(0) // (down * across)).to(tl.int64)
     tile = tl.program_id(0) % (down * across)
+    own_height, own_width = size_of(sizes, plane // PLANES, height, width, RAGGED)
+    if RAGGED:
+        if (tile // across * ROWS >= own_height) | (tile % across * COLUMNS >= own_width):
+            return
     y, x = tile // across * ROWS + tl.arange(0, ROWS), tile % across * COLUMNS + tl.arange(0, COLUMNS)
     k = tl.arange(0, STEP)
     here = source + plane * tall * wide + y[:, None] * wide + (tile % across * COLUMNS + k)[None, :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import value_at
+from stormproof.imaging.gpu.triton_moves import size_of, value_at
 
 
 @triton.jit(do_not_specialize=["most", "step", "small", "large"])
@@ -29,6 +29,67 @@ def means_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, mean.to(tl.uint8), mask=inside)
 
 
+@triton.jit(do_not_specialize=["length"])
+def blocks_kernel(edges, factors, index, sides, length, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Blocks of sides, as `plans.box_edges`, `block_factors` and `nearest_blocks` do; a side a program.
+
+    `sides` is how many blocks each has, and pixels; `edges` first and past-last pixel of each block, `index`
+    the block of each pixel; all tables have `length` places a side.
+    """
+    side = tl.program_id(0).to(tl.int64)
+    small, large = tl.load(sides + 2 * side), tl.load(sides + 2 * side + 1)
+    scale = large.to(tl.float64) / small.to(tl.float64)
+    inverse = 1.0 / scale
+    for start in range(0, small, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        centre = (at.to(tl.float64) + 0.5) * scale
+        first = tl.maximum((centre - scale * 0.5 + 0.5).to(tl.int32), 0)
+        last = tl.minimum((centre + scale * 0.5 + 0.5).to(tl.int32), large)
+        early = (first.to(tl.float64) - centre + 0.5) * inverse > -0.5
+        first = tl.where((last - first > 1) & (early == 0), first + 1, first)
+        late = ((last - 1).to(tl.float64) - centre + 0.5) * inverse > 0.5
+        last = tl.where((last - first > 1) & late, last - 1, last)
+        whole = 4194304.0 / (last - first).to(tl.float64)
+        own = side * length + at
+        tl.store(edges + 2 * own, first, mask=at < small)
+        tl.store(edges + 2 * own + 1, last, mask=at < small)
+        tl.store(factors + own, (whole + 0.5).to(tl.int32), mask=at < small)
+    step = small.to(tl.float64) / large.to(tl.float64)
+    position = step * 0.5
+    for i in range(large):
+        tl.store(index + side * length + i, tl.minimum(position.to(tl.int32), small - 1))
+        position += step  # one by one: sums are rounded as in Pillow
+
+
+@triton.jit(do_not_specialize=["length", "most"])
+def means_ragged_kernel(  # type: ignore[no-untyped-def]
+    source, out, edges, factors, sides, sizes, length, most, tall, wide,
+    AXIS: tl.constexpr, PLANES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Block means of ragged planes along their width (AXIS 1) or height (0); tables of `blocks_kernel`."""
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(wide, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    side = n // PLANES * 2 + AXIS
+    small, inside = tl.load(sides + 2 * side), x < wide
+    if AXIS == 1:
+        if (y >= tl.load(sizes + n // PLANES * 2)) | (tl.program_id(0) % tiles * BLOCK >= small):
+            return
+        block, place, step = tl.minimum(x, small - 1), source + (n * tall + y) * wide, 1
+    else:
+        if y >= small:
+            return
+        block, place, step = x * 0 + y, source + n * tall * wide + x, wide
+    own = side * length + block
+    start, end = tl.load(edges + 2 * own), tl.load(edges + 2 * own + 1)
+    total = tl.zeros((BLOCK,), tl.int32)
+    for k in range(most):
+        total += tl.load(place + (start + k) * step, mask=inside & (start + k < end), other=0).to(tl.int32)
+    mean = (total * tl.load(factors + own) + (1 << 21)) >> 22
+    tl.store(out + (n * tall + y) * wide + x, mean.to(tl.uint8), mask=inside)
+
+
 @triton.jit
 def ycc_of(image, y, x, width, pixels, inside, PLANAR: tl.constexpr):  # type: ignore[no-untyped-def]
     """Luma, and blue and red difference, of a pixel."""
@@ -42,16 +103,18 @@ def ycc_of(image, y, x, width, pixels, inside, PLANAR: tl.constexpr):  # type: i
     return luma, (blue + middle) >> 16, (red + middle) >> 16
 
 
-@triton.jit(do_not_specialize=["height", "width", "luma_tall", "luma_wide", "tall", "wide", "images"])
+@triton.jit(do_not_specialize=["high", "broad", "luma_tall", "luma_wide", "tall", "wide", "images"])
 def ycc_kernel(  # type: ignore[no-untyped-def]
-    image, luma, chroma, height, width, luma_tall, luma_wide, tall, wide, images,
-    PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+    image, luma, chroma, sizes, high, broad, luma_tall, luma_wide, tall, wide, images,
+    PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Luma, by words of two, and both chroma planes, halved both ways; edges repeated to whole blocks.
 
-    One program element per 2×2 pixels. Their mean is rounded down and up in turn along a row.
+    One program element per 2×2 pixels. Their mean is rounded down and up in turn along a row. The image is
+    `high` rows of `broad` pixels, or lies in them if it is RAGGED.
     """
     n = tl.program_id(1).to(tl.int64)
+    height, width = size_of(sizes, n, high, broad, RAGGED)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < tall * wide
     row, x = at // wide, at % wide
@@ -59,11 +122,11 @@ def ycc_kernel(  # type: ignore[no-untyped-def]
     top = 2 * tl.minimum(row, last)
     bottom = tl.minimum(top + 1, height - 1)
     left, right = tl.minimum(2 * x, width - 1), tl.minimum(2 * x + 1, width - 1)
-    start, pixels = image + n * height * width * 3, height * width
-    y0, b0, r0 = ycc_of(start, top, left, width, pixels, inside, PLANAR)
-    y1, b1, r1 = ycc_of(start, top, right, width, pixels, inside, PLANAR)
-    y2, b2, r2 = ycc_of(start, bottom, left, width, pixels, inside, PLANAR)
-    y3, b3, r3 = ycc_of(start, bottom, right, width, pixels, inside, PLANAR)
+    start, pixels = image + n * high * broad * 3, high * broad
+    y0, b0, r0 = ycc_of(start, top, left, broad, pixels, inside, PLANAR)
+    y1, b1, r1 = ycc_of(start, top, right, broad, pixels, inside, PLANAR)
+    y2, b2, r2 = ycc_of(start, bottom, left, broad, pixels, inside, PLANAR)
+    y3, b3, r3 = ycc_of(start, bottom, right, broad, pixels, inside, PLANAR)
     bias, count = 1 + x % 2, tall * wide
     blue, red = (b0 + b1 + b2 + b3 + bias) >> 2, (r0 + r1 + r2 + r3 + bias) >> 2
     tl.store(chroma + n * count + at, blue.to(tl.uint8), mask=inside)
@@ -94,16 +157,17 @@ def stored(target, value, inside):  # type: ignore[no-untyped-def]
     tl.store(target, tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8), mask=inside)
 
 
-@triton.jit(do_not_specialize=["height", "width", "luma_count", "luma_wide", "count", "wide", "images"])
+@triton.jit(do_not_specialize=["high", "broad", "luma_count", "luma_wide", "count", "wide", "images"])
 def colours_kernel(  # type: ignore[no-untyped-def]
-    luma, chroma, out, height, width, luma_count, luma_wide, count, wide, images,
-    NARROW: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+    luma, chroma, out, sizes, high, broad, luma_count, luma_wide, count, wide, images,
+    NARROW: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """RGB of luma and halved chroma; one program element per pixel."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < height * width
-    y, x = at // width, at % width
+    inside = at < high * broad
+    y, x = at // broad, at % broad
+    height, width = size_of(sizes, n, high, broad, RAGGED)
     near, column = y // 2, x // 2
     far = tl.minimum(tl.maximum(near + 2 * (y % 2) - 1, 0), (height + 1) // 2 - 1)
     side = tl.minimum(tl.maximum(column + 2 * (x % 2) - 1, 0), (width + 1) // 2 - 1)
@@ -111,7 +175,7 @@ def colours_kernel(  # type: ignore[no-untyped-def]
     cb = doubled(chroma + n * count, near, far, column, side, bias, wide, NARROW, inside)
     cr = doubled(chroma + (n + images) * count, near, far, column, side, bias, wide, NARROW, inside)
     light = tl.load(luma + n * luma_count + y * luma_wide + x, mask=inside, other=0).to(tl.int32)
-    target, pixels = out + n * height * width * 3, height * width
+    target, pixels = out + n * high * broad * 3, high * broad
     red, blue = light + ((cr * 91881 + 32768) >> 16), light + ((cb * 116130 + 32768) >> 16)
     green = light + ((cb * -22554 - cr * 46802 + 32768) >> 16)
     stored(target + value_at(at, 0, pixels, 3, PLANAR), red, inside)

@@ -10,10 +10,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, Lazy, as_batch
+from stormproof.imaging.gpu.draws import Packed
+from stormproof.imaging.gpu.each import BySize, is_mixed
+from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
-from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, zoom_crops
+from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, picked, zoom_crops
 
 _GUARD = float(GUARD)
 
@@ -26,16 +29,30 @@ def positions(count: int, source: int, span: int) -> tuple[npt.NDArray[np.int32]
     return index[:inside], fraction[:inside]
 
 
+def side_plans(start: Any, samples: Any, span: Any, results: Any) -> npt.NDArray[np.float64]:
+    """`plans.corner_positions` of many sides, as `triton_kernels.positions` takes them; … × 4."""
+    step = np.where(span > 1, (samples - 1) / np.maximum(span - 1, 1), 0.0)
+    return np.stack(np.broadcast_arrays(start, samples, step, results), axis=-1).astype(np.float64)
+
+
 def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
     """Mean of the image and its central enlargements by each factor, truncated."""
-    return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
+    if not isinstance(image, Ragged):
+        return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
+    given = image
+
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        return _zoomed_in_torch(given.part(rows, size).data, factors)
+
+    return image.like(ragged.run(_zoomed, alone, image.sizes, image.padded, factors))
 
 
-def _zoomed(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
+def _zoomed(data: Tensor, factors: npt.NDArray[np.float64], *, sizes: ragged.Sizes | None = None) -> Tensor:
     larger = factors[factors != 1]  # an enlargement by 1 is the image itself
-    plan = _zoom_plan((data.shape[1], data.shape[2]), larger.tobytes())
+    each = np.array([data.shape[1:3]], np.int64) if sizes is None else sizes.each
+    plan = _zoom_plan(each.tobytes(), larger.tobytes())
     copies = 1 + len(factors) - len(larger)
-    return triton_kernels.zoom(data, *(resident(table) for table in plan), copies, _GUARD)
+    return triton_kernels.zoom(data, *(resident(table) for table in plan), copies, _GUARD, sizes=sizes)
 
 
 def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
@@ -64,20 +81,14 @@ def _stretched(source: Tensor, down: tuple[Any, Any], across: tuple[Any, Any]) -
 
 
 @lru_cache(maxsize=64)
-def _zoom_plan(size: tuple[int, int], factors: bytes) -> tuple[Any, ...]:
-    """By layer, for rows and columns: the sample before (−1 outside), the fraction, and the last sample."""
-    crops, spans = zoom_crops(size, np.frombuffer(factors))
-    tables = []
-    for axis in (0, 1):
-        index = np.full((len(crops), size[axis]), -1, np.int32)
-        fraction = np.zeros((len(crops), size[axis]), np.float32)
-        starts = (size[axis] - crops[:, axis]) // 2
-        for k, (crop, span) in enumerate(zip(crops[:, axis].tolist(), spans[:, axis].tolist(), strict=True)):
-            place, part = positions(size[axis], crop, span)
-            index[k, : len(place)], fraction[k, : len(part)] = place + starts[k], part
-        last = np.full(len(crops), size[0] - 1) if axis == 0 else starts + crops[:, 1] - 1
-        tables += [index, fraction, last.astype(np.int32)]
-    return tuple(tables)
+def _zoom_plan(sizes: bytes, factors: bytes) -> tuple[Any, ...]:
+    """Of rows and of columns: plans of sides, sizes × factors × 4, and the last sample of each."""
+    each, by = np.frombuffer(sizes, np.int64).reshape(-1, 2), np.frombuffer(factors)
+    crops, spans = (table.reshape(len(each), len(by), 2) for table in zoom_crops(each, by))
+    starts = (each[:, None] - crops) // 2
+    plans = [side_plans(starts[..., i], crops[..., i], spans[..., i], each[:, None, i]) for i in (0, 1)]
+    last = np.broadcast_to(each[:, :1] - 1, crops.shape[:2]), starts[..., 1] + crops[..., 1] - 1
+    return np.stack(plans), np.stack(last).astype(np.int32)
 
 
 def _folded(place: Tensor, length: int) -> Tensor:
@@ -88,6 +99,15 @@ def _folded(place: Tensor, length: int) -> Tensor:
 
 def displace(image: Batch, dy: Batch, dx: Batch) -> Batch:
     """Read each pixel from (y + dy, x + dx), bilinear, mirrored at the borders, truncated."""
+    if isinstance(image, Ragged) and isinstance(dy, Ragged) and isinstance(dx, Ragged):
+        given, down, across = image, dy, dx
+
+        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+            part = (own.part(rows, size).data for own in (given, down, across))
+            return _displaced(*part, _GUARD)
+
+        rest = dy.padded, dx.padded, _GUARD
+        return image.like(ragged.run(triton_kernels.displace, alone, image.sizes, image.padded, *rest))
     return Batch(
         triton_kernels.run(triton_kernels.displace, _displaced, image.data, dy.data, dx.data, _GUARD)
     )
@@ -125,7 +145,22 @@ def scatter(image: Batch, shifts: Batch, reach: int) -> Batch:
     if not (passes and rows and columns):
         return image.copy()
     corner = height - reach - rows + 1, width - reach - columns + 1
+    if isinstance(image, Ragged):
+        return _scattered_ragged(image, shifts, reach)
     return Batch(triton_kernels.run(triton_kernels.scattered, _scattered, image.data, shifts.data, *corner))
+
+
+def _scattered_ragged(image: Ragged, shifts: Batch, reach: int) -> Ragged:
+    less = tuple(side - own for side, own in zip(image.shape[:2], shifts.shape[1:3], strict=True))
+    if not isinstance(shifts, Packed) or less != (2 * reach, 2 * reach):
+        raise BySize
+
+    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        return _scattered(image.part(rows, size).data, shifts.part(rows), reach + 1, reach + 1)
+
+    rest = shifts.flat, reach + 1, int(shifts.shape[0]), 2 * reach
+    kernel = triton_kernels.scattered_ragged
+    return image.like(ragged.run(kernel, alone, image.sizes, image.padded, *rest))
 
 
 def _scattered(image: Tensor, shifts: Tensor, top: int, left: int) -> Tensor:
@@ -218,6 +253,8 @@ def radial_field(
     size: tuple[int, int], delta: float, shares: tuple[float, float, float]
 ) -> tuple[Batch, Batch]:
     """(dy, dx) that reads from r + δ·(a·r⁴ + b·r³ + c·r²), where r is 1 in the frame's corners."""
+    if is_mixed(size):
+        raise BySize
     height, width = size
     quartic, cubic, quadratic = (float(np.float32(delta * share)) for share in shares)
     y, x = (
@@ -263,6 +300,10 @@ class Parts(Lazy):
         places[:, 0] += self._corners[:, 0] * places[:, 1] + self._corners[:, 1] * 3
         return places
 
+    def part(self, rows: list[int], size: tuple[int, int]) -> Parts:
+        """The parts for some images, which have one size."""
+        return Parts(self._sources, self._which[rows], self._corners[rows], size)
+
     def make(self) -> Tensor:
         corners, place = to_device(self._corners), self._sources[0].device
         rows, columns = (
@@ -285,9 +326,16 @@ def enlarged_part(
     are few of them, and it stays on the device.
     """
     which = np.atleast_1d(which)
-    used, order = np.unique(which, return_inverse=True)
+    if is_mixed(part):
+        each = np.stack([picked([size[axis] for size in sizes], which) for axis in (0, 1)], 1)
+    else:
+        each = np.array(sizes)[which]
+    used: dict[tuple[int, ...], int] = {}
+    wanted = np.column_stack((which, each)).tolist()
+    order = np.array([used.setdefault(tuple(own), len(used)) for own in wanted])
     sources = [
-        resident(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i])) for i in used.tolist()
+        resident(images[i], partial(_enlarged, size=(tall, wide)), ("enlarged", tall, wide))
+        for i, tall, wide in used
     ]
     return Parts(sources, order, np.stack(np.broadcast_arrays(*corner, which)[:2], 1), part)
 

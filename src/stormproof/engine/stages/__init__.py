@@ -1,0 +1,71 @@
+"""The four stages of a cell: decode, corrupt, predict, encode.
+
+Each is an object that can be called and tested alone. `engine.cells` joins them into a line, the same for a
+pool, Ray, Slurm and a device. A stage may run ahead of the next; the order of rows and their bytes never
+change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import TypeVar
+
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Image, Sample, Truth
+from stormproof.engine.failures import Failure
+from stormproof.metrics.quality import Change
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodedImage:
+    """A sample as read, with the digest that identifies it."""
+
+    index: int
+    sample: Sample
+    content: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedCell:
+    """A cell whose corrupted image is ready for the model.
+
+    `change` is asked for when the row is made: on a device, asking earlier would wait for its kernels.
+    """
+
+    index: int
+    id: str
+    condition: Condition
+    image: Image
+    truth: Truth
+    content: str
+    change: Callable[[], Change | None]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.image.shape[0], self.image.shape[1]
+
+    def failed(self, kind: str, error: str, trace: str = "") -> Failure:
+        return Failure(self.index, self.id, str(self.condition), kind, error, trace)
+
+
+def run_ahead(
+    threads: Executor, function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int
+) -> Iterator[Result]:
+    """`function` of every item, in order, computed by threads up to `ahead` items in advance."""
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(threads.submit(function, item))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:  # nobody will ask for them
+            future.cancel()

@@ -1,0 +1,169 @@
+"""Corrupt on a device: the images of a batch, whatever their sizes, in one go for each condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import StormproofError
+from stormproof.core.sample import Image
+from stormproof.corruptions import find, truth_under
+from stormproof.corruptions.on_device import check_device, corrupt_batch
+from stormproof.engine.failures import Failure
+from stormproof.engine.stages import DecodedImage, PreparedCell
+from stormproof.engine.stages.corrupt import Corruptor
+from stormproof.engine.work import Times
+from stormproof.metrics.quality import Change, change_from_sums
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class UploadedImages:
+    """Clean images on a device, each in the top left corner of one padded batch."""
+
+    reads: tuple[DecodedImage, ...]
+    images: Tensor  # N×C×H×W
+
+    @cached_property
+    def sizes(self) -> list[Size]:
+        return [(read.sample.image.shape[0], read.sample.image.shape[1]) for read in self.reads]
+
+    def __len__(self) -> int:
+        return len(self.reads)
+
+    def under(self, condition: Condition, wanted: Mapping[int, Sequence[Condition]]) -> UploadedImages:
+        """The images that are wanted under a condition."""
+        rows = [i for i, read in enumerate(self.reads) if condition in wanted[read.index]]
+        if len(rows) == len(self.reads):
+            return self
+        return UploadedImages(tuple(self.reads[i] for i in rows), self.images[rows])
+
+
+class DeviceCorruptor:
+    """Corrupts uploaded images in batches; `on_host` does what the device cannot."""
+
+    def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times) -> None:
+        check_device(device)  # on this machine, which may not be the one that planned
+        self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
+
+    def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
+        """Images on the device: those in grey together, and those in colour."""
+        start = perf_counter()
+        by_channels: dict[int, list[DecodedImage]] = {}
+        for read in reads:
+            by_channels.setdefault(read.sample.image[0, 0].size, []).append(read)
+        uploaded = [
+            UploadedImages(tuple(some), _padded([read.sample.image for read in some], channels, self._device))
+            for channels, some in by_channels.items()
+        ]
+        self._times.corrupt += perf_counter() - start
+        return uploaded
+
+    def __call__(
+        self, batch: UploadedImages, condition: Condition, *, on_device: bool
+    ) -> list[PreparedCell | Failure]:
+        """The cells of some images under a condition; a bad image fails alone.
+
+        With `on_device` their images stay there, as tensors, else they are arrays.
+        """
+        start = perf_counter()
+        try:
+            made = self._corrupted(batch, condition)
+            changes = _Changes(batch, made)
+            images = _tensors(made, batch.sizes) if on_device else _arrays(made, batch.sizes)
+            return [
+                self._cell(read, condition, image, partial(changes.of, i))
+                for i, (read, image) in enumerate(zip(batch.reads, images, strict=True))
+            ]
+        except StormproofError:
+            return [self._on_host(read, condition) for read in batch.reads]
+        except Exception as error:  # of the device: all images failed; the CPU must not take over silently
+            return [
+                Failure.of(error, read.index, read.sample.id, condition, "corruption") for read in batch.reads
+            ]
+        finally:
+            self._times.corrupt += perf_counter() - start
+
+    def _corrupted(self, batch: UploadedImages, condition: Condition) -> Tensor:
+        return corrupt_batch(
+            batch.images,
+            condition,
+            ids=[read.sample.frame for read in batch.reads],
+            seed=self._seed,
+            depth=_depths(batch, condition),
+            cameras=[read.sample.context.camera for read in batch.reads],
+            sizes=batch.sizes if len({*batch.sizes}) > 1 else None,
+        )
+
+    def _cell(
+        self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], Change]
+    ) -> PreparedCell:
+        sample, size = read.sample, (image.shape[0], image.shape[1])
+        truth = truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+        return PreparedCell(read.index, sample.id, condition, image, truth, read.content, change)
+
+
+def _padded(images: Sequence[Image], channels: int, device: str) -> Tensor:
+    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
+    stack = np.zeros((len(images), height, width, channels), np.uint8)
+    for row, image in zip(stack, images, strict=True):
+        row[: image.shape[0], : image.shape[1]] = image.reshape(*image.shape[:2], channels)
+    return torch.from_numpy(stack).to(device).permute(0, 3, 1, 2)
+
+
+def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
+    """H×W×3 each, on the device."""
+    coloured = made.expand(-1, 3, -1, -1).permute(0, 2, 3, 1)
+    return [image[:height, :width] for image, (height, width) in zip(coloured, sizes, strict=True)]
+
+
+def _arrays(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
+    """H×W×C each, on the host."""
+    host = made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    return [np.ascontiguousarray(image[:h, :w]) for image, (h, w) in zip(host, sizes, strict=True)]
+
+
+def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
+    """The depth maps of a batch, if the corruption needs them and every image has one."""
+    if condition.corruption is None or not find(condition.corruption).needs:
+        return None
+    maps = [read.sample.context.depth for read in batch.reads]
+    if any(depth is None for depth in maps):
+        return None
+    padded = np.full((len(maps), *batch.images.shape[2:]), np.nan, np.float32)
+    for row, depth in zip(padded, maps, strict=True):
+        if depth is not None:
+            row[: depth.shape[0], : depth.shape[1]] = depth
+    return torch.from_numpy(padded).to(batch.images.device)
+
+
+class _Changes:
+    """How far the images of a batch are from the clean ones.
+
+    Sums are of integers, so they are as exact as on the CPU; the padding is 0 before and after. They are
+    fetched when a row asks for them, by when the model has waited for the device anyway.
+    """
+
+    def __init__(self, batch: UploadedImages, made: Tensor) -> None:
+        before, after = batch.images.int(), made.int()
+        self._sums = torch.stack([(values**2).flatten(1).sum(1) for values in (after - before, before)])
+        self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
+
+    @cached_property
+    def _fetched(self) -> list[list[int]]:
+        return [[int(value) for value in row] for row in self._sums.tolist()]
+
+    def of(self, row: int) -> Change:
+        noise, power = (sums[row] for sums in self._fetched)
+        return change_from_sums(noise, power, self._values[row])

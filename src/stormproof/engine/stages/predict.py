@@ -1,0 +1,147 @@
+"""Predict: from a batch of cells to predictions, whatever the model does: raise, hang, or return nonsense."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from types import FrameType
+from typing import TypeVar
+
+from stormproof.core.errors import InvalidPrediction
+from stormproof.core.processes import same_folder
+from stormproof.core.sample import Image, as_rgb
+from stormproof.engine.failures import Failure, describe, trace_of
+from stormproof.engine.liveness import is_worker, write_note
+from stormproof.engine.pair import forget_pair, pair_for
+from stormproof.engine.stages import PreparedCell
+from stormproof.engine.work import Attempt, Times
+from stormproof.models.model import Model
+
+_Result = TypeVar("_Result")
+GRACE = 2.0  # seconds between interrupting a call and ending the process that cannot be interrupted
+PATIENCE = 3  # model calls that may hang on one image before its other conditions are skipped
+Answer = tuple[PreparedCell, object]  # a cell and what the model returned for it
+
+
+class Predictor:
+    """Calls the model in batches. When it fails on a batch, it is called again image by image, so that a bad
+    cell costs only itself; `again` makes a cell once more, because the model may have written into it."""
+
+    def __init__(
+        self, model: Model, attempt: Attempt, times: Times,
+        again: Callable[[PreparedCell], PreparedCell | Failure],
+    ) -> None:  # fmt: skip
+        self._model, self._attempt, self._times, self._again = model, attempt, times, again
+        self._timeout = attempt.work.config.timeout
+        self._hung: Counter[int] = Counter()
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether images may stay on the device that they were corrupted on."""
+        return bool(getattr(self._model, "takes_tensors", False))
+
+    def __call__(self, cells: Sequence[PreparedCell]) -> Iterator[Answer | Failure]:
+        """What the model returns for each cell, in order."""
+        if len(cells) == 1 and self._hung[cells[0].index] >= PATIENCE:
+            return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
+        if is_worker():
+            in_progress = [(cell.index, str(cell.condition)) for cell in cells]
+            write_note(self._attempt.work.out, self._attempt.chunk, in_progress)
+        start = perf_counter()
+        try:
+            returned = call_model(self._model, [as_rgb(cell.image) for cell in cells], self._timeout)
+        except Exception as error:
+            return self._after_error(cells, error)
+        finally:
+            self._times.model += perf_counter() - start
+        return iter(list(zip(cells, returned, strict=True)))
+
+    def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
+        hung = isinstance(error, ModelTimeout)
+        if hung:
+            self._reopen()
+        if len(cells) > 1:
+            return (answer for cell in cells for answer in self._alone(cell))
+        self._hung[cells[0].index] += hung
+        return iter([cells[0].failed("timeout" if hung else "model", describe(error), trace_of(error))])
+
+    def _alone(self, cell: PreparedCell) -> Iterator[Answer | Failure]:
+        again = self._again(cell)
+        return iter([again]) if isinstance(again, Failure) else self([again])
+
+    def _reopen(self) -> None:
+        # A call that was interrupted may have left the model in any state.
+        forget_pair()
+        model = pair_for(self._attempt.work).model
+        assert isinstance(model, Model)
+        self._model = model
+
+
+def call_model(model: Model, images: Sequence[Image], timeout: float | None) -> list[object]:
+    """What the model returns, one item per image, or an error that says what it returned instead.
+
+    The model may empty the list it is given, and reshape its images.
+    """
+    given = [image[...] for image in images]  # views: assigning a shape changes the array itself
+    try:
+        with same_folder():
+            returned = in_time(timeout, lambda: model(given))
+    except (Exception, KeyboardInterrupt):
+        raise  # Ctrl-C is the user's
+    except SystemExit as error:
+        raise InvalidPrediction(f"the model called sys.exit({error.code!r})") from error
+    except BaseException as error:  # such as asyncio.CancelledError, which would end the run
+        raise InvalidPrediction(f"the model raised {describe(error)}") from error
+    if not isinstance(returned, list | tuple):
+        raise InvalidPrediction(f"the model returned a {type(returned).__name__}, not a list of Prediction")
+    if len(returned) != len(images):
+        raise InvalidPrediction(f"the model returned {len(returned)} predictions for {len(images)} images")
+    return list(returned)
+
+
+class _Overdue(BaseException):
+    """Raised inside a call that takes too long; not an Exception, so that models do not swallow it."""
+
+
+class ModelTimeout(Exception):
+    """The model did not return in time."""
+
+
+def in_time(seconds: float | None, call: Callable[[], _Result]) -> _Result:
+    """The result of `call`, or `ModelTimeout` after `seconds`.
+
+    A signal interrupts Python and most system calls. Code that never returns to Python cannot be
+    interrupted; a worker then ends itself, and the planning process knows which cells were in progress.
+    The signal may come at any moment: it raises only until the call has ended, and always inside the guarded
+    block. This is why it is not a context manager, whose own code would be outside the block.
+    """
+    possible = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    if seconds is None or not possible:
+        return call()
+    running = True
+
+    def overdue(signum: int, frame: FrameType | None) -> None:
+        if running:
+            raise _Overdue
+
+    before = signal.signal(signal.SIGALRM, overdue)
+    try:
+        try:
+            if is_worker():
+                faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            return call()
+        finally:
+            running = False
+    except _Overdue:
+        raise ModelTimeout(f"no answer within {seconds:g} s") from None
+    finally:
+        running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if is_worker():
+            faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,101 @@
+"""The stages of a cell, each alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import StoreError
+from stormproof.core.sample import Prediction, Sample
+from stormproof.datasets.dataset import SampleDataset
+from stormproof.engine.failures import Failure
+from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages.corrupt import Corruptor
+from stormproof.engine.stages.decode import Decoder
+from stormproof.engine.stages.predict import call_model
+from stormproof.engine.work import Times
+
+
+@pytest.fixture
+def dataset() -> SampleDataset:
+    rng = np.random.default_rng(0)
+    return SampleDataset.of(
+        [Sample(f"im{i}", rng.integers(0, 256, (24, 32, 3), np.uint8)) for i in range(3)], classes=("thing",)
+    )
+
+
+def test_threads_run_ahead_and_results_keep_their_order() -> None:
+    begun, asked = threading.Semaphore(0), list[int]()
+
+    def double(number: int) -> int:
+        asked.append(number)
+        begun.release()
+        return 2 * number
+
+    with ThreadPoolExecutor(3) as threads:
+        doubled: Iterator[int] = run_ahead(threads, double, range(100), ahead=4)
+        assert next(doubled) == 0
+        for _ in range(5):  # the one that was asked for, and four ahead
+            assert begun.acquire(timeout=60)
+        assert max(asked) == 4
+        assert list(doubled) == [2 * number for number in range(1, 100)]
+
+
+def test_an_error_of_a_thread_is_raised_where_its_result_is_asked_for() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        inverse = run_ahead(threads, lambda number: 1 // number, [1, 0, 1], ahead=3)
+        assert next(inverse) == 1
+        with pytest.raises(ZeroDivisionError):
+            next(inverse)
+
+
+def test_decoding_counts_its_time_and_refuses_an_image_that_changed(dataset: SampleDataset) -> None:
+    times = Times()
+    decoded = Decoder(dataset, {}, times)(1)
+    assert isinstance(decoded, DecodedImage)
+    assert (decoded.index, decoded.sample.id, times.decoded) == (1, "im1", 1)
+    assert Decoder(dataset, {1: decoded.content}, times)(1) is not None
+    with pytest.raises(StoreError, match="im1 of samples is not the image that this run began with"):
+        Decoder(dataset, {1: "other"}, times)(1)
+    assert isinstance(Decoder(dataset, {}, times)(99), IndexError)
+
+
+def test_a_corrupted_image_is_never_the_clean_one(dataset: SampleDataset) -> None:
+    times = Times()
+    decoded = Decoder(dataset, {}, times)(0)
+    assert isinstance(decoded, DecodedImage)
+    corrupt = Corruptor(dataset, seed=0, copies=None, times=times)
+    for condition in (CLEAN, Condition.parse("contrast@3")):
+        cell = corrupt(decoded, condition)
+        assert isinstance(cell, PreparedCell)
+        assert not np.may_share_memory(cell.image, decoded.sample.image)
+        assert cell.size == (24, 32)
+    assert times.corrupt > 0
+
+
+def test_a_condition_that_cannot_be_made_is_a_failure_of_its_cell(dataset: SampleDataset) -> None:
+    times = Times()
+    decoded = Decoder(dataset, {}, times)(0)
+    assert isinstance(decoded, DecodedImage)
+    failed = Corruptor(dataset, seed=0, copies=None, times=times)(decoded, Condition.parse("haze@3"))
+    assert isinstance(failed, Failure)
+    assert (failed.kind, failed.cell) == ("corruption", (0, "haze@3"))
+
+
+def test_a_model_gets_its_own_list(dataset: SampleDataset) -> None:
+    class Greedy:
+        name, classes, semantic_classes, fingerprint = "greedy", ("thing",), (), "0"
+
+        def __call__(self, images: list[np.ndarray]) -> list[Prediction]:
+            count = len(images)
+            images.clear()
+            return [Prediction()] * count
+
+    images = [sample.image for sample in dataset.samples]
+    assert len(call_model(Greedy(), images, None)) == 3
+    assert len(images) == 3
