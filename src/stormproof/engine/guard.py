@@ -17,6 +17,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -124,6 +125,7 @@ def check_prediction(found: object, size: tuple[int, int], classes: int, semanti
     """Refuse what cannot be scored: other types, labels without a class, masks and maps of another size."""
     if not isinstance(found, Prediction):
         raise InvalidPrediction(f"the model returned a {type(found).__name__}, not a Prediction")
+    found = replace(found)  # checked again: the model may have changed it since it was made
     if classes and len(found) and not 0 <= found.labels.min() <= found.labels.max() < classes:
         bad = found.labels[(found.labels < 0) | (found.labels >= classes)][0]
         raise InvalidPrediction(f"label {bad}, but there are {classes} classes (0 to {classes - 1})")
