@@ -25,11 +25,11 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
 
     `module` is the dotted name of `file` if it belongs to a package: the folder is then the package's parent.
     """
-    file = file.resolve()
+    given, file = file, file.resolve()
     depth = module.count(".") + (file.name == "__init__.py")
     folder = file.parents[depth] if depth < len(file.parents) else file.parent
     if is_installed(file):
-        return (file,)
+        return (given,)
     roots = [folder, *_roots_below(folder)]
     seen, waiting = {file}, [file]
     while waiting and len(seen) < _MOST:
@@ -37,7 +37,7 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
             if path not in seen and not is_installed(path):
                 seen.add(path)
                 waiting.append(path)
-    return (file, *sorted(seen - {file}))
+    return (given, *sorted(seen - {file}))
 
 
 def _roots_below(folder: Path) -> list[Path]:
