@@ -222,7 +222,7 @@ ODD: dict[str, tuple[str, str]] = {
         import signal
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
     """) + _SAME),
-    "stops the clock": ("plain", "import time\ntime.perf_counter = time.monotonic = lambda: 0.0\n" + _SAME),
+    "stops the clock": ("plain", "import time\ntime.perf_counter = time.time = lambda: 0.0\n" + _SAME),
     "forks": ("plain", _code("""
         import multiprocessing
         multiprocessing.set_start_method("fork", force=True)

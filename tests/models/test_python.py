@@ -228,6 +228,7 @@ def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
             InvalidPrediction,
             r"shape \(3, 5\)",
         ),
+        ("np.ma.masked_array(np.zeros(image.shape[:2]), True)", InvalidPrediction, "masked numbers"),
         ("[[1, 2], [3]]", InvalidPrediction, "read as numbers"),
         ("{'box': []}", InvalidPrediction, "known keys are boxes"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': [], 'labels': [0]}", InvalidPrediction, "every box needs"),
