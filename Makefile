@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo kernels kernels-demo kernels-pixels test test-core test-browser test-wheel torture fuzz mutants golden \
+.PHONY: demo kernels kernels-demo kernels-pixels test test-core test-browser test-wheel torture odd-models fuzz mutants golden \
 	lint bench docs results site studies studies-check clean
 
 # Makes an environment if there is none, and installs into it.
@@ -87,6 +87,9 @@ torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how ma
 	$(BIN)/python tests/torture.py flips --count $(FLIPS) --seed $(SEED)
 	@for engine in pool ray corrupt; do \
 		$(BIN)/python tests/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
+
+odd-models: $(VENV)/.test  ## models that do odd things, each run in four ways; prints those with other rows
+	$(BIN)/python tests/odd.py
 
 test-wheel:  ## build both wheels; the README, the demo and the notebook in an empty environment
 	$(INSTALL) .wheel-venv build 'hatchling>=1.25'

@@ -338,6 +338,7 @@ class Prediction:
         put(self, "labels", np.array(_per_object(self.labels, len(boxes), np.int64, "labels", 0, error)))
         put(self, "masks", _masks(self.masks, len(boxes), error))
         put(self, "sides", np.array(_sides(self.sides, boxes, error)))
+        _require_same_sides(self.boxes, self.sides)
         for name in ("semantic", "panoptic"):
             if getattr(self, name) is not None:
                 put(self, name, np.array(getattr(self, name)))
@@ -439,3 +440,16 @@ def _sides(value: Any, boxes: Floats, error: _Error) -> Floats:
             f"{len(boxes)} boxes, but sides of shape {sides.shape}; give each box a width and height ≥ 0."
         )
     return sides
+
+
+_SAME_SIDES = 1e-6  # of the largest coordinate: more than rounding can lose
+
+
+def _require_same_sides(boxes: Floats, sides: Floats) -> None:
+    """Refuse sides that are not those of the boxes, as when boxes were changed in a finished prediction."""
+    corners, reach = boxes[:, 2:] - boxes[:, :2], 1 + np.abs(boxes).max(axis=1, initial=0)
+    wrong = np.flatnonzero((np.abs(sides - corners) > _SAME_SIDES * reach[:, None]).any(axis=1))
+    if len(wrong):
+        box, own = boxes[wrong[0]].tolist(), sides[wrong[0]].tolist()
+        fix = "make a new object instead of changing one"
+        raise InvalidPrediction(f"Box {wrong[0]} is {box}, but its sides are {own}; {fix}.")

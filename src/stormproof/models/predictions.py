@@ -157,7 +157,10 @@ def _masks(value: Any, size: tuple[int, int], name: str) -> tuple[RLE, ...]:
 
 
 def _numbers(value: object, name: str, what: str) -> Array:
-    """An array of numbers; lists of uneven length and strings are refused."""
+    """An array of numbers; lists of uneven length, strings and masked numbers are refused."""
+    if np.ma.is_masked(value):
+        fix = "leave out the entries that are masked"
+        raise InvalidPrediction(f"{name} returned {what} with masked numbers, which have no value; {fix}.")
     try:
         values = as_array(value)
         if values.dtype.kind in "biuf":

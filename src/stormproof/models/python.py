@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from stormproof.core.spec import OBJECT, Spec, local_object
 from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.predictions import read_prediction, read_predictions
-from stormproof.models.sources import source_files
+from stormproof.models.sources import is_installed, source_files
 
 _DEPTH = 4  # levels of called functions and nested containers that the identity of a function covers
 
@@ -125,9 +125,11 @@ def code_identity(value: Any, depth: int = _DEPTH) -> Any:
 
     Nothing is run. State inside other objects is not seen.
     """
+    if isinstance(value, np.float64 | np.str_ | np.bytes_):
+        value = value.item()  # how NumPy writes its numbers follows from print options
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return repr(value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return [str(value.dtype), value.shape, blake2b(value.tobytes(), digest_size=16).hexdigest()]
     if depth == 0:
         return type(value).__qualname__
@@ -142,12 +144,22 @@ def code_identity(value: Any, depth: int = _DEPTH) -> Any:
         return [code_identity(value.__func__, depth - 1), type(value.__self__).__qualname__]
     if isinstance(value, FunctionType):
         return _function_identity(value, depth)
+    if isinstance(value, ModuleType):
+        return ["module", _module_identity(value)]
     if isinstance(value, CodeType):
         constants = [code_identity(constant, depth) for constant in value.co_consts]
         return [value.co_code.hex(), constants, value.co_names]
     call = vars(type(value)).get("__call__")
     own = code_identity(call, depth - 1) if isinstance(call, FunctionType) else None
     return [type(value).__qualname__, own]
+
+
+def _module_identity(module: ModuleType) -> str | None:
+    """The files of a module of the user's own; None for installed ones."""
+    file = getattr(module, "__file__", None)
+    if file is None or not Path(file).is_file() or is_installed(Path(file)):
+        return None
+    return fingerprint(source_files(Path(file), module.__name__), {})
 
 
 def _function_identity(function: FunctionType, depth: int) -> Any:

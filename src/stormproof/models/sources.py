@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from stormproof.core.errors import StormproofError
 from stormproof.core.files import read_text
 
 _INSTALLED = ("site-packages", "dist-packages")
+_OURS = (Path(__file__).resolve().parents[1], Path(sysconfig.get_path("stdlib")).resolve())
 _MOST = 1000  # files: a model is not a whole framework
 
 
@@ -23,30 +25,30 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
 
     `module` is the dotted name of `file` if it belongs to a package: the folder is then the package's parent.
     """
-    file = file.resolve()
+    given, file = file, file.resolve()
     depth = module.count(".") + (file.name == "__init__.py")
     folder = file.parents[depth] if depth < len(file.parents) else file.parent
-    if _is_installed(file):
-        return (file,)
+    if is_installed(file):
+        return (given,)
     roots = [folder, *_roots_below(folder)]
     seen, waiting = {file}, [file]
     while waiting and len(seen) < _MOST:
         for path in _imported(waiting.pop(), roots):
-            if path not in seen and not _is_installed(path):
+            if path not in seen and not is_installed(path):
                 seen.add(path)
                 waiting.append(path)
-    return (file, *sorted(seen - {file}))
+    return (given, *sorted(seen - {file}))
 
 
 def _roots_below(folder: Path) -> list[Path]:
     """Folders below the model's own that modules are imported from, such as one that a script added."""
     places = (Path(entry).resolve() for entry in sys.path if entry)
-    return [place for place in dict.fromkeys(places) if folder in place.parents and not _is_installed(place)]
+    return [place for place in dict.fromkeys(places) if folder in place.parents and not is_installed(place)]
 
 
-def _is_installed(path: Path) -> bool:
-    ours = Path(__file__).resolve().parents[1]
-    return path.is_relative_to(ours) or any(part in _INSTALLED for part in path.parts)
+def is_installed(path: Path) -> bool:
+    """Whether a file belongs to an installed package, to Python or to Stormproof."""
+    return any(part in _INSTALLED for part in path.parts) or any(path.is_relative_to(one) for one in _OURS)
 
 
 def _imported(file: Path, roots: Sequence[Path]) -> Iterator[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -73,6 +75,7 @@ def check_prediction(found: object, size: tuple[int, int], classes: int, semanti
     """Refuse what cannot be scored: other types, labels without a class, masks and maps of another size."""
     if not isinstance(found, Prediction):
         raise InvalidPrediction(f"the model returned a {type(found).__name__}, not a Prediction")
+    found = replace(found)  # checked again: the model may have changed it since it was made
     if classes and len(found) and not 0 <= found.labels.min() <= found.labels.max() < classes:
         bad = found.labels[(found.labels < 0) | (found.labels >= classes)][0]
         raise InvalidPrediction(f"label {bad}, but there are {classes} classes (0 to {classes - 1})")
