@@ -188,6 +188,12 @@ def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path], measure: s
     assert "Too few" not in many
 
 
+def test_a_run_without_intervals_is_described_on_its_images_only(runs: dict[str, Path]) -> None:
+    said = sentence(replace(run_scores(Run(runs["boxes"])), images=500), "AP")
+    assert "hurt" not in said
+    assert "On these images, it stays above half of its clean score everywhere." in said
+
+
 def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[str, Path]) -> None:
     scores = replace(run_scores(Run(runs["boxes"]), interval=True), images=500)
     errors, said = scores.by_corruption("E"), sentence(scores, "E")
