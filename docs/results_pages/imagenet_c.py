@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from operator import itemgetter
 from pathlib import Path
 
 from parts import table
@@ -19,6 +20,8 @@ from results_pages.runs import (
     how_made,
 )
 
+from stormproof.report.sentences import change, share_kept, with_interval
+from stormproof.results.aggregates import mean_of
 from stormproof.results.scores import Scores
 from stormproof.results.tables import as_csv
 
@@ -58,7 +61,7 @@ def page() -> str:
             for run, row in found.items()
         ],
     )  # fmt: skip
-    text += "\n\nMean over severities of each corruption:\n\n"
+    text += f"\n\n{_pair()}\n\nMean over severities of each corruption:\n\n"
     names = [name for name in found[RUNS[0]] if name not in ("clean", "mean")]
     rows = [(name, *(f"{row[name]:.1f}" for row in found.values())) for name in names]
     text += table(("corruption", *(run.name for run in RUNS)), rows)
@@ -66,6 +69,19 @@ def page() -> str:
     text += f"\n\nEvery measure of every condition: {links}.\n\n"
     score = "stormproof score " + " ".join(f"runs/results/{run.name}" for run in RUNS)
     return text + how_made(RUNS, score)
+
+
+def _pair() -> str:
+    """Which differences between the first two detectors are clear, paired over the photographs."""
+    ours, theirs = (run.opened.score(interval=True) for run in RUNS[:2])
+    numbers = {"P": itemgetter("clean"), "mPC": mean_of, "rPC": share_kept}
+    found = {name: change(theirs, ours, "AP", number) for name, number in numbers.items()}
+    said = [
+        f"{name} {with_interval(100 * each.interval.estimate, each, 100.0)}"
+        for name, each in found.items()
+        if each is not None
+    ]
+    return f"{RUNS[0].name} against {RUNS[1].name}, paired over the photographs: {', '.join(said)}."
 
 
 def keep_cells() -> None:

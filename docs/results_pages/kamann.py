@@ -29,9 +29,9 @@ INTRODUCTION = """\
 # Segmentation under kamann's presets
 
 Made by `make results`. DeepLabv3-MobileNetV2 on {voc} photographs of VOC 2012, DeepLab-EdgeTPU (trained on
-Cityscapes) on {camvid} of CamVid; mIoU in %, means over severities with noise at severities 1 to 3, beside
-the paper's nearest network: ResNet-50 on VOC (Table 3) and MobileNet-V2 on Cityscapes (Table 1). On so
-few photographs, the ranks of single corruptions are partly chance.
+Cityscapes) on {camvid} of CamVid, frames of two recordings; mIoU in %, means over severities with noise at
+severities 1 to 3, beside the paper's nearest network: ResNet-50 on VOC (Table 3) and MobileNet-V2 on
+Cityscapes (Table 1). On so few photographs, the ranks of single corruptions are partly chance.
 
 """
 PAIR = """\

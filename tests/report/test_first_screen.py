@@ -62,6 +62,13 @@ def test_breaking_points_are_where_the_lines_cross_half() -> None:
     assert "No bar: more than half is left" in mixed.note
 
 
+def test_half_is_not_located_below_the_lowest_severity_that_was_run() -> None:
+    cells = {"clean": 0.4, "fog@3": 0.1, "snow@2": 0.3, "snow@3": 0.1, "frost@1": 0.1}
+    scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
+    rows = {row["x"]: row["y"] for row in breaking_points([scores], "AP").rows}
+    assert rows == {"snow": pytest.approx(2.5), "frost": pytest.approx(2 / 3)}
+
+
 def test_breaking_points_have_intervals_where_scores_have() -> None:
     scores = steep()
     rng = np.random.default_rng(1)
@@ -181,6 +188,12 @@ def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path], measure: s
     assert few.endswith("Too few images (5) to say which corruption hurts most.")
     assert "hurts" in many
     assert "Too few" not in many
+
+
+def test_a_run_without_intervals_is_described_on_its_images_only(runs: dict[str, Path]) -> None:
+    said = sentence(replace(run_scores(Run(runs["boxes"])), images=500), "AP")
+    assert "hurt" not in said
+    assert "On these images, it stays above half of its clean score everywhere." in said
 
 
 def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[str, Path]) -> None:

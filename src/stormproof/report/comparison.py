@@ -311,7 +311,8 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
         for name in sorted(change, key=lambda n: change[n])
     ]
     columns = ("class", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
-    table = Table("class-changes", f"{kind} under corruption by class", columns, rows)
+    note = "Without intervals: a class with few objects may change by many points by chance."
+    table = Table("class-changes", f"{kind} under corruption by class", columns, rows, note=note)
     text = f"{kind} of each class, averaged over the corrupted conditions that both runs hold."
     return [Section("class-changes", "By class", text, (), (table,))]
 

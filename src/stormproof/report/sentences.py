@@ -335,6 +335,8 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
             # "from" says that lower severities do not do it, so they must have been run
             first.append((severity, "from" if severity <= 1 or low[0] != held[0] else "at", corruption))
     clearly = "clearly " if known else ""
+    if not known and scores.record is not None:  # a run scored without intervals
+        name = f"On these images, {'it' if name == 'It' else name}"
     if not first:
         if all(each is False for each in less.values()):
             return f"{name} stays {clearly}above half of its clean score everywhere."

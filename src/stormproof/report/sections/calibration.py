@@ -85,7 +85,7 @@ def worth(run: Scores, *, name: str = "") -> str:
     if not errors or math.isnan(clean):
         return ""
     whose = f"{name}: scores" if name else "Scores"
-    said = f"{whose} are off by {100 * clean:.1f} points on clean images"
+    said = f"{whose} are off by {100 * clean:.1f} points{_sure(run)} on clean images"
     more, drawn = _more_than_clean(run, errors)
     if not more:
         by = "clearly more" if drawn else "more"
@@ -97,6 +97,14 @@ def worth(run: Scores, *, name: str = "") -> str:
         f"{said} and by {100 * errors[worst]:.1f} under {under(worst)}, {rank}{_leaning(run, worst)}. "
         f"{_needed(run, worst)}"
     ).strip()
+
+
+def _sure(run: Scores) -> str:
+    """The interval of D-ECE on clean images, if the run has replicates."""
+    found = run.intervals("D-ECE").get("clean")
+    if found is None or math.isnan(found.se):
+        return ""
+    return f" (95 %: {100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
 def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str], dict[str, Floats]]:

@@ -139,7 +139,9 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     lacking = any(len(rows[name]) < len(runs) for name in chosen)
     note = "Further right is better. Straight lines between the severities that were run."
     note += f" The {len(chosen)} earliest on these images." if len(levels) > len(chosen) > 1 else ""
-    note += " No bar: more than half is left at every severity." if lacking else ""
+    first = any((held[0].severity or 0) > 1 for held in levels.values())
+    before = ", or less already at the first that was run" if first else ""
+    note += f" No bar: more than half is left at every severity{before}." if lacking else ""
     return Figure(
         "breaking", f"Where half of the clean {measure} is lost", Kind.BARS,
         Axis("corruption", names=True), replace(SEVERITY, end=end), shown,
@@ -148,7 +150,8 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
 
 
 def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Condition]) -> Row | None:
-    """The crossing of a run under a corruption with its interval; nothing where it keeps more than half."""
+    """The crossing of a run under a corruption with its interval; nothing where it keeps more than half, or
+    less than half already at the lowest severity that was run."""
     clean = run.score(measure)
     texts = {0.0: "clean", **{float(c.severity or 0): str(c) for c in levels}}
     scores = {strength: run.score(measure, text) for strength, text in texts.items()}
@@ -156,7 +159,8 @@ def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Conditi
         return None
     strengths, last = np.array([*scores]), max(scores)
     at = crossing(strengths, np.minimum([*scores.values()], clean), clean / 2)
-    if not math.isfinite(at):
+    lowest = min(float(c.severity or 0) for c in levels)
+    if not math.isfinite(at) or at < lowest > 1:  # a line from clean to severity 3 says nothing about 1 and 2
         return None
     row: Row = {"x": spoken(name), "y": at, "series": run.name}
     spread = run.spread(measure)
