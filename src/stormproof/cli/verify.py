@@ -49,8 +49,8 @@ def verify(
 
         stormproof verify runs/yolox --evidence evidence.json --require requirements.yaml
     """
+    from stormproof.datasets.copies import MANIFEST
     from stormproof.results.run import runs_in
-    from stormproof.tools.corrupted_copies import MANIFEST
 
     if (folder / MANIFEST).exists():
         _verify_copies(folder)
