@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StoreError
-from stormproof.core.files import make_folder, read_bytes, read_text, write_text
+from stormproof.core.files import make_folder, read_bytes, read_text, sweep, write_text
 from stormproof.corruptions.plugins import Declaration
 from stormproof.results.store.lock import LOCK, held_lock, shares
 from stormproof.results.store.parts import (
@@ -297,6 +297,7 @@ def shard_of(run: Path, shard: str) -> str:
 def write_settings(path: Path, content: Mapping[str, Any]) -> None:
     """Write settings, all of them, so that defaults of a later version do not change the run."""
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    sweep(path)
     if path.exists() and read_text(path, error=StoreError) == text:
         return
     write_text(path, text)
