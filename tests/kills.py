@@ -1,4 +1,4 @@
-"""Kills at random moments: a run, or `corrupt`, killed and continued until it is whole, gives the same bytes.
+"""Kills at random moments: a command, killed and given again until it ends well, leaves the same bytes.
 
 To be killed a thousand times, a run must start quickly. Planners are forked from a process that has loaded
 everything, and the workers of the pool and of `corrupt` from their planner; `fresh` starts both as new
@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +26,12 @@ import yaml
 import forked
 import preloaded
 from engine.scenes import write_scene
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
 
 MODELS = Path(__file__).parent / "engine" / "fake_models.py"
-ENGINES = ("pool", "ray", "local", "corrupt", "plan")
+SCORED = Path(__file__).parent / "results" / "scored_models.py"
+ENGINES = ("pool", "ray", "local", "corrupt", "plan", "score", "report", "figures", "export", "stylize")
 _IMAGES, _SIDES = 24, (32, 32)
 _CALM = 8  # attempts without a kill after which a folder must be whole
 _CLUSTER = """
@@ -65,6 +68,17 @@ class Victim:
     arguments: tuple[str, ...]
     fresh: bool
     cluster: int | None = None  # the process that holds Ray's cluster
+    made_from: Path | None = None  # a folder whose copy the output folder is at first
+    counts: Callable[[Path], bool] = lambda path: (
+        path.suffix in (".parquet", ".png") or path.name == "manifest.json"
+    )  # whether a file must be the same in the end
+
+    whole: str = ""  # what the command says of a folder that lacks nothing, if it refuses that
+
+    def prepare(self, out: Path) -> None:
+        """Make the output folder, where the command does not."""
+        if self.made_from is not None:
+            shutil.copytree(self.made_from, out)
 
     def start(self, out: Path, words: Path) -> preloaded.Process | _Fresh:
         """Start the command in its own process group, with its output in a file."""
@@ -88,14 +102,16 @@ def kills(
     with ExitStack() as stack:
         victim = stack.enter_context(_victim(engine, folder, fresh))
         calm, words = folder / "calm", folder / "words.txt"
+        victim.prepare(calm)
         started = time.monotonic()
         if code := forked.end(victim.start(calm, words)):
             raise SystemExit(f"An undisturbed run ends with {code}: {words.read_text()[-2000:]}")
-        times, right, spent = [time.monotonic() - started], digest(calm), 0
+        times, right, spent = [time.monotonic() - started], digest(calm, victim.counts), 0
         while spent < count:
             out = folder / f"killed-{spent}"
+            victim.prepare(out)
             here, wrong = _torment(victim, out, words, times, rng, count - spent)
-            wrong = wrong or ("" if digest(out) == right else "OTHER BYTES")
+            wrong = wrong or ("" if digest(out, victim.counts) == right else "OTHER BYTES")
             wrong = wrong or ("LEFTOVERS" if list(out.rglob(".*.tmp")) else "")
             spent += here
             detail = f"after {here} kills: {words.read_text(errors='replace')[-600:]}" if wrong else ""
@@ -126,7 +142,7 @@ def _torment(
             return here, "RAW ERROR"
         if here == before and code == 0:
             times.append(time.monotonic() - started)
-        if code == 0:
+        if code == 0 or (victim.whole and victim.whole in " ".join(words.read_text().split())):
             return here, ""
         calm += here == before
     return here, f"ENDS WITH {code}"
@@ -165,6 +181,9 @@ def _victim(engine: str, folder: Path, fresh: bool) -> Iterator[Victim]:
     if engine == "plan":
         yield Victim(("run", "--config", str(_plan(scene, folder / "plan.yaml")), "--out", "OUT"), fresh)
         return
+    if engine in ("score", "report", "figures", "export", "stylize"):
+        yield _derived(engine, scene, folder, fresh)
+        return
     running = ("run", "--model", f"{MODELS}:brightness_boxes", "--data", scene, "--conditions",
                "contrast@3,brightness@3", "--chunk", "1", "--engine", engine, "--out", "OUT")  # fmt: skip
     if engine != "ray":
@@ -183,6 +202,24 @@ def _victim(engine: str, folder: Path, fresh: bool) -> Iterator[Victim]:
             holder.stdin.close()
 
 
+def _derived(command: str, scene: str, folder: Path, fresh: bool) -> Victim:
+    """A command that makes something of a run, or of a dataset."""
+    if command == "stylize":
+        styled = ("stylize", scene, "--out", "OUT", "--workers", "2", "--sequence", "0.5:1:0.5")
+        refused = "is not empty and holds no unfinished run"
+        return Victim(styled, fresh, counts=lambda path: True, whole=refused)
+    made = folder / "made"
+    settings = {"model": f"{SCORED}:contrast_boxes", "data": scene, "conditions": ["contrast@3,fog@1-2"],
+                "engine": "local", "out": str(made)}  # fmt: skip
+    run(make_config(settings))
+    if command == "score":
+        asked = ("score", "OUT", "--interval", "--replicates", "50")
+        return Victim(asked, fresh, made_from=made, counts=lambda path: path.parent.name == "scores")
+    page = ("OUT/report.html",) if command == "report" else ("OUT",)
+    # vl-convert orders the fonts of a PDF differently in every process.
+    return Victim((command, str(made), "--out", *page), fresh, counts=lambda path: path.suffix != ".pdf")
+
+
 def _plan(scene: str, path: Path) -> Path:
     """Six models on two images."""
     models = [{"model": f"{MODELS}:brightness_boxes", "name": f"m{k}"} for k in range(6)]
@@ -191,11 +228,11 @@ def _plan(scene: str, path: Path) -> Path:
     return path
 
 
-def digest(folder: Path) -> str:
+def digest(folder: Path, counts: Callable[[Path], bool]) -> str:
     """The bytes of everything that counts in an output folder."""
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix in (".parquet", ".png") or path.name == "manifest.json":
+        if path.is_file() and counts(path):
             total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 

@@ -6,8 +6,9 @@
 
 Everything follows from the seed but the moment a kill lands. A flip survives if the score is what it was, or
 the run is refused in our own words; `--kept` flips what scores, intervals, estimates and failures are kept
-in, and reads them as a report does. A kill survives if the folder, continued, ends in the bytes of an
-undisturbed one.
+in, and reads them as a report does. A kill survives if the folder, after the same command again, ends in the
+bytes of an undisturbed one and holds nothing else. `--engine` says where a run is killed, or which other
+command is: corrupt, a plan of runs, score, report, figures, export, stylize.
 """
 
 from __future__ import annotations

@@ -172,6 +172,29 @@ def test_kitti_sequences_without_labels(build: Build, tmp_path: Path) -> None:
     assert first.startswith("0000/")
 
 
+@pytest.mark.parametrize("digits", [20, 5001])
+def test_kitti_tracks_with_numbers_too_large(build: Build, tmp_path: Path, digits: int) -> None:
+    spec = build("kitti-tracking")
+    line = f"0 {'9' * digits} Car 0 2 1.55 2.5 3 20 15.75 1.5 1.6 4.1 1.0 1.7 13.2 1.6\n"
+    (tmp_path / "tree/training/label_02/0000.txt").write_text(line)
+    with pytest.raises(DatasetError, match="must begin with the numbers of its frame and its track"):
+        open_dataset(spec).truth(0)
+
+
+@pytest.mark.parametrize("digits", [19, 20, 5001])
+def test_bdd_ids_too_large_for_a_track(build: Build, tmp_path: Path, digits: int) -> None:
+    spec = build("bdd")
+    (file,) = (tmp_path / "tree").rglob("*.json")
+    frames = json.loads(file.read_text())
+    for frame in frames:
+        for label in frame["labels"] or ():
+            label["id"] = "9" * digits
+    file.write_text(json.dumps(frames))
+    objects = open_dataset(spec).truth(0).instances
+    assert objects is not None
+    assert {*objects.tracks.tolist()} == {-1}
+
+
 def test_yolo_names_are_read_as_they_are_written(build: Build, tmp_path: Path) -> None:
     """YAML takes on and no for truth values, 010 and 1_0 for numbers, ~ for nothing."""
     spec = build("yolo")

@@ -177,12 +177,22 @@ def test_a_stopped_run_goes_on_and_gives_the_same_files(tmp_path: Path) -> None:
         journal.write('{"index": 2, "id"')  # killed while it wrote
     with pytest.raises(OutputError, match="other options"):
         make_dataset(order("yolo"), part)
+    left = next(path for path in part.rglob("*.png")).with_name(".0123456789ab.tmp")
+    left.write_bytes(b"half an image")
     make_dataset(made, part)
+    assert not left.exists()
     for file in whole.rglob("*"):
         if file.is_file():
             assert (part / file.relative_to(whole)).read_bytes() == file.read_bytes(), file.name
     with pytest.raises(OutputError, match="not empty"):
         make_dataset(made, part)
+
+
+def test_begins_in_a_folder_where_the_journal_was_never_finished(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / f".{JOURNAL}.0123456789ab.tmp").write_bytes(b"half")
+    make_dataset(order(), tmp_path / "out")
+    assert not list((tmp_path / "out").rglob(".*"))
 
 
 def test_processes_do_not_change_a_byte(tmp_path: Path) -> None:

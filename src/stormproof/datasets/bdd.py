@@ -158,8 +158,9 @@ def _problems(frame: Mapping[str, Any], path: Path) -> Iterator[DatasetError]:
 
 
 def _track(label: Mapping[str, Any]) -> int:
+    """The number of an object's track; −1 if its id is not a number that fits into 64 bits."""
     text = str(label.get("id", ""))
-    return int(text) if text.isdecimal() else -1
+    return int(text) if text.isdecimal() and len(text) <= 18 else -1
 
 
 def _class(label: Mapping[str, Any]) -> str:

@@ -172,8 +172,8 @@ def _tracks(file: Path) -> dict[int, list[_Row]]:
         frame, _, rest = line.strip().partition(" ")
         track, _, rest = rest.strip().partition(" ")
         try:
-            place, identity = int(frame), int(track)
-        except ValueError:
+            place, identity = int(frame), int(np.int64(int(track)))
+        except (ValueError, OverflowError):
             problem = f"{line!r:.80} must begin with the numbers of its frame and its track."
             raise DatasetError(file, problem, f"line {number}") from None
         kind = rest.strip()

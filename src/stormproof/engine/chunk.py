@@ -97,7 +97,7 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
         _check_files(work)  # again: rows made with other files must not become a part
         # Written before the part gets its name: after a kill in between, the chunk is simply run again.
         tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
-        _record_failures(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
+        _record_failures(failures_path(work.out, attempt.chunk), failures, {*held} | tried, key)
     clear_note(work.out, attempt.chunk)
     times.total = perf_counter() - start
     return ChunkResult(work.out, attempt.chunk, dict(done), tuple(failures), times)
@@ -110,15 +110,15 @@ def _check_files(work: Work) -> None:
             raise StoreError(f"{name} changed during the run. Restore it, or run into another folder.")
 
 
-def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
+def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell], key: str) -> None:
     """Write failures, and keep those of cells that only an earlier command asked for."""
     try:
-        known = failures_of(path)
+        known = failures_of(path, key)
     except StoreError:  # the cells of a damaged record are tried again when they are asked for
         known = []
     sweep(path)
     earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
-    write_failures(path, [*earlier, *map(asdict, failures)])
+    write_failures(path, [*earlier, *map(asdict, failures)], key)
 
 
 def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
@@ -163,5 +163,5 @@ def _give_up(attempt: Attempt, reason: str) -> ChunkResult:
     )
     path = failures_path(work.out, attempt.chunk)
     make_folder(path.parent)
-    write_failures(path, [*map(asdict, failures)])
+    write_failures(path, [*map(asdict, failures)], work.record.key)
     return ChunkResult(work.out, attempt.chunk, failures=failures)

@@ -70,7 +70,7 @@ class Run:
     @cached_property
     def failures(self) -> list[dict[str, str]]:
         """The cells without a prediction: image, condition, kind and error."""
-        return read_failures(self.folder)
+        return read_failures(self.folder, self.record.key)
 
     @cached_property
     def unreadable(self) -> dict[int, str]:

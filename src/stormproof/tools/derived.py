@@ -19,7 +19,7 @@ from stormproof import __version__
 from stormproof.core import extensions
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
-from stormproof.core.files import make_folder, read_text, sha256, write_json, write_text
+from stormproof.core.files import make_folder, read_text, sha256, sweep_below, write_json, write_text
 from stormproof.core.processes import spread
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Context, Sample
@@ -254,6 +254,7 @@ def _write_styles(order: Order, out: Path, files: Sequence[Record]) -> None:
 def _begin(order: Order, out: Path) -> Iterator[Done]:
     """Create the folder, or yield what an earlier run of the same order has finished."""
     journal, settings = out / JOURNAL, json.loads(json.dumps(asdict(order)))
+    sweep_below(out)
     if not journal.is_file():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise OutputError(

@@ -183,6 +183,18 @@ def test_shards_that_overlap_are_joined(tmp_path: Path) -> None:
     assert held_cells(part_path(tmp_path / "all", 1), kept.key) == [(2, "clean")]
 
 
+def test_failures_of_another_run_are_refused(tmp_path: Path) -> None:
+    path = failures_path(tmp_path, 0)
+    path.parent.mkdir()
+    failed = {"index": 0, "image": "a", "condition": "clean", "kind": "image", "error": "x", "trace": ""}
+    write_failures(path, [failed], "theirs")
+    with pytest.raises(StoreError, match="belongs to another run"):
+        read_failures(tmp_path, "mine")
+    assert read_failures(tmp_path, "theirs") == [failed]
+    write_failures(path, [failed])  # as earlier versions did
+    assert read_failures(tmp_path, "mine") == [failed]
+
+
 def test_failures_of_all_shards_are_kept(tmp_path: Path) -> None:
     shards = [tmp_path / "a", tmp_path / "b"]
     for shard, text in zip(shards, ("clean", "fog@3"), strict=True):

@@ -93,6 +93,6 @@ def _take_failures(shard: Path, out: Path, key: str) -> None:
         target = out / FAILURES / path.name
         sweep(target)
         held = {*held_cells(out / PARTS / path.with_suffix(".parquet").name, key)}
-        both = [*failures_of(target), *failures_of(path)]
+        both = [*failures_of(target, key), *failures_of(path, key)]
         failed = {(row["index"], row["condition"]): row for row in both}
-        write_failures(target, [failed[cell] for cell in sorted(failed) if cell not in held])
+        write_failures(target, [failed[cell] for cell in sorted(failed) if cell not in held], key)

@@ -153,20 +153,23 @@ def _require_values(table: pa.Table, path: Path, classes: Classes = ANY) -> None
         raise DamagedPart(path, problem)
 
 
-def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
-    """Record what failed in a chunk, sealed; a chunk without failures has no file."""
+def write_failures(path: Path, failures: Sequence[dict[str, Any]], key: str | None = None) -> None:
+    """Record what failed in a chunk of the run of that key, sealed; without failures there is no file."""
     if failures:
-        write_sealed(path, {FAILURES: list(failures)})
+        write_sealed(path, {FAILURES: list(failures)} | ({} if key is None else {"key": key}))
     else:
         path.unlink(missing_ok=True)
 
 
-def failures_of(path: Path) -> list[dict[str, Any]]:
-    """The failures of one chunk; none if it has no such file."""
+def failures_of(path: Path, key: str | None = None) -> list[dict[str, Any]]:
+    """The failures of one chunk; none if it has no such file. One of a run of another key is refused."""
     if not path.exists():
         return []
     again = _recreate_command(path)
-    rows = read_sealed(path, again).get(FAILURES)
+    content = read_sealed(path, again)
+    if key is not None and content.get("key", key) != key:  # earlier versions wrote none
+        raise StoreError(f"{path} belongs to another run. Make it again with: {again}")
+    rows = content.get(FAILURES)
     if not isinstance(rows, list) or not all(map(_is_failure, rows)):
         raise StoreError(f"{path} is damaged: it does not list failures. Make it again with: {again}")
     return rows
@@ -180,10 +183,10 @@ def _is_failure(row: Any) -> bool:
     return type(place) is int and place >= 0 and all(isinstance(word, str) for word in words)
 
 
-def read_failures(run: Path) -> list[dict[str, str]]:
+def read_failures(run: Path, key: str | None = None) -> list[dict[str, str]]:
     """Every recorded failure of a run: image, condition, kind and error."""
     files = sorted((run / FAILURES).glob("part-*.json"))
-    return [failure for path in files for failure in failures_of(path)]
+    return [failure for path in files for failure in failures_of(path, key)]
 
 
 def _cells(table: pa.Table) -> list[Cell]:

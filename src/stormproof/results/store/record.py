@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StoreError
-from stormproof.core.files import make_folder, read_bytes, read_text, write_text
+from stormproof.core.files import make_folder, read_bytes, read_text, sweep, write_text
 from stormproof.core.identity import blake2b, to_json
 from stormproof.core.private import scrubbed
 from stormproof.corruptions.plugins import Declaration
@@ -309,6 +309,7 @@ def write_settings(path: Path, content: Mapping[str, Any]) -> None:
     kept = scrubbed(dict(content))
     note = "" if kept == {**content} else _NO_SECRETS
     text = note + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
+    sweep(path)
     if path.exists() and read_text(path, error=StoreError) == text:
         return
     write_text(path, text)
