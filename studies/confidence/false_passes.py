@@ -69,7 +69,7 @@ def images_like(rng: np.random.Generator, scene: str, classes: int, world: int, 
     """New images of a world."""
     fixed, crowded = np.random.default_rng([3, world]), 0.0
     if scene == "street":
-        often = _shares(0.75 ** (7 * np.arange(classes) / (classes - 1)))
+        often = _shares(0.75 ** (7 * np.arange(classes) / max(1, classes - 1)))
         skill, alarms = fixed.normal(0, 0.5, classes), (6, -1.6, _shares(np.ones(classes)))
         image = np.repeat(np.arange(images), rng.poisson(4, images))
         label = rng.choice(classes, len(image), p=often)

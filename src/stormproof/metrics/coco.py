@@ -12,7 +12,7 @@ import numpy as np
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
-from stormproof.metrics.optimism import ap_optimism
+from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 
@@ -40,6 +40,7 @@ _RECALLS: dict[str, tuple[int, int]] = {
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0066
+_POWER = 0.7  # of the number of images, with which the bias of recall falls
 
 
 def box_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
@@ -95,6 +96,12 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
         too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0)
         for name, (thresholds, size) in _PRECISIONS.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
+        found = matches.judged
+        for name, (size, _) in _RECALLS.items():
+            counting = found.counts[size]
+            optimism[prefix + name] = class_optimism(
+                by_class[name], found.truth_image[counting], found.truth_label[counting], weights, _POWER
+            )
     return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts, optimism)
 
 

@@ -39,6 +39,7 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_ratios,
 )
+from stormproof.metrics.optimism import class_optimism
 from stormproof.metrics.ordering import by_number, starts
 from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolate
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 # A box is on an object from the first IoU on, on background up to the second.
 FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
+_POWER = 0.5  # of the number of images, with which the bias of costs falls
 
 RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # types of detections; as repairs, RIGHT means none
 _REPAIRED = BKG + 1  # the number of those repairs
@@ -133,7 +135,21 @@ class ErrorTypes:
         one = np.ones(self.images)
         counts = {f"{prefix}{name} per image": (count, one) for name, count in self.per_image().items()}
         numbers = {**by_class.numbers(by_class.values), **weighted_ratios(weights, counts)}
-        return Scored(numbers, by_class=by_class)
+        optimism = self._optimism(by_class.values, weights, prefix) if len(weights) > 1 else {}
+        return Scored(numbers, optimism=optimism, by_class=by_class)
+
+    def _optimism(self, repaired: Floats, weights: Weights, prefix: str) -> dict[str, Floats]:
+        """How much too high the costs and shares are: what they are less their optimism, taken from them."""
+        too_high = np.stack(
+            [
+                class_optimism(values - repaired[:, 0], self.truth_image, self.truth_labels, weights, _POWER)
+                for values in repaired[:, 1:].transpose(1, 0, 2)
+            ]
+        )
+        corrected = repaired[:1].copy()
+        corrected[0, 1:] -= np.nan_to_num(too_high)
+        now, then = (_costs(values, prefix) for values in (repaired[:1], corrected))
+        return {name: now[name] - then[name] for name in now}
 
 
 def _costs(repaired: Floats, prefix: str) -> dict[str, Floats]:
@@ -205,11 +221,13 @@ def _declare(section: str, prefix: str) -> list[Measure]:
     }  # fmt: skip
     what = f" ({section})" if prefix else ""
     found = [
-        Measure(f"{prefix}dAP {name}", f"AP50 lost to {words[name]}{what}", "errors", higher=False)
+        Measure(f"{prefix}dAP {name}", f"AP50 lost to {words[name]}{what}", "errors", False, share=True)
         for name in _REPAIRS
     ]
     found += [
-        Measure(f"{prefix}{name} share", f"share of {words[name]} in all costs{what}", "errors", False)
+        Measure(
+            f"{prefix}{name} share", f"share of {words[name]} in all costs{what}", "errors", False, share=True
+        )
         for name in TYPES
     ]
     found += [

@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from stormproof.core.sample import STRIDE, Floats, Ints, SemanticMap
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_sums
+from stormproof.metrics.optimism import set_optimism
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
 
 BINS = 15
+_POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 SUMS = 5  # in each bin: pixels, confidence, right pixels, confidence², confidence of the right pixels
 
 
@@ -61,9 +63,6 @@ def _calibration(maps: Maps, weights: Weights) -> Scored:
     found = reliability(maps.confidences, weights)
     pixels, sure, right, squares, both = (found[..., k] for k in range(SUMS))
     whole = pixels.sum(axis=1)
-    return Scored(
-        {
-            "ECE": ratio(np.abs(sure - right).sum(axis=1), whole),
-            "Brier": ratio((squares - 2 * both + right).sum(axis=1), whole),
-        }
-    )
+    ece = ratio(np.abs(sure - right).sum(axis=1), whole)
+    numbers = {"ECE": ece, "Brier": ratio((squares - 2 * both + right).sum(axis=1), whole)}
+    return Scored(numbers, optimism={"ECE": set_optimism(ece, _POWER)} if len(weights) > 1 else {})

@@ -179,9 +179,9 @@ def object_errors(
 @metric(
     "boxes",
     Measure("E", "mean object error, 1 − IoU with the matching box", section="objects", higher=False),
-    *(Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False) for flaw in FLAWS),
-    Measure("images PMD", "share of images in which some objects are missed", "flaws", False),
-    Measure("images MD", "share of images in which every object is missed", "flaws", False),
+    *(Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False, share=True) for flaw in FLAWS),
+    Measure("images PMD", "share of images in which some objects are missed", "flaws", False, share=True),
+    Measure("images MD", "share of images in which every object is missed", "flaws", False, share=True),
 )
 def _objects(objects: Objects, weights: Weights) -> Scored:
     found = objects.errors.scored(weights)

@@ -1,4 +1,5 @@
-"""Optimism: by how much few images inflate average precision.
+"""Optimism: by how much few images inflate average precision, and how it is estimated for other means over
+classes.
 
 The precision at a hit includes that hit, the best precision at a recall is a maximum over few points, and few
 images of a class seldom show it in a crowd, where it is hard to find. So the AP of a class that m images show
@@ -13,13 +14,17 @@ on photographs and from simulation, and err on the safe side (docs/adr/0068).
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cache
 
-from stormproof.core.sample import Bools, Floats
-from stormproof.metrics.metric import ratio
+import numpy as np
+from scipy.stats import binom
+
+from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.metric import Weights, mean_of_known, ratio
 from stormproof.metrics.precision import Judged
 
 _SCALE, _OFFSET = 10.0, 3.0
+_MANY = 200  # images of which a half has close to half
 
 
 def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Floats:
@@ -45,6 +50,61 @@ def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Fl
             undecided = _undecided(hit, weight * counted) / max(1, occurs.sum())
             out[size, occurs, t] = _SCALE / (_OFFSET + images[occurs]) * undecided
     return out
+
+
+def class_optimism(values: Floats, image: Ints, label: Ints, weights: Weights, power: float) -> Floats:
+    """How much too high the value of each class is, from its values on halves of the images.
+
+    `values` is replicates × classes; `image` and `label` are those of whatever shows a class. The bias of a
+    class that m images show is taken to be c / m**power, with one c for all classes: a class that a single
+    image shows is on no half with fewer images, so it cannot tell by itself. Images of equal weights in all
+    rows, as the frames of a clip, count as one.
+    """
+    shown = units_by_class(image, label, weights, values.shape[1])
+    gaps = mean_of_known(values[1:], axis=0) - values[0]
+    growth = np.array([_growth(int(m), power) for m in shown])
+    known = np.isfinite(gaps) & (shown > 1)
+    strength = ratio(gaps[known].sum(), growth[known].sum())
+    optimism: Floats = np.where(np.isnan(values[0]), np.nan, strength * ratio(1.0, shown**power))
+    return optimism
+
+
+def units_by_class(image: Ints, label: Ints, weights: Weights, classes: int) -> Ints:
+    """The number of images, or clips, that show each class."""
+    counted = weights[0, image] > 0
+    _, unit = np.unique(weights, axis=1, return_inverse=True)
+    pairs = np.unique(np.stack([label[counted], unit.ravel()[image[counted]]]), axis=1)
+    return np.bincount(pairs[0], minlength=classes)
+
+
+def deciding_units(values: Floats, shown: Ints) -> int:
+    """How many units decide a mean over classes: one more than its degrees of freedom by Satterthwaite (1946).
+
+    `values` is replicates × classes, `shown` the number of units that show each class.
+    """
+    held = ~np.isnan(values[1:])
+    spread = ratio(
+        (np.where(held, values[1:] - mean_of_known(values[1:], axis=0), 0.0) ** 2).sum(axis=0), held.sum(axis=0)
+    )
+    known = np.isfinite(spread) & (shown > 0)
+    freedom = ratio(spread[known].sum() ** 2, (spread[known] ** 2 / np.maximum(1, shown[known] - 1)).sum())
+    return int(shown.max(initial=0)) if np.isnan(freedom) else 1 + int(freedom)
+
+
+def set_optimism(values: Floats, power: float) -> Floats:
+    """How much too high a number over all classes is, if its bias falls with images**power; one entry."""
+    gap: Floats = mean_of_known(values[1:, None], axis=0) - values[0]
+    return gap / (2**power - 1)
+
+
+@cache
+def _growth(images: int, power: float) -> float:
+    """How much larger 1 / images**power is on a random half of the images that has any of them."""
+    if images < 2 or images > _MANY:
+        return (2**power - 1) / images**power if images > _MANY else 0.0
+    held = np.arange(1, images + 1)
+    chance = binom.pmf(held, images, 0.5)
+    return float((chance / chance.sum()) @ held**-power - images**-power)
 
 
 def _undecided(hit: Bools, weight: Floats) -> float:

@@ -28,11 +28,13 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_sums,
 )
+from stormproof.metrics.optimism import class_optimism
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
+_POWER = 1.0  # of the number of images, with which the bias falls
 _KEY = 1 << 31  # above the number of any segment
 
 
@@ -157,7 +159,15 @@ def _panoptic(segments: Segments, weights: Weights) -> Scored:
         f"{name}{over}": values[:, which] for over, which in chosen.items() for name, values in parts.items()
     }
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}
-    return Scored(numbers, {"PQ": by_class["PQ"]}, by_class)
+    optimism: dict[str, Floats] = {}
+    if len(weights) > 1:
+        for over, which in chosen.items():
+            image, label = np.nonzero(segments.table[:, :, which].any(axis=1))
+            for name in parts:
+                optimism[f"{name}{over}"] = class_optimism(
+                    by_class[f"{name}{over}"], image, label, weights, _POWER
+                )
+    return Scored(numbers, {"PQ": by_class["PQ"]}, by_class, optimism)
 
 
 def image_errors(segments: Segments) -> Floats:

@@ -15,6 +15,7 @@ from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints, SemanticMap
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.optimism import deciding_units, units_by_class
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
@@ -80,14 +81,20 @@ def iou_of(counts: npt.NDArray[Any]) -> Floats:
 @metric(
     "maps",
     Measure("mIoU", "mean intersection over union", section="maps"),
-    Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps"),
+    Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps", share=True),
 )
 def _maps(maps: Maps, weights: Weights) -> Scored:
     """A pixel predicted as a class that the dataset lacks is wrong."""
     counts = maps.counts(weights)
     iou = iou_of(counts)[:, list(maps.kept)]
     right = ratio(np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
-    return Scored({"mIoU": mean_of_known(iou), "pixel accuracy": right}, {"IoU": iou}, {"mIoU": iou})
+    numbers = {"mIoU": mean_of_known(iou), "pixel accuracy": right}
+    if len(weights) == 1:
+        return Scored(numbers, {"IoU": iou}, {"mIoU": iou})
+    image, cell = maps.confusions.nonzero()
+    shown = units_by_class(image, cell // (len(maps.classes) + 1), weights, len(maps.classes) + 1)
+    units = deciding_units(iou, shown[list(maps.kept)])
+    return Scored(numbers, {"IoU": iou}, {"mIoU": iou}, units={"mIoU": units})
 
 
 def image_errors(maps: Maps) -> Floats:

@@ -111,12 +111,12 @@ def _relative(boxes: Floats, truth: Floats) -> Floats:
 
 @metric(
     "clips",
-    Measure("flicker", "changes between found and missed, per object and pair of frames", "clips", False),
+    Measure("flicker", "changes between found and missed, per object and pair of frames", "clips", False, share=True),
     Measure("fragments", "interruptions of a found object, per track", "clips", False, False),
     Measure("jitter", "shift of a box against its object, in box sides per frame", "clips", False),
     Measure("centre error", "deviation of a track's centres, in box sides", "clips", False),
     Measure("shape error", "deviation of a track's scale and aspect ratio", "clips", False),
-    Measure("found", "share of objects found, at the clean threshold", "clips"),
+    Measure("found", "share of objects found, at the clean threshold", "clips", share=True),
 )
 def _stability(objects: Objects, weights: Weights) -> Scored:
     tracks = Tracks.of(objects)

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import betainc, betaincinv, stdtr, stdtrit
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.metric import mean_of_known
@@ -47,7 +47,8 @@ class Interval:
     """An estimate, its 95 % interval and standard error; all but the estimate are NaN if too little is known.
 
     `optimism` is how much too high the estimate is on so few images (too low, if negative); `images` is the
-    number of images that show what is scored.
+    number of images that show what is scored. The interval of a share is that of a binomial distribution of
+    as many `trials` as have its standard error.
     """
 
     estimate: float
@@ -56,6 +57,7 @@ class Interval:
     se: float
     optimism: float = 0.0
     images: int | None = None
+    trials: float | None = None  # of the binomial interval of a share
 
     @property
     def half_width(self) -> float:
@@ -78,15 +80,51 @@ class Interval:
             low, high, se = self.estimate - reach, self.estimate + reach, reach / _student(self.images)
         return replace(self, low=max(0.0, low), high=min(most, high), se=se)
 
+    def of_share(self) -> Interval:
+        """The interval of a share: Clopper & Pearson's (1934), of as many trials as have this standard error
+        (Korn & Graubard 1998), then widened by the optimism.
+
+        Rare events are skewed: the images that show none of them say little about the upper end.
+
+        >>> around = Interval(0.01, 0.0, 0.02, 0.005, images=400).of_share()
+        >>> round(around.low, 4), round(around.high, 4)
+        (0.0024, 0.0269)
+        >>> round(Interval(0.0, 0.0, 0.0, 0.0, images=100).of_share().high, 4)
+        0.0369
+        """
+        if math.isnan(self.se) or not self.images or not 0 <= self.estimate <= 1:
+            return self
+        share = self.estimate
+        trials = share * (1 - share) / self.se**2 if self.se > 0 else float(self.images)
+        trials *= (_student(None) / _student(self.images)) ** 2 if self.se > 0 else 1.0
+        tail = (1 - LEVEL) / 2
+        hits = trials * share
+        low = float(betaincinv(hits, trials - hits + 1, tail)) if share > 0 else 0.0
+        high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if share < 1 else 1.0
+        se = self.se or (high - low) / _student(self.images)
+        low, high = low - max(0.0, self.optimism), high + max(0.0, -self.optimism)
+        return replace(self, low=low, high=high, se=se, trials=trials)
+
+    def within(self, most: float, *, share: bool) -> Interval:
+        """The interval of a fraction, or of a share of something, of at most `most`."""
+        return (self.of_share() if share and most == 1.0 else self).of_fraction(most)
+
     def chance_above(self, bound: float) -> float:
         """The probability of an estimate at least as high, if the true value were at the bound.
 
         It is below 2.5 % exactly if the whole interval is above the bound.
         """
+        if self.trials is not None:
+            hits, at = self.trials * self.estimate, bound + max(0.0, self.optimism)
+            return float(betainc(hits, self.trials - hits + 1, min(1.0, at))) if hits > 0 else 1.0
         return self._tail(self.estimate - max(0.0, self.optimism) - bound)
 
     def chance_below(self, bound: float) -> float:
         """The probability of an estimate at least as low, if the true value were at the bound."""
+        if self.trials is not None:
+            hits, at = self.trials * self.estimate, bound - max(0.0, -self.optimism)
+            misses = self.trials - hits
+            return 1 - float(betainc(hits + 1, misses, max(0.0, at))) if misses > 0 else 1.0
         return self._tail(bound - self.estimate - max(0.0, -self.optimism))
 
     def _tail(self, distance: float) -> float:

@@ -33,7 +33,7 @@ from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_se
 from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 7  # of what a score means: raise it when any metric changes
+VERSION = 8  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -64,6 +64,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
         "image_errors": scores.image_errors is not None, "clips": scores.clips,
         "replicates": scores.replicates.count if scores.replicates is not None else 0,
+        "units": scores.replicates.units if scores.replicates is not None else {},
     }  # fmt: skip
     if scores.image_errors is not None:
         _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
@@ -86,7 +87,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
             drawn = _read_replicates(table, held, replicates)
     except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    other_intervals = replicates and held.reliability and held.replicates != replicates
+    other_intervals = replicates and (held.reliability or held.units) and held.replicates != replicates
     if held.image_errors != (errors is not None) or other_intervals:
         return None
     found = _numbers(held.model_dump(include={*_TABLES}))
@@ -168,7 +169,8 @@ class _Kept(BaseModel):
     reliability: dict[str, _Bins]
     image_errors: bool
     clips: int | None = None
-    replicates: int  # from which the intervals of reliability come
+    replicates: int  # from which the intervals of reliability and the units come
+    units: dict[str, int]
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
         """Refuse scores of another key, of measures that do not exist, or of other conditions."""
@@ -267,7 +269,7 @@ def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replica
     known = {(name, text) for name, row in held.cells.items() for text, n in row.items() if n is not None}
     if not known <= _names(cells) <= _names(held.cells) or _names(per_class, 3) != _names(held.per_class, 3):
         raise ValueError("intervals are of other cells than the scores")
-    return Replicates(cells, per_class)
+    return Replicates(cells, per_class, held.units)
 
 
 def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:

@@ -84,6 +84,7 @@ class Replicates:
 
     cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → draws
     per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
+    units: Mapping[str, int] = field(default_factory=dict)  # measure → images or clips that decide it, if few
 
     @property
     def count(self) -> int:
@@ -134,6 +135,10 @@ class Scores:
     def units(self) -> int | None:
         """The number of independent units: clips, or images."""
         return self.images if self.clips is None else self.clips
+
+    def units_of(self, measure: str) -> int | None:
+        """Those that decide a measure: for ADR, the images that show people."""
+        return self.units if self.replicates is None else self.replicates.units.get(measure, self.units)
 
     @property
     def called(self) -> str:
@@ -266,10 +271,10 @@ class Scores:
         spread, values = self.spread(measure), self.values(measure)
         found: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
-            found[name] = around(values[name], spread[name], images=self.units)
+            found[name] = around(values[name], spread[name], images=self.units_of(measure))
             most = 1.0 if name in self.cells[measure] else MOST.get(name.partition("/")[0])
             if measures()[measure].fraction and most is not None:
-                found[name] = found[name].of_fraction(most)
+                found[name] = found[name].within(most, share=measures()[measure].share)
         return found
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -292,11 +297,9 @@ class Scores:
         require_same_images(self, other)
         if self.replicates is None or other.replicates is None:
             raise InvalidOption("A difference needs intervals of both runs; ask for score(interval=True).")
-        if self.replicates.count != other.replicates.count:
-            raise InvalidOption(
-                f"{self.replicates.count} replicates of one run, {other.replicates.count} of the other; "
-                "use the same number for both."
-            )
+        ours, theirs = self.replicates.count, other.replicates.count
+        if ours != theirs:
+            raise InvalidOption(f"{ours} replicates of one run, {theirs} of the other; use the same number.")
         return {
             measure: _differences(measure, self, other)
             for measure in self.replicates.cells
@@ -460,7 +463,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         result |= paired(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
-            images=a.units,
+            images=a.units_of(measure),
         )
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -277,7 +277,16 @@ def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Se
                 ).of_fraction()
                 for k, name in enumerate(_class_names(measure, classes))
             }
-    return Replicates(cells, per_class)
+    return Replicates(cells, per_class, fewest_units(found.scored.values()))
+
+
+def fewest_units(conditions: Iterable[Scored]) -> dict[str, int]:
+    """The number of units that decide each measure, under the condition with the fewest."""
+    counts: dict[str, list[int]] = {}
+    for scored in conditions:
+        for name, count in scored.units.items():
+            counts.setdefault(name, []).append(count)
+    return {name: min(each) for name, each in counts.items()}
 
 
 def optimism_of(scored: Scored, measure: str) -> float:

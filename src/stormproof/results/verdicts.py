@@ -193,11 +193,11 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interv
     elif r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
-    found = around(estimate, drawn, images=scores.units)
-    fraction = measures()[measure if r.condition is None else r.metric].fraction
-    if not fraction or r.bound in ("at_most_drop", "at_most_loss"):
+    scored = measures()[measure if r.condition is None else r.metric]
+    found = around(estimate, drawn, images=scores.units_of(scored.name))
+    if not scored.fraction or r.bound in ("at_most_drop", "at_most_loss"):
         return found
-    return found.of_fraction(MOST.get(r.metric, 1.0))
+    return found.within(MOST.get(r.metric, 1.0), share=scored.share)
 
 
 def _higher(r: Requirement) -> bool:
