@@ -20,7 +20,7 @@ from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.results.aggregates import MEAN
 from stormproof.results.estimate import Estimate
-from stormproof.results.interval import FEW, Interval, interval_target
+from stormproof.results.interval import FEW, FEWEST, Interval, interval_target
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
@@ -153,7 +153,7 @@ def few_images(images: int | None, clips: int | None) -> str | None:
         return None
     return (
         f"{count} {what} are few: average precision is too high on so few, so intervals are wide, and below "
-        f"50 they are untested (docs/confidence.md). Use at least {FEW}, better 1,000."
+        f"{FEWEST} they decide no requirement (docs/confidence.md). Use at least {FEW}, better 1,000."
     )
 
 
