@@ -46,6 +46,7 @@ SECTIONS = (
     "boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration", "clips",
 )  # fmt: skip
 
+_COUNTED = 100  # detections of an image: no more are counted (precision.MAX_DETECTIONS)
 MOST_CLASSES = 80  # in the simulations that calibrate intervals
 
 
@@ -69,6 +70,11 @@ class Measure:
     def scale(self) -> float:
         """The factor by which a value is multiplied for printing: fractions are printed in per cent."""
         return 100.0 if self.fraction else 1.0
+
+    @property
+    def most(self) -> float:
+        """The highest value that a single image can have."""
+        return 1.0 if self.fraction else float(_COUNTED)
 
     @property
     def unit(self) -> str:

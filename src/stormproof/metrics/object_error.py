@@ -179,7 +179,10 @@ def object_errors(
 @metric(
     "boxes",
     Measure("E", "mean object error, 1 − IoU with the matching box", section="objects", higher=False),
-    *(Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False, share=True) for flaw in FLAWS),
+    *(
+        Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False, share=True)
+        for flaw in FLAWS
+    ),
     Measure("images PMD", "share of images in which some objects are missed", "flaws", False, share=True),
     Measure("images MD", "share of images in which every object is missed", "flaws", False, share=True),
 )

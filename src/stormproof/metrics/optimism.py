@@ -77,20 +77,6 @@ def units_by_class(image: Ints, label: Ints, weights: Weights, classes: int) -> 
     return np.bincount(pairs[0], minlength=classes)
 
 
-def deciding_units(values: Floats, shown: Ints) -> int:
-    """How many units decide a mean over classes: one more than its degrees of freedom by Satterthwaite (1946).
-
-    `values` is replicates × classes, `shown` the number of units that show each class.
-    """
-    held = ~np.isnan(values[1:])
-    spread = ratio(
-        (np.where(held, values[1:] - mean_of_known(values[1:], axis=0), 0.0) ** 2).sum(axis=0), held.sum(axis=0)
-    )
-    known = np.isfinite(spread) & (shown > 0)
-    freedom = ratio(spread[known].sum() ** 2, (spread[known] ** 2 / np.maximum(1, shown[known] - 1)).sum())
-    return int(shown.max(initial=0)) if np.isnan(freedom) else 1 + int(freedom)
-
-
 def set_optimism(values: Floats, power: float) -> Floats:
     """How much too high a number over all classes is, if its bias falls with images**power; one entry."""
     gap: Floats = mean_of_known(values[1:, None], axis=0) - values[0]

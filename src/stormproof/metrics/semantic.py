@@ -15,7 +15,6 @@ from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints, SemanticMap
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
-from stormproof.metrics.optimism import deciding_units, units_by_class
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
@@ -88,13 +87,7 @@ def _maps(maps: Maps, weights: Weights) -> Scored:
     counts = maps.counts(weights)
     iou = iou_of(counts)[:, list(maps.kept)]
     right = ratio(np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
-    numbers = {"mIoU": mean_of_known(iou), "pixel accuracy": right}
-    if len(weights) == 1:
-        return Scored(numbers, {"IoU": iou}, {"mIoU": iou})
-    image, cell = maps.confusions.nonzero()
-    shown = units_by_class(image, cell // (len(maps.classes) + 1), weights, len(maps.classes) + 1)
-    units = deciding_units(iou, shown[list(maps.kept)])
-    return Scored(numbers, {"IoU": iou}, {"mIoU": iou}, units={"mIoU": units})
+    return Scored({"mIoU": mean_of_known(iou), "pixel accuracy": right}, {"IoU": iou}, {"mIoU": iou})
 
 
 def image_errors(maps: Maps) -> Floats:

@@ -111,7 +111,13 @@ def _relative(boxes: Floats, truth: Floats) -> Floats:
 
 @metric(
     "clips",
-    Measure("flicker", "changes between found and missed, per object and pair of frames", "clips", False, share=True),
+    Measure(
+        "flicker",
+        "changes between found and missed, per object and pair of frames",
+        "clips",
+        False,
+        share=True,
+    ),
     Measure("fragments", "interruptions of a found object, per track", "clips", False, False),
     Measure("jitter", "shift of a box against its object, in box sides per frame", "clips", False),
     Measure("centre error", "deviation of a track's centres, in box sides", "clips", False),

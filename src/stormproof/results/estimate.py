@@ -38,7 +38,7 @@ from stormproof.results.scores import ScoreOptions
 from stormproof.results.scoring import headline_of, iter_cells, metric_of
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
-from stormproof.results.weights import REPLICATES, poisson_weights
+from stormproof.results.weights import REPLICATES, poisson_weights, require_replicates
 
 ESTIMATE = "estimate.json"
 _Z = 1.959963984540054  # the normal distribution's 97.5 % point
@@ -140,7 +140,7 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
         raise IncompleteRun(run, "score")
     cells = estimated_cells(run, ("clean", *over.covered))
     clean = cells.pop("clean")
-    weights = poisson_weights(run.units, replicates=replicates)
+    weights = poisson_weights(run.units, replicates=require_replicates(replicates))
     found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
     content = {
         "key": scores_key(run, ScoreOptions()), "estimate": True, "target": THIS_SET,
@@ -179,6 +179,8 @@ class _KeptInterval(BaseModel):
     se: Number
     optimism: Number
     images: int | None
+    replicates: int | None
+    trials: Number
 
 
 class _Kept(BaseModel):

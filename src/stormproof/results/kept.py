@@ -265,7 +265,7 @@ def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replica
             *numbers, images = row["values"]
             estimate, low, high, se, optimism = (math.nan if n is None else n for n in numbers)
             shown = None if images is None else int(images)
-            by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown)
+            by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown, count)
     known = {(name, text) for name, row in held.cells.items() for text, n in row.items() if n is not None}
     if not known <= _names(cells) <= _names(held.cells) or _names(per_class, 3) != _names(held.per_class, 3):
         raise ValueError("intervals are of other cells than the scores")

@@ -23,7 +23,7 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.aggregates import MOST, NAMED, Cells, against, aggregates, flat, grid_of, mean_of
+from stormproof.results.aggregates import NAMED, Cells, against, aggregates, bounded, flat, grid_of, mean_of
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
@@ -271,10 +271,8 @@ class Scores:
         spread, values = self.spread(measure), self.values(measure)
         found: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
-            found[name] = around(values[name], spread[name], images=self.units_of(measure))
-            most = 1.0 if name in self.cells[measure] else MOST.get(name.partition("/")[0])
-            if measures()[measure].fraction and most is not None:
-                found[name] = found[name].within(most, share=measures()[measure].share)
+            one = around(values[name], spread[name], images=self.units_of(measure))
+            found[name] = bounded(one, measure, "P" if name in self.cells[measure] else name)
         return found
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -463,8 +461,8 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         result |= paired(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
-            images=a.units_of(measure),
-        )
+            images=a.units_of(measure), most=measures()[measure].most,
+        )  # fmt: skip
     return result
 
 

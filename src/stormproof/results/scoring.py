@@ -37,7 +37,7 @@ from stormproof.results.truths import (
     chosen_labels,
     iter_matches,
 )
-from stormproof.results.weights import half_weights
+from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
 _LOST = 3  # images kept of each condition
@@ -174,7 +174,10 @@ def _reliability(cell: Objects | Maps, weights: Weights, units: int) -> dict[str
 def weights_of(run: Run, replicates: int) -> Weights:
     """A row of ones for the score itself, then one for every random half; a column for each image."""
     ones = np.ones((1, len(run.readable)), np.uint8)
-    return np.concatenate([ones, half_weights(run.units, replicates=replicates)]) if replicates else ones
+    if not replicates:
+        return ones
+    halves = half_weights(run.units, replicates=require_replicates(replicates))
+    return np.concatenate([ones, halves])
 
 
 def iter_cells(

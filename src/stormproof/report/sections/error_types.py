@@ -15,6 +15,7 @@ from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name
 from stormproof.report.sentences import spoken
+from stormproof.results.calibrated import MARK, doubt
 from stormproof.results.interval import around, paired
 from stormproof.results.scores import Scores
 
@@ -116,7 +117,8 @@ def _words(run: Scores, prefix: str, corruption: str) -> str:
         drawn, clean = (_shares(run.replicates.cells, prefix, texts)[kind] for texts in (held, ["clean"]))
         found = around(now[kind], drawn, images=run.units)
         low, high = max(0.0, found.low), min(1.0, found.high)
-        sure = f" (95 %: {100 * low:.0f} to {100 * high:.0f})" if not math.isnan(found.se) else ""
+        mark = f" {MARK}" if doubt(run, f"{prefix}dAP {kind}") else ""
+        sure = f" (95 %{mark}: {100 * low:.0f} to {100 * high:.0f})" if not math.isnan(found.se) else ""
         shift = paired({"": now[kind] - before[kind]}, {"": drawn - clean}, images=run.units)[""]
         clear = shift.clear
     said = f"{WORDS[kind]} cost most: {100 * now[kind]:.0f} %{sure} of the cost of all errors"
