@@ -1,9 +1,9 @@
 """How often the interval of each measure misses the true value, above and below, where the truth is known.
 
     python studies/confidence/interval_errors.py all runs/errors      # every cell, hours on one core
-    python studies/confidence/interval_errors.py sets --scene street --classes 8 --images 100 > FILE   # one cell
-    python studies/confidence/interval_errors.py count runs/errors/*.jsonl   # rewrites interval_errors.csv
-    python studies/confidence/interval_errors.py page [--check]      # rewrites the table of docs/calibrated.md
+    python studies/confidence/interval_errors.py sets --scene street --classes 8 --images 100 > FILE
+    python studies/confidence/interval_errors.py count FILE…          # rewrites interval_errors.csv
+    python studies/confidence/interval_errors.py page [--check]       # rewrites docs/calibrated.md
 
 A population of 20,000 images (4,000 clips) has a true value of every measure. Sets of images are drawn from
 it, scored by the product's own metrics, and asked for their intervals. An interval may lie above the truth in
@@ -47,7 +47,7 @@ _SPACING = 400.0  # pixels between objects, so that none overlaps another
 
 
 class Population(NamedTuple):
-    """The cells of each condition, the unit of each image, and the true value of each measure and condition."""
+    """Cells by condition, the clip of each frame, and the true value of each measure and condition."""
 
     cells: dict[str, dict[str, Cell]]  # by kind and condition
     units: Any
@@ -71,15 +71,16 @@ def _truth(world: World, ids: list[str], boxes: Any, **columns: Any) -> Detectio
     nothing, names = np.zeros(len(boxes), bool), ("person", *(f"class {k}" for k in range(1, world.classes)))
     area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     return DetectionTruth(
-        tuple(ids), names, world.image, boxes, world.label, nothing, nothing, area, (None,) * len(boxes), **columns
+        tuple(ids), names, world.image, boxes, world.label, nothing, nothing, area, (None,) * len(boxes),
+        **columns,
     )  # fmt: skip
 
 
 def detected(
     world: World, truth: DetectionTruth, severity: int, rng: np.random.Generator, steady: Any = 0.0
 ) -> Detections:
-    """What a detector finds: fewer objects of a hard image, with smaller scores and looser boxes; one in twelve
-    as another class, one in sixteen twice, and false alarms."""
+    """What a detector finds: fewer objects of a hard image, with smaller scores and looser boxes; one in
+    twelve as another class, one in sixteen twice, and false alarms."""
     count = len(truth)
     skill = 0.6 - 0.35 * severity - world.hardness[world.image] - world.own + steady
     skill = skill + rng.normal(0, 0.4, count)
@@ -351,8 +352,8 @@ def kept_rows() -> dict[str, list[Row]]:
 def calibrated(rows: list[Row]) -> tuple[tuple[int, int], ...]:
     """What a measure may declare (`Measure.calibrated`): for up to so many classes, from so many images on.
 
-    A number of classes and images holds only with all fewer classes and all more images that were simulated. A
-    cell in which a tenth of the sets has no interval does not hold.
+    A number of classes and images holds only with all fewer classes and all more images that were simulated,
+    and not if a tenth of the sets has no interval.
     """
     most, declared, least = max(row.sets for row in rows), [], 0
     for classes in CLASSES:

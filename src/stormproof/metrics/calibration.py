@@ -24,7 +24,16 @@ import numpy as np
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.lrp import Located
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio, weighted_sums
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    mean_of_known,
+    metric,
+    ratio,
+    weighted_sums,
+)
 from stormproof.metrics.optimism import class_optimism, set_optimism
 from stormproof.metrics.precision import in_lanes, sum_weights
 
@@ -34,6 +43,8 @@ if TYPE_CHECKING:
 MIN_SCORE = 0.3  # of detections that count in D-ECE and in precision
 BINS = 10  # of D-ECE
 LAECE_BINS = 25
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 _POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 
 
@@ -105,6 +116,7 @@ def _falling(located: Located) -> tuple[Any, ...]:
     Measure("precision", "precision of boxes scored 0.3 or more", "calibration", share=True),
     Measure("safe threshold", "threshold that keeps the clean precision", "calibration", False, False, False),
     Measure("safe recall", "recall at that threshold", "calibration"),
+    calibrated=_CALIBRATED,
 )
 def _calibration(objects: Objects, weights: Weights) -> Scored:
     counts = reliability(objects.located, weights, len(objects.truth.ids))

@@ -11,7 +11,7 @@ import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
@@ -40,6 +40,8 @@ _RECALLS: dict[str, tuple[int, int]] = {
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0066
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 _POWER = 0.7  # of the number of images, with which the bias of recall falls
 
 
@@ -67,13 +69,19 @@ def _plain(matches: Matches) -> dict[str, float]:
     return coco_scored(matches, np.ones((1, matches.images))).scores
 
 
-@metric("boxes", *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS))
+@metric(
+    "boxes",
+    *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS),
+    calibrated=_CALIBRATED,
+)
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.boxes, weights)
 
 
 @metric(
-    "masks", *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS)
+    "masks",
+    *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS),
+    calibrated={MASKS + name: found for name, found in _CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)

@@ -31,6 +31,7 @@ from stormproof.metrics.cocomatching import box_overlaps, mask_overlaps
 from stormproof.metrics.matching import Groups, by_image
 from stormproof.metrics.metric import (
     ByClass,
+    Calibrated,
     Measure,
     Scored,
     Weights,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 # A box is on an object from the first IoU on, on background up to the second.
 FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 _POWER = 0.5  # of the number of images, with which the bias of costs falls
 
 RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # types of detections; as repairs, RIGHT means none
@@ -237,12 +240,16 @@ def _declare(section: str, prefix: str) -> list[Measure]:
     return found
 
 
-@metric("boxes", *_declare("boxes", ""))
+@metric("boxes", *_declare("boxes", ""), calibrated=_CALIBRATED)
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return box_error_types(objects.truth, objects.named_boxes).scored(weights)
 
 
-@metric("masks", *_declare("masks", "mask "))
+@metric(
+    "masks",
+    *_declare("masks", "mask "),
+    calibrated={f"mask {each}": _CALIBRATED[each] for each in _CALIBRATED},
+)
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return mask_error_types(objects.truth, objects.named).scored(weights, "mask ")
 

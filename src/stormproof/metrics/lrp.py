@@ -20,7 +20,7 @@ from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.cocomatching import class_overlaps
 from stormproof.metrics.matching import by_class_and_image
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.optimism import class_optimism
 from stormproof.metrics.ordering import by_falling_score, starts
 from stormproof.metrics.precision import MAX_DETECTIONS, in_lanes, sum_weights
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
 TAU = 0.5
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 _POWER = 0.5  # of the number of images, with which the bias of the best threshold falls
 PARTS = ("", " Loc", " FP", " FN")
 
@@ -145,6 +147,7 @@ _WORDS = {
     "boxes",
     *(Measure(f"oLRP{part}", f"{_WORDS[part]}, best threshold", "errors", False) for part in PARTS),
     *(Measure(f"LRP{part}", f"{_WORDS[part]}, clean threshold", "errors", False) for part in PARTS),
+    calibrated=_CALIBRATED,
 )
 def _lrp(objects: Objects, weights: Weights) -> Scored:
     best = objects.located.optimal(weights)

@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.sample import STRIDE, Floats, Ints, SemanticMap
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_sums
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, weighted_sums
 from stormproof.metrics.optimism import set_optimism
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
 
 BINS = 15
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 _POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 SUMS = 5  # in each bin: pixels, confidence, right pixels, confidence², confidence of the right pixels
 
@@ -57,6 +59,7 @@ def reliability(sums: Floats, weights: Weights) -> Floats:
     "confidences",
     Measure("ECE", "expected calibration error of pixels", "calibration", higher=False),
     Measure("Brier", "Brier score of the predicted class of pixels", "calibration", higher=False),
+    calibrated=_CALIBRATED,
 )
 def _calibration(maps: Maps, weights: Weights) -> Scored:
     assert maps.confidences is not None

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -47,6 +47,7 @@ SECTIONS = (
 )  # fmt: skip
 
 _COUNTED = 100  # detections of an image: no more are counted (precision.MAX_DETECTIONS)
+Calibrated = tuple[tuple[int, int], ...]  # see `Measure.calibrated`
 MOST_CLASSES = 80  # in the simulations that calibrate intervals
 
 
@@ -64,7 +65,7 @@ class Measure:
     share: bool = False  # a share of objects, images, pixels or costs: its interval is binomial
     # For at most so many classes, the interval is calibrated from so many images on (docs/calibrated.md), by
     # rising number of classes. Empty: not known to be, so no verdict relies on it.
-    calibrated: tuple[tuple[int, int], ...] = ()
+    calibrated: Calibrated = ()
 
     @property
     def scale(self) -> float:
@@ -118,8 +119,8 @@ class Scored:
     `numbers` holds one value per replicate for each measure, `per_class` replicates × classes. For a number
     that is a mean, `parts` holds the values averaged (replicates × parts, NaN where a replicate has none).
     `optimism` estimates by how much few images inflate a score, by measure and class; only some metrics
-    estimate it, and only if there are replicates. `units` counts the images, or clips, that decide a number, if
-    they are not all. `by_class` is for numbers that depend on the choice of
+    estimate it, and only if there are replicates. `units` counts the images, or clips, that decide a number,
+    if they are not all. `by_class` is for numbers that depend on the choice of
     classes without being means over them; `|` drops it.
     """
 
@@ -176,8 +177,13 @@ class Metric:
 _DECLARED: list[Metric] = []
 
 
-def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[Function], Function]:
-    """Declare the function that computes some measures; `given` is one of `INPUTS`."""
+def metric(
+    given: str, *measures: Measure, weighted: bool = True, calibrated: Mapping[str, Calibrated] | None = None
+) -> Callable[[Function], Function]:
+    """Declare the function that computes some measures; `given` is one of `INPUTS`. `calibrated` says where
+    intervals are calibrated, by measure, instead of each measure itself."""
+    if calibrated is not None:
+        measures = tuple(replace(each, calibrated=calibrated.get(each.name, ())) for each in measures)
     if given not in INPUTS or any(measure.section not in SECTIONS for measure in measures):
         raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
 

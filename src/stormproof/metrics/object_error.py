@@ -20,11 +20,23 @@ from stormproof.core.boxes import Overlap, iou, overlap
 from stormproof.core.errors import InvalidOption
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios, weighted_sums
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    metric,
+    ratio,
+    weighted_ratios,
+    weighted_sums,
+)
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
+
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 
 
 class Symptom(StrEnum):
@@ -185,6 +197,7 @@ def object_errors(
     ),
     Measure("images PMD", "share of images in which some objects are missed", "flaws", False, share=True),
     Measure("images MD", "share of images in which every object is missed", "flaws", False, share=True),
+    calibrated=_CALIBRATED,
 )
 def _objects(objects: Objects, weights: Weights) -> Scored:
     found = objects.errors.scored(weights)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidTruth
 from stormproof.core.sample import SEGMENTS, Bools, Floats, Ints, Truth, panoptic_map
 from stormproof.metrics.metric import (
+    Calibrated,
     Measure,
     Scored,
     Weights,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 _POWER = 1.0  # of the number of images, with which the bias falls
 _KEY = 1 << 31  # above the number of any segment
 
@@ -146,6 +149,7 @@ _OVER = {"": "", " things": ", classes of things", " stuff": ", classes of stuff
     "segments",
     *(Measure(f"{name}{over}", f"{_WORDS[name]}{words}", section="panoptic")
       for over, words in _OVER.items() for name in _WORDS),
+    calibrated=_CALIBRATED,
 )  # fmt: skip
 def _panoptic(segments: Segments, weights: Weights) -> Scored:
     """Means are over the classes that occur in the ground truth or are predicted."""

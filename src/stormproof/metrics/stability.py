@@ -20,10 +20,13 @@ import numpy as np
 
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, weighted_ratios
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
+
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {}
 
 
 def steps(frames: Sequence[Frame | None]) -> tuple[Ints, Ints]:
@@ -123,6 +126,7 @@ def _relative(boxes: Floats, truth: Floats) -> Floats:
     Measure("centre error", "deviation of a track's centres, in box sides", "clips", False),
     Measure("shape error", "deviation of a track's scale and aspect ratio", "clips", False),
     Measure("found", "share of objects found, at the clean threshold", "clips", share=True),
+    calibrated=_CALIBRATED,
 )
 def _stability(objects: Objects, weights: Weights) -> Scored:
     tracks = Tracks.of(objects)

@@ -96,6 +96,7 @@ class Verdict:
             "suite": r.suite, "bound": r.bound, "threshold": r.threshold, **self.interval.as_dict(),
             "margin": self.margin, "verdict": str(self.outcome), "p": self.p, "holm": self.holm,
             "together": self.together, "look": None if self.look is None else self.look.as_dict(),
+            "doubt": self.doubt,
         }  # fmt: skip
 
 

@@ -66,10 +66,11 @@ def _flicker(runs: list[Scores]) -> Figure:
         for text, value in run.cells["flicker"].items():
             row = {"x": text, "y": scaled("flicker", value), "series": run.name}
             rows.append(row | limits(sure.get(text), measures()["flicker"].scale))
-    words, doubts = measures()["flicker"].words, [footnote(run, ["flicker"]) for run in runs]
+    doubts = dict.fromkeys(footnote(run, ["flicker"]) for run in runs)
+    note = " ".join(filter(None, [f"Flicker: {measures()['flicker'].words}.", *doubts]))
     return Figure(
         "flicker", "Flicker of detections", Kind.BARS, Axis("condition", names=True),
-        Axis("flicker (%)", zero=True), rows, series="model", note=f"Flicker: {words}. {next(filter(None, doubts), '')}".strip(), by_run=True,
+        Axis("flicker (%)", zero=True), rows, series="model", note=note, by_run=True,
     )  # fmt: skip
 
 
