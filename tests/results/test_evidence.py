@@ -46,7 +46,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, make: Callable[..., Path]) -
             make_config({"model": f"{folder}/model.py:contrast_boxes", "out": str(folder / name), **settings})
         )
     (folder / "base" / "marker").write_text("another folder, equal predictions")
-    (folder / "r.yaml").write_text("requirements: [{id: R1, metric: AP, condition: clean, at_least: 0.01}]\n")
+    (folder / "r.yaml").write_text(
+        "requirements: [{id: R1, metric: AP50, condition: clean, at_least: 0.01}]\n"
+    )
     (folder / "d.yaml").write_text(
         "requirements: [{id: R1, metric: AP, condition: clean, at_most_drop: 0.01}]\n"
     )

@@ -96,7 +96,7 @@ def test_looks_are_added_and_sealed(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     content["looks"].pop(0)  # as if nobody had looked at 50
     path.write_text(json.dumps(content))
-    with pytest.raises(StoreError, match="looks.json is damaged"):
+    with pytest.raises(StoreError, match=r"looks\.json is damaged"):
         read_looks(tmp_path)
 
 

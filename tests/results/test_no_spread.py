@@ -78,7 +78,18 @@ def test_few_counts_reach_as_far_as_poisson_has_it() -> None:
     shown = Interval(0.02, -0.008, 0.048, math.sqrt(0.02 / 100), images=100)
     assert bounded(shown, "FP per image", "P").high == pytest.approx(0.0722, abs=1e-4)
     assert bounded(shown, "FP per image", "P").low == 0
-    assert bounded(shown, "E", "P").high == pytest.approx(0.048)  # fractions have bounds of their own
+
+
+def test_a_fraction_close_to_its_end_reaches_as_far_as_a_binomial() -> None:
+    low = Interval(0.02, -0.008, 0.048, 0.01, images=100).of_fraction()
+    assert (low.low, low.high) == pytest.approx((0.0, 0.0704), abs=1e-4)  # 2 of 100
+    assert low.chance_below(0.07) > 0.025 > low.chance_below(0.071)
+    high = Interval(0.98, 0.96, 1.0, 0.01, images=100).of_fraction()
+    assert (high.low, high.high) == pytest.approx((1 - 0.0704, 1.0), abs=1e-4)
+    many = Interval(0.05, 0.03, 0.07, 0.01, images=1000).of_fraction()  # 475 trials have this spread
+    assert many.high == pytest.approx(0.0736, abs=1e-3)
+    middle = Interval(0.5, 0.4, 0.6, 0.05, images=100)
+    assert middle.of_fraction() == middle
 
 
 def test_fewer_than_fifty_images_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,13 @@ is too high, on average by about
 
     10 / (3 + m) · ∫ p · (1 − p) dr
 
-where p is the precision at recall r on the curve of all classes together, each with the same weight. There is
-no optimism if all detections are right or all are wrong. The two constants are empirical, from three networks
-on photographs and from simulation, and err on the safe side (docs/adr/0068).
+where p is the precision at recall r on the curve of all classes together, each with the same weight. The two
+constants are empirical, from three networks on photographs and from simulation, and err on the safe side
+(docs/adr/0068).
+
+If every object of a class is found, its precision also counts at a recall of 1, the last of 101 points (of 11
+by VOC's rule of 2007). Among more images, some object is missed, and that point counts 0. So a perfect score
+is too high by a hundredth (an eleventh).
 """
 
 from __future__ import annotations
@@ -21,16 +25,19 @@ from scipy.stats import binom
 
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.metric import Weights, mean_of_known, ratio
-from stormproof.metrics.precision import Judged
+from stormproof.metrics.precision import COCO_POINTS, Judged
 
 _SCALE, _OFFSET = 10.0, 3.0
 _MANY = 200  # images of which a half has close to half
 
 
-def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Floats:
+def ap_optimism(
+    found: Judged, scores: Floats, among: Bools | None = None, points: int = COCO_POINTS
+) -> Floats:
     """The optimism of the AP of each size, class and IoU threshold; NaN where a class has no object.
 
-    `scores` are those of the detections; `among` marks the images that count, by default all.
+    `scores` are those of the detections; `among` marks the images that count, by default all; `points` is the
+    number of recalls at which precision is read, 0 for all of them.
     """
     order, counts = np.argsort(-scores, kind="stable"), found.counts
     if among is not None:
@@ -49,7 +56,26 @@ def ap_optimism(found: Judged, scores: Floats, among: Bools | None = None) -> Fl
             counted = hit | inside[:, size] & ~(excused >> t & 1).astype(bool)
             undecided = _undecided(hit, weight * counted) / max(1, occurs.sum())
             out[size, occurs, t] = _SCALE / (_OFFSET + images[occurs]) * undecided
+            if points:
+                out[size, occurs, t] += _precision_at_the_end(hit, counted, labels, objects)[occurs] / points
     return out
+
+
+def _precision_at_the_end(hit: Bools, counted: Bools, labels: Ints, objects: Ints) -> Floats:
+    """The precision of each class once all its objects are found; 0 if some are not.
+
+    Detections are sorted by falling score.
+    """
+    order = np.argsort(labels, kind="stable")
+    hit, counted, labels = hit[order], counted[order], labels[order]
+    hits = np.bincount(labels[hit], minlength=len(objects))
+    last = np.full(len(objects), -1)
+    last[labels[hit]] = np.flatnonzero(hit)  # of several, the last is kept
+    seen = np.concatenate([[0], np.cumsum(counted)])
+    until = seen[last + 1] - seen[np.searchsorted(labels, np.arange(len(objects)))]
+    complete = (hits >= objects) & (hits > 0)
+    precision: Floats = np.where(complete, ratio(hits, np.maximum(1, until)), 0.0)
+    return precision
 
 
 def class_optimism(values: Floats, image: Ints, label: Ints, weights: Weights, power: float) -> Floats:

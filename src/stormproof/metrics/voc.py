@@ -63,8 +63,12 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
     scored = _scored(objects.voc, weights)
     if len(weights) == 1:
         return scored
-    coco = ap_optimism(objects.boxes.judged, objects.boxes.score, weights[0] > 0)
-    return replace(scored, optimism=dict.fromkeys(_POINTS, coco[0, :, 0]))  # COCO's at IoU 0.5
+    boxes, counts = objects.boxes, weights[0] > 0
+    optimism = {
+        name: ap_optimism(boxes.judged, boxes.score, counts, points)[0, :, 0]  # of COCO's matches at IoU 0.5
+        for name, points in _POINTS.items()
+    }
+    return replace(scored, optimism=optimism)
 
 
 def _scored(judged: Judged, weights: Weights) -> Scored:

@@ -78,7 +78,7 @@ def bounded(interval: Interval, measure: str, aggregate: str, *, wrong: float = 
     if most is None:
         return interval
     if declared.share and most == 1.0:
-        interval = interval.of_share(wrong=wrong)
+        return interval.of_share(wrong=wrong)
     if declared.fraction or math.isinf(most):
         return interval.of_fraction(most, wrong=wrong)
     return interval.of_count(declared.most, wrong=wrong)

@@ -42,6 +42,7 @@ _CERTAIN_SHARE = 0.8  # the fraction of a clean score's optimism that is certain
 _LEAST_LEFT = 0.1  # the fraction of a score that optimism always leaves
 _UNKNOWN_NUMBER = 10**6  # of images
 _NO_SPREAD = 1e-12  # standard errors up to this are rounding
+_NEAR, _FEW_HITS = 0.1, 5  # a fraction so close to 0 or 1 is skewed, most if fewer images make it up
 
 
 def interval_target(clips: int | None) -> str:
@@ -75,13 +76,27 @@ class Interval:
     def of_fraction(self, most: float = 1.0, *, wrong: float = WRONG) -> Interval:
         """The interval of a fraction, within 0 and `most`.
 
+        A fraction close to 0 or 1 is skewed: its spread misses the rare images that would move it. The end
+        away from 0 or 1 is at least that of a binomial distribution (Clopper & Pearson 1934) with the same
+        standard error (Korn & Graubard 1998) or, if less than five images make it up, with as many trials as
+        images.
+
         >>> round(Interval(0.0, 0.0, 0.0, 0.0, images=100).of_fraction().high, 4)
         0.0362
+        >>> round(Interval(0.02, 0.0, 0.04, 0.01, images=100).of_fraction().high, 4)
+        0.0704
         """
         found = self._with_unseen(max(abs(1 - self.estimate), abs(self.estimate)), wrong)
         if math.isnan(found.se):
             return found
-        return replace(found, low=max(0.0, found.low), high=min(most, found.high))
+        far = max(found._skewed(self.estimate, wrong), found._skewed(1 - self.estimate, wrong))
+        low, high = found.low, found.high
+        if self.estimate < _NEAR:
+            high = max(high, self.estimate + far + max(0.0, -self.optimism))
+        elif self.estimate > 1 - _NEAR:
+            low = min(low, self.estimate - far - max(0.0, self.optimism))
+        se = max(found.se, far / _student(self.images, self.replicates, wrong))
+        return replace(found, low=max(0.0, low), high=min(most, high), se=se)
 
     def of_count(self, most: float, *, wrong: float = WRONG) -> Interval:
         """The interval of a mean count per image, of which an image has at most `most`.
@@ -101,6 +116,16 @@ class Interval:
     def of_difference(self, most: float = 1.0, *, wrong: float = WRONG) -> Interval:
         """The interval of a difference of two values between 0 and `most`."""
         return self._with_unseen(most + abs(self.estimate), wrong)
+
+    def _skewed(self, small: float, wrong: float) -> float:
+        """How far a binomial interval reaches from a small fraction, away from its end; 0 if it is not
+        small."""
+        if not self.images or not 0 <= small < _NEAR:
+            return 0.0
+        few = small * self.images < _FEW_HITS or self.se == 0
+        trials = self.images if few else small * (1 - small) / self.se**2
+        hits = small * trials
+        return float(betaincinv(hits + 1, trials - hits, 1 - wrong)) - small
 
     def _with_unseen(self, reach: float, wrong: float) -> Interval:
         """If there is no spread, the interval that images of a kind not seen allow, each moving the value by
@@ -134,7 +159,7 @@ class Interval:
         high = float(betaincinv(hits + 1, trials - hits, 1 - wrong)) if share < 1 else 1.0
         se = self.se or (high - low) / reach
         low, high = low - max(0.0, self.optimism), high + max(0.0, -self.optimism)
-        return replace(self, low=low, high=high, se=se, trials=trials)
+        return replace(self, low=max(0.0, low), high=min(1.0, high), se=se, trials=trials)
 
     def chance_above(self, bound: float) -> float:
         """The probability of an estimate at least as high, if the true value were at the bound.

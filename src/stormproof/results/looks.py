@@ -2,8 +2,8 @@
 
 Whoever checks a run at 50 images, again at 100, and so on, passes a model that is just not good enough in up
 to 10 % of the cases instead of 2.5 %: every look is another chance. So the chance of a wrong verdict is spent
-as the images come in (Lan & DeMets 1983): while a run has the share t of its dataset's images, t² of it (Kim &
-DeMets 1987), and all of it at the end. A single look at the whole dataset is judged as if there were no
+as the images come in (Lan & DeMets 1983): while a run has the share t of its dataset's images, t² of it (Kim
+& DeMets 1987), and all of it at the end. A single look at the whole dataset is judged as if there were no
 others to come. The level of a look follows from the looks before it, since its images include theirs.
 
 Looks are kept in the run folder, by the digest of the requirements: other requirements spend anew.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -123,7 +123,12 @@ def record_look(run: Path, look: Look) -> None:
         write_sealed(run / LOOKS, {"looks": [each.model_dump() for each in (*looks, look)]})
 
 
-def levels(shares: Sequence[float]) -> list[float]:
+def _quadratic(share: float) -> float:
+    """What may be spent while a run has this share of all images."""
+    return WRONG * share**2
+
+
+def levels(shares: Sequence[float], spend: Callable[[float], float] = _quadratic) -> list[float]:
     """The level of each look: the chance that it alone is wrong, if the looks have these rising shares of all
     images.
 
@@ -139,7 +144,7 @@ def levels(shares: Sequence[float]) -> list[float]:
     spent, time = 0.0, 0.0
     grid, mass = np.zeros(1), np.ones(1)  # the paths start at 0
     for share in shares:
-        may = WRONG * share**2 - spent
+        may = spend(share) - spent
         spent += may
         points = _points(grid, share, share - time)
         if points > _MOST_POINTS:  # looks too close to each other: what this one spends counts in full
