@@ -97,9 +97,9 @@ def test_intervals_hold_the_rate(street: Run) -> None:
     assert sure.images == found.bins[at].units == 10
     all_found = found.interval("clean", 0)
     assert all_found.estimate == 1.0
-    assert (all_found.low, all_found.high) == (pytest.approx(1 - 3 / found.bins[0].units), 1.0)
+    assert (all_found.low, all_found.high) == (pytest.approx(0.025 ** (1 / found.bins[0].units)), 1.0)
     none = found.interval("clean", len(found.bins) - 1)
-    assert (none.low, none.high) == (0.0, pytest.approx(3 / found.bins[-1].units))
+    assert (none.low, none.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / found.bins[-1].units)))
 
 
 def test_by_size_and_occlusion(street: Run) -> None:

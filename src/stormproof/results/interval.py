@@ -142,11 +142,11 @@ class Interval:
 
         Rare events are skewed: the images that show none of them say little about the upper end.
 
-        >>> around = Interval(0.01, 0.0, 0.02, 0.005, images=400).of_share()
-        >>> round(around.low, 4), round(around.high, 4)
-        (0.0024, 0.0269)
+        >>> rare = Interval(0.01, 0.0, 0.02, 0.005, images=400).of_share()
+        >>> round(rare.low, 4), round(rare.high, 4)
+        (0.0027, 0.0256)
         >>> round(Interval(0.0, 0.0, 0.0, 0.0, images=100).of_share().high, 4)
-        0.0369
+        0.0362
         """
         if math.isnan(self.se) or not self.images or not 0 <= self.estimate <= 1:
             return self

@@ -297,7 +297,7 @@ class Scores:
             raise InvalidOption("A difference needs intervals of both runs; ask for score(interval=True).")
         ours, theirs = self.replicates.count, other.replicates.count
         if ours != theirs:
-            raise InvalidOption(f"{ours} replicates of one run, {theirs} of the other; use the same number.")
+            raise InvalidOption(f"There are {ours} and {theirs} replicates; use the same number for both.")
         return {
             measure: _differences(measure, self, other)
             for measure in self.replicates.cells
