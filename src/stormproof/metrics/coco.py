@@ -41,7 +41,20 @@ NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0066
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "AP": ((80, 50),),
+    "AP50": ((80, 50),),
+    "AP75": ((80, 50),),
+    "APs": ((80, 50),),
+    "APm": ((80, 50),),
+    "APl": ((80, 50),),
+    "AR1": ((80, 50),),
+    "AR10": ((80, 50),),
+    "AR100": ((80, 50),),
+    "ARs": ((1, 50), (80, 300)),
+    "ARm": ((80, 50),),
+    "ARl": ((1, 50), (8, 300)),
+}
 _POWER = 0.7  # of the number of images, with which the bias of recall falls
 
 

@@ -52,7 +52,24 @@ if TYPE_CHECKING:
 FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "dAP Cls": ((8, 100),),
+    "dAP Loc": ((80, 50),),
+    "dAP Bkg": ((80, 50),),
+    "dAP Miss": ((8, 50),),
+    "dAP FP": ((1, 50), (8, 300)),
+    "dAP FN": ((8, 50),),
+    "Loc share": ((80, 50),),
+    "Miss share": ((8, 50),),
+    "Cls per image": ((80, 50),),
+    "Loc per image": ((8, 50), (80, 100)),
+    "Both per image": ((80, 50),),
+    "Dupe per image": ((80, 50),),
+    "Bkg per image": ((80, 50),),
+    "Miss per image": ((80, 50),),
+    "FP per image": ((80, 50),),
+    "FN per image": ((80, 50),),
+}
 _POWER = 0.5  # of the number of images, with which the bias of costs falls
 
 RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # types of detections; as repairs, RIGHT means none

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 BINS = 15
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "ECE": ((80, 50),),
+    "Brier": ((80, 50),),
+}
 _POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 SUMS = 5  # in each bin: pixels, confidence, right pixels, confidence², confidence of the right pixels
 

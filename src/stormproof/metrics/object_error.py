@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "E": ((80, 50),),
+    "flaws CBWO": ((80, 50),),
+    "flaws WBCO": ((80, 50),),
+    "flaws WBWO": ((80, 50),),
+    "flaws PMD": ((80, 50),),
+    "flaws MD": ((8, 50), (80, 300)),
+    "images PMD": ((80, 50),),
+    "images MD": ((80, 50),),
+}
 
 
 class Symptom(StrEnum):

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "mIoU": ((80, 300),),
+    "pixel accuracy": ((80, 50),),
+}
 
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "flicker": ((1, 50),),
+    "fragments": ((8, 50), (80, 300)),
+    "jitter": ((8, 300),),
+    "centre error": ((8, 300),),
+    "found": ((8, 50), (80, 300)),
+}
 
 
 def steps(frames: Sequence[Frame | None]) -> tuple[Ints, Ints]:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {}
+_CALIBRATED: dict[str, Calibrated] = {
+    "VOC10 AP50": ((80, 50),),
+}
 _POINTS = {"VOC07 AP50": VOC07_POINTS, "VOC10 AP50": WHOLE_AREA}
 
 
