@@ -365,7 +365,7 @@ def calibrated(rows: list[Row]) -> tuple[tuple[int, int], ...]:
     """
     declared: list[tuple[int, int]] = []
     least = 0
-    for classes in {row.classes: None for row in rows}:
+    for classes in sorted({row.classes for row in rows}):
         fitting: int | None = None
         for images in sorted(IMAGES, reverse=True):
             cells = [row for row in rows if (row.classes, row.images) == (classes, images)]
