@@ -2,18 +2,17 @@
 
     python studies/confidence/precision.py --rotations 20
 
-Images are those of `false_passes.py`, under 10 corruptions at 3 severities. Each rotation chooses the images of
-each condition as another seed would. Prints a line of a Markdown table per world: the full mPC, images per
-condition and share of the inferences at which it stops, rotations within the precision, the share of intervals
-that contain the full mPC, and what theory allows: the fewest images per condition, of a few tried, with which
-19 of 20 estimates are within the precision, whatever their intervals say.
+Images are those of `false_passes.py`, under 10 corruptions at 3 severities. Each rotation chooses the images
+of each condition as another seed would. Prints a line of a Markdown table per world: the full mPC, images per
+condition and share of the inferences at which it stops, rotations within the precision, the share of
+intervals that contain the full mPC, and what is possible: the fewest images per condition, of a few tried,
+with which 19 of 20 estimates are within the precision, whatever their intervals say.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from estimator import Full
@@ -92,17 +91,14 @@ def detected(
     rng: np.random.Generator, world: World, severity: float, weaker: float
 ) -> tuple[Found, np.ndarray]:
     """As `false_passes.detections`, and which objects its first detections are on."""
-    marked = replace_labels(world)
-    found = detections(rng, marked, 0, weaker + 0.35 * severity)
-    seen = np.flatnonzero(
-        np.isin(np.arange(len(world.image)), found.label[found.label >= world.classes] - world.classes)
-    )
+    found = detections(rng, numbered(world), 0, weaker + 0.35 * severity)
+    seen = found.label[found.label >= world.classes] - world.classes
     label = found.label.copy()
     label[: len(seen)] = world.label[seen]
     return found._replace(label=label), seen
 
 
-def replace_labels(world: World) -> World:
+def numbered(world: World) -> World:
     """The world with each object's number, beyond the classes, as its label: detections keep it."""
     return world._replace(label=world.classes + np.arange(len(world.image)))
 
