@@ -117,7 +117,8 @@ def line(name: str, rotations: int, precision: float, sizes: Sequence[int]) -> s
             break
     shares, done = (np.mean([getattr(one, key) for one in stopped]) for key in ("shares", "inferences"))
     return (
-        f"| {name} | {made.images} | {100 * true:.2f} | {shares:.0f} | {100 * done:.0f} % | {off.mean():+.2f} | "
+        f"| {name} | {made.images} | {100 * true:.2f} | {shares:.0f} | {100 * done:.0f} % | "
+        f"{off.mean():+.2f} | "
         f"{(abs(off) <= precision).sum()} of {rotations} | {100 * np.mean(covered):.0f} % | {enough} |"
     )
 
