@@ -2,8 +2,8 @@
 
     python studies/confidence/ends.py --sets 200
 
-The worlds of `false_passes.py`, with detectors that find nearly everything or nearly nothing. Prints a line of
-a Markdown table for each: sets whose interval is above the truth / below it, in %, and the mean width in
+The worlds of `false_passes.py`, with detectors that find nearly everything or nearly nothing. Prints a line
+of a Markdown table for each: sets whose interval is above the truth / below it, in %, and the mean width in
 points.
 At most 2.5 / 2.5 is promised; an interval above the truth is what lets a gate pass wrongly.
 """

@@ -66,9 +66,7 @@ def spending() -> None:
             100 * (paths + drift * shares >= bounds).any(axis=1).mean()
             for drift in (0.0, *(ndtri(power) - ndtri(WRONG) for power in (0.5, 0.8, 0.95)))
         ]
-        first = [
-            -ndtri(WRONG if name not in SPENDING else levels([t], SPENDING[name])[0]) for t in (0.1, 0.5)
-        ]
+        first = [-ndtri(SPENDING[name](t) if name in SPENDING else WRONG) for t in (0.1, 0.5)]
         print(f"| {name} | {' | '.join(f'{value:.1f}' for value in (*passes, *first))} |")
 
 

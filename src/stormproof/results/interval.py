@@ -73,6 +73,11 @@ class Interval:
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
+    @property
+    def reach(self) -> float:
+        """How far its farther end is from the estimate."""
+        return max(self.high - self.estimate, self.estimate - self.low)
+
     def of_fraction(self, most: float = 1.0, *, wrong: float = WRONG) -> Interval:
         """The interval of a fraction, within 0 and `most`.
 
