@@ -75,7 +75,7 @@ def test_a_metric_of_a_file_is_scored_with_intervals_and_differences(folder: Pat
         assert printed["scores"][name] == scores.cells[name]
         mean = scores.interval("mean", name)
         assert mean.low < mean.estimate == scores.aggregates[name]["mean"] < mean.high
-        assert (scores - scores)[name]["mean"].interval.se == 0
+        assert (scores - scores)[name]["mean"].interval.estimate == 0
     assert "CE" in scores.aggregates["median error"]  # an error: less is better
     by_hand = _f1_by_hand(Run(folder))
     assert scores.cells["F1"]["fog@3"] == pytest.approx(by_hand)

@@ -14,10 +14,14 @@ from stormproof.results.scores import Scores
 
 MARK = "†"
 PAGE = "docs/calibrated.md"
+SMALLEST = 50  # images of the smallest sets that were simulated
 
 
-def doubt(scores: Scores, measure: str) -> str:
-    """Why the interval of a measure is not known to be calibrated, in words; empty if it is."""
+def doubt(scores: Scores, measure: str, *, enough: int = 0) -> str:
+    """Why the interval of a measure is not known to be calibrated, in words; empty if it is.
+
+    That there are fewer than `enough` images is left to others to say.
+    """
     declared, units = measures()[measure], scores.units
     if not declared.calibrated:
         return f"the interval of {measure} is not calibrated"
@@ -26,7 +30,7 @@ def doubt(scores: Scores, measure: str) -> str:
     if needed is None:
         most, _ = declared.calibrated[-1]
         return f"the interval of {measure} is calibrated for up to {_classes(most)} only"
-    if units is not None and units < needed:
+    if units is not None and units < needed and needed > enough:
         unit = "images" if scores.clips is None else "clips"
         return f"the interval of {measure} over {_classes(classes)} is calibrated from {needed} {unit} on"
     return ""

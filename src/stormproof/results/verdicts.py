@@ -24,7 +24,7 @@ from stormproof.core.sample import Floats
 from stormproof.core.table import Cell, Table
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN, bounded
-from stormproof.results.calibrated import PAGE, doubt
+from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.interval import FEWEST, WRONG, Interval, around, holm
 from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
 from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
@@ -197,7 +197,8 @@ def judge(
 def _unless_doubtful(verdict: Verdict, scores: Scores) -> Verdict:
     """The verdict; inconclusive if the interval that it rests on is not calibrated for this run."""
     r = verdict.requirement
-    reason = doubt(scores, _measure_of(r, scores) if r.condition is None else r.metric)
+    measure = _measure_of(r, scores) if r.condition is None else r.metric
+    reason = doubt(scores, measure, enough=SMALLEST)  # fewer images decide nothing by any measure
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, doubt=reason) if reason else verdict
 
 
