@@ -81,7 +81,7 @@ class Full:
         size = first_share(self.images)
         while True:
             found = self.estimate(size, seed)
-            if size >= self.images or 100 * found.mpc.half_width <= precision:
+            if size >= self.images or 100 * found.mpc.reach <= precision:
                 return found
             size = next_share(found, precision / 100)
 

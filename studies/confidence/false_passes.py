@@ -69,7 +69,7 @@ def images_like(rng: np.random.Generator, scene: str, classes: int, world: int, 
     """New images of a world."""
     fixed, crowded = np.random.default_rng([3, world]), 0.0
     if scene == "street":
-        often = _shares(0.75 ** (7 * np.arange(classes) / (classes - 1)))
+        often = _shares(0.75 ** (7 * np.arange(classes) / max(1, classes - 1)))
         skill, alarms = fixed.normal(0, 0.5, classes), (6, -1.6, _shares(np.ones(classes)))
         image = np.repeat(np.arange(images), rng.poisson(4, images))
         label = rng.choice(classes, len(image), p=often)
@@ -180,7 +180,7 @@ def measured(rng: np.random.Generator, place: Place, world: int, images: int, we
     """Every number that a gate may ask for, as drawn: the estimate first."""
     drawn = images_like(rng, place.scene, place.classes, world, images)
     if place.alone:
-        return _with_loss(
+        return with_loss(
             {s: scored(drawn, detections(rng, drawn, s), weights, clean=s == 0) for s in SEVERITIES}
         )
     differ = rng.random(images) < 0.2
@@ -191,7 +191,7 @@ def measured(rng: np.random.Generator, place: Place, world: int, images: int, we
         for name, found in zip(models, answers, strict=True):
             models[name][severity] = scored(drawn, found, weights, clean=severity == 0)
     mine = _numbers(models[""])
-    result = _with_loss(models[""])
+    result = with_loss(models[""])
     for name in ("weaker", "twin", "near twin"):
         result |= {f"{name}: {key}": mine[key] - value for key, value in _numbers(models[name]).items()}
     semantic = _numbers(maps(rng, images, weights))
@@ -203,7 +203,7 @@ def _numbers(cells: dict[int, Any]) -> dict[str, Any]:
     return {"P": cells[0], "severity 5": cells[5], "mPC": mpc, "rPC": mpc / cells[0]}
 
 
-def _with_loss(cells: dict[int, Any]) -> dict[str, Any]:
+def with_loss(cells: dict[int, Any]) -> dict[str, Any]:
     return {**_numbers(cells), "loss": cells[0] - cells[5]}
 
 

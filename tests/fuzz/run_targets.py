@@ -22,7 +22,7 @@ def _runs() -> dict[str, dict[str, bytes]]:
     runs = make_runs(root)
     found = {}
     for run in runs:
-        Run(run).score(replicates=20)
+        Run(run).score(replicates=50)
         files = [p for p in sorted(run.rglob("*")) if p.is_file() and not p.name.startswith(".")]
         found[str(run)] = {str(p.relative_to(run)): p.read_bytes() for p in files}
     return found
@@ -39,7 +39,7 @@ def run_folder(dice: random.Random, folder: Path) -> None:
     name = dice.choice([*files])
     lay({**files, name: mutate(name, files[name], dice)}, folder)
     readers = (
-        lambda: Run(folder).score(replicates=20),
+        lambda: Run(folder).score(replicates=50),
         lambda: list(problems(Run(folder), deep=True)),
         lambda: scores_of(str(folder)),
     )

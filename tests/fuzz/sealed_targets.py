@@ -62,11 +62,11 @@ def sealed_again(dice: random.Random, folder: Path) -> None:
     readers: tuple[Callable[[], object], ...] = (
         lambda: list(problems(run, deep=True)),
         lambda: scores_of(str(folder / "run"), interval=dice.random() < 0.1),
-        lambda: run.score(partial=True, replicates=20),
+        lambda: run.score(partial=True, replicates=50),
         lambda: worst_images(run.score(partial=True), 3),
         lambda: run.predictions("clean"),
         lambda: pixel_manifest(run, images=1),
-        lambda: run.record.quota is None or estimate_run(run, replicates=20),
+        lambda: run.record.quota is None or estimate_run(run, replicates=50),
         export,
     )
     for read in dice.sample(readers, 2):
@@ -153,8 +153,8 @@ def _attested() -> tuple[Path, bytes]:
     root = Path(tempfile.mkdtemp())
     run, require = Run(make_runs(root)[0]), root / "requirements.yaml"
     require.write_text("requirements:\n  - {id: R1, metric: AP, condition: clean, at_least: 0.1}\n")
-    verdicts = check_run(run, read_requirements(require), replicates=20)
-    return run.folder, json_bytes(statement(run, require, verdicts, pixels=1, replicates=20))
+    verdicts = check_run(run, read_requirements(require), replicates=50)
+    return run.folder, json_bytes(statement(run, require, verdicts, pixels=1, replicates=50))
 
 
 def submission(dice: random.Random, folder: Path) -> None:

@@ -72,14 +72,14 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], list[Run
 
 def test_models_are_ranked_alike(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, table = sides
-    found = agree(ours, theirs, by=str(table), replicates=40)
+    found = agree(ours, theirs, by=str(table), replicates=60)
     assert (found.over, found.measure) == ("models", "mIoU")
     assert found.items == ("steady", "fair", "shaky", "wild")
     assert [*found.correlations] == [CLEAN, MEAN, "brightness"]
     assert [*found.correlations[MEAN]] == ["all images", "clear", "fog"]
     # By hand, from the scores themselves.
     mean = [np.mean([run.score().cells["mIoU"][f"brightness@{s}"] for s in (1, 2)]) for run in ours]
-    fog = [run.slices(str(table), replicates=2)["fog"].score("mIoU") for run in theirs]
+    fog = [run.slices(str(table), replicates=50)["fog"].score("mIoU") for run in theirs]
     assert found.correlations["brightness"]["fog"].estimate == pytest.approx(spearmanr(mean, fog).statistic)
     assert found.correlations[MEAN]["fog"].estimate > 0.5
 
@@ -92,15 +92,15 @@ def test_freedom_is_that_of_the_smaller_side(
     table = tmp_path / "snow.csv"
     names = [f"{name},{'snow' if k < 3 else 'dry'}\n" for k, name in enumerate(theirs[0].ids)]
     table.write_text("".join(["id,snow\n", *names]))
-    found = agree(ours, theirs, by=str(table), replicates=20).correlations[MEAN]
+    found = agree(ours, theirs, by=str(table), replicates=50).correlations[MEAN]
     assert {part: each.images for part, each in found.items()} == {"all images": 8, "dry": 8, "snow": 3}
-    one = agree(ours[:1], theirs[:1], by=str(table), replicates=20).correlations[MEAN]
+    one = agree(ours[:1], theirs[:1], by=str(table), replicates=50).correlations[MEAN]
     assert one["snow"].images == 3
 
 
 def test_one_model_is_ranked_by_its_classes(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, _ = sides
-    found = agree(ours[2:3], theirs[2:3], replicates=40)
+    found = agree(ours[2:3], theirs[2:3], replicates=60)
     assert (found.over, found.items) == ("classes", CLASSES)
     synthetic = ours[2].score()
     mean = [
@@ -115,15 +115,15 @@ def test_one_model_is_ranked_by_its_classes(sides: tuple[list[Run], list[Run], P
 def test_what_cannot_be_ranked(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, _ = sides
     with pytest.raises(InvalidOption, match="cannot be ranked"):
-        agree(ours[:2], theirs[:2], replicates=2)
+        agree(ours[:2], theirs[:2], replicates=50)
     with pytest.raises(InvalidOption, match="No model was run on both sides"):
-        agree(ours[:1], theirs[1:], replicates=2)
+        agree(ours[:1], theirs[1:], replicates=50)
     with pytest.raises(InvalidOption, match="no corrupted conditions"):
-        agree(theirs, ours, replicates=2)
+        agree(theirs, ours, replicates=50)
     with pytest.raises(InvalidOption, match="are runs of steady on the same side"):
-        agree([*ours, ours[0]], theirs, replicates=2)
+        agree([*ours, ours[0]], theirs, replicates=50)
     with pytest.raises(InvalidOption, match="pixel accuracy has no scores by class"):
-        agree(ours[:1], theirs[:1], measure="pixel accuracy", replicates=2)
+        agree(ours[:1], theirs[:1], measure="pixel accuracy", replicates=50)
 
 
 def test_a_corruption_counts_by_its_mean_over_severities_and_all_by_the_mean_of_those() -> None:
@@ -158,18 +158,18 @@ def test_spread_shows_in_the_interval() -> None:
 
 def test_slices_relative_to_the_clear_one(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, table = sides
-    found = theirs[1].slices(str(table), clean="clear", replicates=40)
+    found = theirs[1].slices(str(table), clean="clear", replicates=60)
     kept = found.relative()
     clear = kept["clear"]
     assert (clear.estimate, clear.low, clear.high) == pytest.approx((1.0, 1.0, 1.0))
     assert kept["fog"].estimate == pytest.approx(found["fog"].score("mIoU") / found["clear"].score("mIoU"))
     assert kept["fog"].low < kept["fog"].estimate < kept["fog"].high
-    other = theirs[1].slices(str(table), clean=ours[1], replicates=40)
+    other = theirs[1].slices(str(table), clean=ours[1], replicates=60)
     expected = found["fog"].score("mIoU") / ours[1].score().cells["mIoU"]["clean"]
     assert other.relative()["fog"].estimate == pytest.approx(expected)
     assert "% of clear" in found.table().columns
     with pytest.raises(UnknownName, match="clear"):
-        theirs[1].slices(str(table), clean="cleer", replicates=2)
+        theirs[1].slices(str(table), clean="cleer", replicates=50)
 
 
 def test_command_line(sides: tuple[list[Run], list[Run], Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_command_line(sides: tuple[list[Run], list[Run], Path], monkeypatch: pyt
     ours, theirs, table = sides
     data = {run.record.dataset.fingerprint: run.dataset for run in (ours[0], theirs[0])}
     monkeypatch.setattr(runs, "_reopen", lambda record, _: data[record.dataset.fingerprint])
-    asked = ["agree", str(ours[1].folder), str(theirs[1].folder), "--by", str(table), "--replicates", "20"]
+    asked = ["agree", str(ours[1].folder), str(theirs[1].folder), "--by", str(table), "--replicates", "50"]
     shown = CliRunner().invoke(app, asked)
     assert shown.exit_code == 0, shown.output
     assert "Over 4 classes" in " ".join(shown.output.split())

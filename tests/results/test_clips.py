@@ -98,7 +98,7 @@ def test_evidence_is_for_new_clips_and_warns_of_few_of_them(run: stormproof.Run)
 
 
 def test_slices_of_few_clips_are_named(run: stormproof.Run) -> None:
-    assert "Fewer than 100 clips: " in run.slices("brightness", measure="found", replicates=20).table().note
+    assert "Fewer than 100 clips: " in run.slices("brightness", measure="found", replicates=50).table().note
 
 
 def test_the_report_has_a_filmstrip(run: stormproof.Run, tmp_path: Path) -> None:

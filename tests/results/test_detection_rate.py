@@ -126,17 +126,17 @@ def test_intervals_hold_the_rate(street: Run) -> None:
     assert sure.images == found.bins[at].units == 10
     all_found = found.interval("clean", 0)
     assert all_found.estimate == 1.0
-    assert (all_found.low, all_found.high) == (pytest.approx(1 - 3 / found.bins[0].units), 1.0)
+    assert (all_found.low, all_found.high) == (pytest.approx(0.025 ** (1 / found.bins[0].units)), 1.0)
     none = found.interval("clean", len(found.bins) - 1)
-    assert (none.low, none.high) == (0.0, pytest.approx(3 / found.bins[-1].units))
+    assert (none.low, none.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / found.bins[-1].units)))
 
 
 def test_by_size_and_occlusion(street: Run) -> None:
-    hidden = street.detection_rates("occlusion", replicates=10)
+    hidden = street.detection_rates("occlusion", replicates=50)
     assert [each.name for each in hidden.bins] == ["visible", "largely"]
     odd, even = (np.mean([m < 40 for m in range(start, 101, 2)]) for start in (1, 2))
     assert hidden.rate("clean") == pytest.approx([odd, even])
-    sizes = street.detection_rates("size", replicates=10)
+    sizes = street.detection_rates("size", replicates=50)
     assert [(each.name, each.objects) for each in sizes.bins] == [("small", 400)]
 
 
@@ -153,14 +153,14 @@ def test_command_line(street: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from stormproof.results import run as runs
 
     monkeypatch.setattr(runs, "_reopen", lambda record, data: street.dataset)
-    asked = ["score", str(street.folder), "--by", "distance", "--classes", "person", "--replicates", "20"]
+    asked = ["score", str(street.folder), "--by", "distance", "--classes", "person", "--replicates", "50"]
     shown = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
     assert shown.exit_code == 0, shown.output
     assert "Detection rate of person by distance" in shown.output
     content = json.loads(CliRunner().invoke(app, [*asked, "--json", "--min-score", "0.2"]).stdout)
     assert content["bins"][0]["objects"] == 36
     assert content["lost_from"]["clean"]["at"] == pytest.approx(
-        street.detection_rates("distance", min_score=0.2, replicates=20).lost_from("clean").strength
+        street.detection_rates("distance", min_score=0.2, replicates=50).lost_from("clean").strength
     )
 
 

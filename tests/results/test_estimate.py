@@ -15,7 +15,7 @@ from stormproof.metrics.cells import Objects
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.records import Detections
 from stormproof.results.estimate import Cell, Estimate, estimate, next_share, score
-from stormproof.results.interval import Interval
+from stormproof.results.interval import Interval, unseen_share
 from stormproof.results.sets import sets_of
 
 IMAGES, SIZE = 200, 8
@@ -103,3 +103,22 @@ def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Cell]) -> None
     assert next_share(few, few.mpc.half_width) == SIZE
     unknown = replace(few, mpc=Interval(0.2, np.nan, np.nan, np.nan))
     assert next_share(unknown, wanted) == 2 * SIZE
+
+
+def test_shares_that_are_all_alike_do_not_stop_a_run(cells: dict[str, Cell]) -> None:
+    """Nothing is found under any condition: 8 images of each show no spread, but say little about 200."""
+    truth = cells["clean"].content.truth
+    nothing = Cell(Objects(truth, Detections.of(dict.fromkeys(truth.ids, Prediction()), truth)), METRIC, AP)
+    found = estimated({"clean": cells["clean"]} | dict.fromkeys(CONDITIONS, nothing), SIZE, seed=0)
+    seen = SIZE * len(CONDITIONS)
+    assert found.mpc.estimate == pytest.approx(0, abs=1e-12)
+    assert found.mpc.reach == pytest.approx((1 - SIZE / IMAGES) * unseen_share(seen), rel=0.01)
+    assert found.by_corruption["fog"].reach > 2 * found.mpc.reach
+    assert next_share(found, 0.001) > SIZE
+
+
+def test_the_interval_is_as_wide_as_estimates_vary(cells: dict[str, Cell]) -> None:
+    """With images used equally often, hard ones cancel: drawn together, they doubled the standard error."""
+    found = [estimated(cells, 40, seed).mpc for seed in range(5)]
+    error = np.std([one.estimate for one in found], ddof=1)
+    assert 0.4 * error < np.mean([one.se for one in found]) < 2.5 * error

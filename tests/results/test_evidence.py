@@ -51,11 +51,13 @@ def place(tmp_path_factory: pytest.TempPathFactory, make: Callable[..., Path]) -
             make_config({"model": f"{folder}/model.py:contrast_boxes", "out": str(folder / name), **settings})
         )
     (folder / "base" / "marker").write_text("another folder, equal predictions")
-    (folder / "r.yaml").write_text("requirements: [{id: R1, metric: AP, condition: clean, at_least: 0.01}]\n")
+    (folder / "r.yaml").write_text(
+        "requirements: [{id: R1, metric: AP50, condition: clean, at_least: 0.01}]\n"
+    )
     (folder / "d.yaml").write_text(
         "requirements: [{id: R1, metric: AP, condition: clean, at_most_drop: 0.01}]\n"
     )
-    common = ("--replicates", 20, "--pixels", 1)
+    common = ("--replicates", 50, "--pixels", 1)
     told = say(
         "evidence", folder / "run", "--require", folder / "r.yaml", "--out", folder / "e.json", *common
     )
@@ -159,11 +161,15 @@ STORM = ("predicate", "stormproof")
         (_lie("predicate", "passedTests", value=["R1", "R2"]), "predicate.passedTests"),
         (_lie("subject", 0, "digest", "sha256", value="0" * 64), "subject.0.digest.sha256"),
         (_lie(*STORM, "predictions", "digest", value="0" * 32), "other predictions"),
-        (_lie(*STORM, "intervals", "replicates", value=21), "requirements.0"),
+        (_lie(*STORM, "intervals", "replicates", value=51), "requirements.0"),
         (_lie(*STORM, "intervals", "replicates", value=10**9), "intervals.replicates"),
+        (_lie(*STORM, "intervals", "replicates", value=2), "intervals.replicates"),
+        (_lie(*STORM, "looks", "all", value=[]), "looks are not those"),
+        (_lie(*STORM, "looks", "all", 0, "images", value=4), "looks are not those"),
+        (_lie(*STORM, "looks", "this", "number", value=2), "looks.this.number"),
         (_lie(*STORM, "requirements", 0, "estimate", value=0.999), "requirements.0.estimate"),
         (_lie(*STORM, "requirements", 0, "verdict", value="fail"), "requirements.0.verdict"),
-        (_lie(*STORM, "requirements", 0, "threshold", value=0.02), "requirements.0"),
+        (_lie(*STORM, "requirements", 0, "threshold", value=0.02), "looks are not those at its requirements"),
         (_lie(*STORM, "requirements", value=[]), "empty"),
         (_lie(*STORM, "seed", value=7), "seed"),
         (_lie(*STORM, "dataset", "fingerprint", value="0"), "dataset.fingerprint"),

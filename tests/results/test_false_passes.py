@@ -91,12 +91,22 @@ def judged(hits: list[bool], objects: int, *, images: int) -> tuple[Judged, Any]
 
 def test_optimism_by_hand() -> None:
     """Right, wrong, right: precision 1, then 2/3; ∫ p (1 − p) dr = (0 + 2/9) / 2."""
-    assert ap_optimism(*judged([True, False, True], 2, images=2)).item() == pytest.approx(10 / 5 / 9)
-    assert ap_optimism(*judged([True, True], 2, images=2)).item() == 0  # nothing was wrong
+    both = judged([True, False, True], 2, images=2)
+    assert ap_optimism(*both, points=0).item() == pytest.approx(10 / 5 / 9)
+    assert ap_optimism(*both).item() == pytest.approx(10 / 5 / 9 + 2 / 3 / 101)  # at a recall of 1
+    assert ap_optimism(*judged([True, True], 2, images=2), points=0).item() == 0  # nothing was wrong
     assert ap_optimism(*judged([False, False], 2, images=2)).item() == 0  # nothing was right
     # Eight objects in one image are one look at their class.
     crowd = ap_optimism(*judged([True, False, True], 8, images=1)).item()
     assert crowd == pytest.approx(10 / 4 * (2 / 9) / 8)
+
+
+def test_the_last_point_of_a_perfect_score_is_optimism() -> None:
+    """More images show an object that is missed: then the point at a recall of 1 counts nothing."""
+    perfect = judged([True, True, False], 2, images=2)
+    assert ap_optimism(*perfect).item() == pytest.approx(1 / 101)
+    assert ap_optimism(*perfect, points=11).item() == pytest.approx(1 / 11)
+    assert ap_optimism(*judged([True, True], 3, images=3), points=11).item() == 0  # one is missed already
 
 
 def test_every_average_precision_knows_its_optimism() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,20 @@ from stormproof.results.interval import Interval, around, draws, holm, paired
 from stormproof.results.requirements import parse
 from stormproof.results.verdicts import Outcome
 
-HALVES = [0.4, 0.6, 0.5]
+HALVES = [0.4, 0.6, 0.5] * 400  # so many that their number does not matter
+SE = float(np.std(HALVES, ddof=1))
 
 
 def test_an_interval_is_two_standard_errors_wide_on_either_side() -> None:
     found = around(0.5, np.array([0.5, 0.5, *HALVES]))
-    assert found.se == pytest.approx(0.1)
-    assert (found.low, found.high) == pytest.approx((0.5 - 0.195997, 0.5 + 0.195997), abs=1e-6)
-    assert found.half_width == pytest.approx(0.195997, abs=1e-6)
+    assert found.se == pytest.approx(SE)
+    assert (found.low, found.high) == pytest.approx((0.5 - 1.961945 * SE, 0.5 + 1.961945 * SE), abs=1e-6)
+    assert found.half_width == pytest.approx(1.961945 * SE, abs=1e-6)  # 1,199 degrees of freedom
 
 
 def test_few_images_widen_it_as_student_has_it() -> None:
     found = around(0.5, np.array([0.5, 0.5, *HALVES]), images=5)
-    assert found.high == pytest.approx(0.5 + 0.1 * 2.776445)
+    assert found.high == pytest.approx(0.5 + SE * 2.776445)
     assert found.images == 5
 
 
@@ -106,7 +108,7 @@ def test_a_verdict_needs_the_whole_interval(
     monkeypatch: pytest.MonkeyPatch, asked: dict[str, float], outcome: Outcome
 ) -> None:
     monkeypatch.setattr(verdicts, "_interval", lambda *_: Interval(0.5, 0.4, 0.6, 0.1 / 1.96))
-    scores: Any = None  # which are not looked at
+    scores: Any = SimpleNamespace(units=None, classes=())  # which are not looked at
     row = {"id": "R", "metric": "AP", "condition": "fog@3", **asked}
     assert verdicts.judge([parse(row, "r")], scores)[0].outcome is outcome
 
@@ -117,7 +119,7 @@ def test_of_many_requirements_one_fails_only_where_it_is_not_chance(monkeypatch:
     known["R3"] = Interval(0.39, 0.292, 0.488, 0.05)  # 2.2 standard errors below 0.5
     monkeypatch.setattr(verdicts, "_interval", lambda r, *_: known[r.id])
     rows = [{"id": name, "metric": "AP", "condition": "fog@3", "at_least": 0.5} for name in known]
-    scores: Any = None
+    scores: Any = SimpleNamespace(units=None, classes=())
     judged = {v.requirement.id: v for v in verdicts.judge([parse(row, "r") for row in rows], scores)}
     alone = verdicts.judge([parse(rows[3], "r")], scores)[0]
     assert alone.outcome is Outcome.FAIL
@@ -129,5 +131,7 @@ def test_of_many_requirements_one_fails_only_where_it_is_not_chance(monkeypatch:
     assert judged["R3"].as_dict()["together"] == 20
     known["R3"] = Interval(0.3, 0.202, 0.398, 0.05)
     assert verdicts.judge([parse(row, "r") for row in rows], scores)[3].outcome is Outcome.FAIL
-    assert "any of the 20 requirements" in verdicts.how_sure(20)
-    assert "2.5 %" in verdicts.how_sure(1)
+    assert "any of the 20 requirements" in verdicts.how_sure(list(judged.values()))
+    assert "not controlled jointly" in verdicts.how_sure(list(judged.values()))
+    assert "2.5 %" in verdicts.how_sure([alone])
+    assert "jointly" not in verdicts.how_sure([alone])

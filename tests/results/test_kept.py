@@ -86,7 +86,7 @@ def test_kept_scores_are_what_was_made(
 ) -> None:
     run = make(model, on)
     shutil.rmtree(run / "scores", ignore_errors=True)
-    for replicates in (None, 20):
+    for replicates in (None, 50):
         made = Run(run).score(replicates=replicates)
         with monkeypatch.context() as patch:
             patch.setattr(scoring, "_make", never)
@@ -104,26 +104,26 @@ def test_kept_scores_are_what_was_made_of_people_too(folder: Path, monkeypatch: 
     settings = {"model": f"{MODELS}:only_when_clean", "conditions": ["contrast@5"], "engine": "local",
                 "data": f"coco:{file},images={file.parent / 'images'}", "out": str(folder)}  # fmt: skip
     run_it(make_config(settings))
-    made = Run(folder).score(replicates=20)
+    made = Run(folder).score(replicates=50)
     assert any(one["after"] == math.inf for one in made.lost["contrast@5"])
     assert "d␊og" in made.per_class["AP"]["clean"]
     assert made.replicates is not None
     assert {*made.replicates.per_class["AP"]["clean"]} == {*made.per_class["AP"]["clean"]}
     monkeypatch.setattr(scoring, "_make", never)
-    assert same(made, Run(folder).score(replicates=20))
+    assert same(made, Run(folder).score(replicates=50))
 
 
 def test_intervals_are_not_taken_from_scores_that_were_made_without(folder: Path) -> None:
-    made = Run(folder).score(replicates=20)
+    made = Run(folder).score(replicates=50)
     (path,) = (folder / "scores").glob("*.json")
     path.unlink()
     Run(folder).score()  # writes the file again, without the intervals of reliability
-    assert same(made, Run(folder).score(replicates=20))
+    assert same(made, Run(folder).score(replicates=50))
 
 
-@pytest.mark.parametrize("kind", ["json", "images", "20"])
+@pytest.mark.parametrize("kind", ["json", "images", "50"])
 def test_a_changed_file_is_not_believed(folder: Path, kind: str) -> None:
-    right = Run(folder).score(replicates=20)
+    right = Run(folder).score(replicates=50)
     (path,) = (folder / "scores").glob("*.json" if kind == "json" else f"*-{kind}.parquet")
     content = path.read_bytes()
     changes = [b"", content[:-9], content[: len(content) // 2] + b"?" + content[len(content) // 2 + 1 :]]
@@ -133,10 +133,10 @@ def test_a_changed_file_is_not_believed(folder: Path, kind: str) -> None:
         changes += [json.dumps(kept).encode(), b"{}", b"[]", b"\xff"]
     for change in changes:
         path.write_bytes(change)
-        assert same(Run(folder).score(replicates=20), right)
+        assert same(Run(folder).score(replicates=50), right)
         assert path.read_bytes() == content  # made again
     path.unlink()
-    assert same(Run(folder).score(replicates=20), right)
+    assert same(Run(folder).score(replicates=50), right)
 
 
 def test_boxes_beyond_what_memory_may_hold_come_back_from_a_file() -> None:
@@ -249,14 +249,14 @@ def change_a_prediction(folder: Path, *, times: bool) -> None:
 
 @pytest.mark.parametrize("times", [False, True])
 def test_kept_scores_follow_the_predictions_not_their_times(folder: Path, times: bool) -> None:
-    first = Run(folder).score(replicates=20)
+    first = Run(folder).score(replicates=50)
     change_a_prediction(folder, times=times)
     for path in (folder / "scores").iterdir():  # kept later than the parts, by their clocks
         os.utime(path, (4e9, 4e9))
-    second = Run(folder).score(replicates=20)
+    second = Run(folder).score(replicates=50)
     assert second.cells["E"]["clean"] != first.cells["E"]["clean"]
     shutil.rmtree(folder / "scores")
-    assert same(Run(folder).score(replicates=20), second)
+    assert same(Run(folder).score(replicates=50), second)
 
 
 def test_a_part_that_is_damaged_in_place_is_seen_whatever_its_time(folder: Path) -> None:
@@ -333,7 +333,7 @@ def test_kept_scores_are_used_where_the_dataset_is_gone_and_it_is_said(folder: P
     with pytest.raises(DatasetGone, match="Say where the dataset is now with --data"):
         Run(folder).score(classes="person")  # which were never made
     with pytest.raises(DatasetGone):
-        Run(folder).score(replicates=30)
+        Run(folder).score(replicates=60)
     moved = tmp_path / "elsewhere"
     here = Run(folder, data=f"coco:{moved / 'instances.json'},images={moved / 'images'}")
     assert here.score().notices == ()
@@ -377,37 +377,37 @@ def test_scores_of_a_submission_or_a_table_need_no_folder() -> None:
 def test_intervals_of_reliability_are_of_the_replicates_asked_for(make: Make) -> None:
     run = make("contrast_boxes")
     shutil.rmtree(run / "scores", ignore_errors=True)
-    first = repr(Run(run).score(replicates=20).reliability)
-    assert repr(Run(run).score(replicates=30).reliability) != first
-    assert repr(Run(run).score(replicates=20).reliability) == first
+    first = repr(Run(run).score(replicates=50).reliability)
+    assert repr(Run(run).score(replicates=60).reliability) != first
+    assert repr(Run(run).score(replicates=50).reliability) == first
 
 
 # Tables of another run
 
 
-@pytest.mark.parametrize("kind", ["images", "20"])
+@pytest.mark.parametrize("kind", ["images", "50"])
 def test_a_table_of_another_run_is_not_believed(folder: Path, kind: str) -> None:
     """Sealed, of the same conditions and shape, and under the right name: only its key gives it away."""
     other = folder.parent / "other"
     settings = {"model": f"{MODELS}:only_when_clean", "conditions": ["contrast@2,fog@3"], "engine": "local",
                 "data": Run(folder).record.dataset.spec, "chunk": 3, "out": str(other)}  # fmt: skip
     run_it(make_config(settings))
-    right = Run(folder).score(replicates=20)
-    Run(other).score(replicates=20)
+    right = Run(folder).score(replicates=50)
+    Run(other).score(replicates=50)
     (mine,), (theirs,) = ([*(run / "scores").glob(f"*-{kind}.parquet")] for run in (folder, other))
     content = mine.read_bytes()
     shutil.copyfile(theirs, mine)
     verified = CliRunner().invoke(app, ["verify", str(folder)])
     assert verified.exit_code == 1
     assert f"holds the scores kept as {theirs.stem!r}, of another run" in " ".join(verified.stderr.split())
-    assert same(Run(folder).score(replicates=20), right)
+    assert same(Run(folder).score(replicates=50), right)
     assert mine.read_bytes() == content  # made again
     assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
 
 
-@pytest.mark.parametrize("kind", ["json", "images", "20"])
+@pytest.mark.parametrize("kind", ["json", "images", "50"])
 def test_verify_reports_changed_scores(folder: Path, kind: str) -> None:
-    Run(folder).score(replicates=20)
+    Run(folder).score(replicates=50)
     (path,) = (folder / "scores").glob("*.json" if kind == "json" else f"*-{kind}.parquet")
     content = path.read_bytes()
     path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])

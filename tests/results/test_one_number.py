@@ -70,7 +70,7 @@ def test_strong_noise_is_left_out_of_every_mean_of_kamann(
 
 def test_psf_blur_counts_in_no_mean_cd_of_replicates_either(benchmark: Path, suite: Path) -> None:
     """mCD is the mean of CD over the other 18 in the score, and in every replicate."""
-    scores = Run(benchmark).score(replicates=20, reference=suite)
+    scores = Run(benchmark).score(replicates=50, reference=suite)
     values, spread = scores.values("mIoU"), scores.spread("mIoU")
     for name in ("CD", "rCD"):
         members = [key for key in spread if key.startswith(f"{name}/") and key != f"{name}/psf_blur"]

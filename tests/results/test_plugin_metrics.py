@@ -60,9 +60,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def say(*words: object) -> str:
+def say(*words: object, code: int = 0) -> str:
     shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False, env={"COLUMNS": "200"})
-    assert shown.exit_code == 0, shown.output
+    assert shown.exit_code == code, shown.output
     return shown.stdout
 
 
@@ -75,7 +75,7 @@ def test_a_metric_of_a_file_is_scored_with_intervals_and_differences(folder: Pat
         assert printed["scores"][name] == scores.cells[name]
         mean = scores.interval("mean", name)
         assert mean.low < mean.estimate == scores.aggregates[name]["mean"] < mean.high
-        assert (scores - scores)[name]["mean"].interval.se == 0
+        assert (scores - scores)[name]["mean"].interval.estimate == 0
     assert "CE" in scores.aggregates["median error"]  # an error: less is better
     by_hand = _f1_by_hand(Run(folder))
     assert scores.cells["F1"]["fog@3"] == pytest.approx(by_hand)
@@ -105,8 +105,9 @@ def test_a_metric_of_a_file_can_be_required(folder: Path, plugin: Path, tmp_path
     ]
     path = tmp_path / "requirements.yaml"
     path.write_text(yaml.safe_dump({"requirements": rows}))
-    verdicts = json.loads(say("check", folder, "--require", path, "--plugin", plugin, "--json"))
-    assert [row["verdict"] for row in verdicts[1:]] == ["pass"] * 3
+    verdicts = json.loads(say("check", folder, "--require", path, "--plugin", plugin, "--json", code=3))
+    assert [row["verdict"] for row in verdicts] == ["inconclusive"] * 4  # it declares nothing about intervals
+    assert verdicts[0]["doubt"] == "the interval of F1 is not calibrated"
     assert verdicts[0]["estimate"] == scores.cells["F1"]["fog@3"]
     assert verdicts[1]["estimate"] == scores.mean("F1")
     say(

@@ -148,7 +148,7 @@ def test_aggregates_losses_and_drops(run, scores):
     cells = scores.cells["AP"]
     assert loss.interval.estimate == pytest.approx(cells["clean"] - cells["fog@3"])
     same = judge([parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r")], scores, scores)[0]
-    assert same.outcome is Outcome.PASS
+    assert same.outcome is Outcome.INCONCLUSIVE  # eight equal images say little about others
     assert same.interval.estimate == 0
     count = len(scores.conditions) - 1  # of no suite, so it is no mPC
     assert same.requirement.text == f"mean over {count} conditions at most drop 0.01"

@@ -74,12 +74,12 @@ def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
 def test_conditions_are_read_in_groups_alike(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """One condition at a time, and boxes from a temporary file: the same to the last bit."""
     for run in (make("contrast_masks"), make("contrast_boxes"), make("thresholds", "street")):
-        together = document(as_dict(Run(run).score(replicates=20)))
+        together = document(as_dict(Run(run).score(replicates=50)))
         shutil.rmtree(run / "scores")
         with monkeypatch.context() as patch:
             patch.setattr(rows, "_BUDGET", 1)
             patch.setattr(rows.DetectionBuffer.__init__, "__defaults__", (0,))
-            assert document(as_dict(Run(run).score(replicates=20))) == together
+            assert document(as_dict(Run(run).score(replicates=50))) == together
 
 
 def test_label_maps_score_as_by_hand(make: Make) -> None:

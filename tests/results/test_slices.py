@@ -36,7 +36,7 @@ def write_table(path: Path, run: Path) -> Path:
 def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
     folder = make("contrast_boxes")
     run = Run(folder)
-    found = run.slices(f"{write_table(tmp_path / 'a.csv', folder)}:weather", replicates=20)
+    found = run.slices(f"{write_table(tmp_path / 'a.csv', folder)}:weather", replicates=50)
     assert [*found] == ["dry", "rain"]
     assert found.measure == "AP"
     for name, places in (("rain", [0, 3, 6]), ("dry", [1, 2, 4, 5, 7])):
@@ -71,7 +71,7 @@ def test_a_slice_is_as_sure_as_its_images_alone(make: Make, tmp_path: Path) -> N
 
 def test_label_maps_are_sliced_by_their_pixels(make: Make) -> None:
     run = Run(make("thresholds", "street"))
-    found = run.slices("brightness", replicates=10)
+    found = run.slices("brightness", replicates=50)
     assert found.measure == "mIoU"
     assert [*found] == ["low", "middle", "high"]
     assert [found[name].images for name in found] == [2, 2, 2]
@@ -113,7 +113,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path) -> None:
     table = tmp_path / "light.csv"
     table.write_text("id,light\n" + "".join(f"i{k},{'day' if k % 2 == 0 else 'night'}\n" for k in range(12)))
-    found = mixed.slices(str(table), replicates=30)
+    found = mixed.slices(str(table), replicates=60)
     assert found["night"].classes == ("dog",)
     assert found["day"].classes == ("dog", "cat")
     # Over dogs alone, night is like all images.
@@ -122,10 +122,10 @@ def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path)
     assert not found.differences("P")["night"].clear
     # So it is for every mean over classes: the cats that night lacks are found late or not at all.
     for measure in ("AR100", "oLRP", "LRP FN", "LaECE0", "VOC07 AP50", "dAP Cls", "dAP Bkg", "dAP FP"):
-        found = mixed.slices(str(table), measure=measure, replicates=2)
+        found = mixed.slices(str(table), measure=measure, replicates=50)
         assert found["night"].classes == ("dog",), measure
         assert found.differences("clean")["night"].interval.estimate == pytest.approx(0.0), measure
-    counts = mixed.slices(str(table), measure="FP per image", replicates=2).table()
+    counts = mixed.slices(str(table), measure="FP per image", replicates=50).table()
     assert counts.title == "FP per image by light"  # not in %
     assert [row[3] for row in counts.rows] == pytest.approx([0.5, 0.0, 1.0])  # cats that night lacks
 
@@ -183,10 +183,10 @@ def test_frames_of_a_clip_count_once(mixed: Run, tmp_path: Path) -> None:
     table.write_text("id,light\n" + "".join(f"i{k},{'day' if k % 2 == 0 else 'night'}\n" for k in range(12)))
     run = Run(mixed.folder, data=mixed.dataset)
     run.__dict__["units"] = tuple(f"clip {k % 6}" for k in range(12))  # three by day, three at night
-    found = run.slices(str(table), replicates=10)
+    found = run.slices(str(table), replicates=50)
     assert (found["night"].images, found["night"].units, found.whole.units) == (6, 3, 6)
     assert found.differences("P")["night"].interval.images == 3
-    rates = run.detection_rates("size", replicates=10)
+    rates = run.detection_rates("size", replicates=50)
     assert [each.units for each in rates.bins] == [6]
     assert rates.interval("clean", 0).images == 6
 
@@ -247,7 +247,7 @@ def test_what_pixels_show() -> None:
 def test_command_line(make: Make, tmp_path: Path) -> None:
     folder = make("contrast_boxes")
     path = write_table(tmp_path / "a.csv", folder)
-    asked = ["score", str(folder), "--by", f"{path}:weather", "--replicates", "20"]
+    asked = ["score", str(folder), "--by", f"{path}:weather", "--replicates", "50"]
     shown = CliRunner().invoke(app, asked)
     assert shown.exit_code == 0, shown.output
     assert "AP by weather" in shown.output
@@ -257,7 +257,7 @@ def test_command_line(make: Make, tmp_path: Path) -> None:
     assert {*content["slices"]} == {"rain", "dry"}
     rain = content["slices"]["rain"]
     assert rain["images"] == 3
-    assert rain["scores"]["clean"] == Run(folder).slices(f"{path}:weather", replicates=20)["rain"].score("AP")
+    assert rain["scores"]["clean"] == Run(folder).slices(f"{path}:weather", replicates=50)["rain"].score("AP")
     assert 0 <= rain["against_all"]["P"]["holm"] <= 1
     rows = CliRunner().invoke(app, [*asked, "--csv"]).stdout.splitlines()
     assert rows[0].startswith("slice,images,classes,P")
@@ -293,7 +293,7 @@ def test_a_slice_without_objects_has_no_score(tmp_path: Path) -> None:
 
     dogs.classes = ("dog",)  # type: ignore[attr-defined]
     run = run_it(dogs, data, out=tmp_path / "run", conditions="fog@1,fog@3", progress=False)
-    found = run.slices("count", replicates=10)  # low: no dog; middle: one
+    found = run.slices("count", replicates=50)  # low: no dog; middle: one
     assert [*found] == ["low", "middle"]
     assert [*found.differences("P")] == ["middle"]
     rows = {str(row[0]): row for row in found.table().rows}

@@ -19,13 +19,13 @@ requirements:
 """
 VERBS = {
     "score": ("score", "A"),
-    "score with intervals": ("score", "A", "--interval", "--replicates", 20),
+    "score with intervals": ("score", "A", "--interval", "--replicates", 50),
     "score of several": ("score", "A", "B"),
-    "score by brightness": ("score", "A", "--by", "brightness", "--replicates", 20),
+    "score by brightness": ("score", "A", "--by", "brightness", "--replicates", 50),
     "show": ("show", "A"),
     "compare": ("compare", "A", "B"),
     "compare with intervals": ("compare", "A", "B", "--interval"),
-    "check": ("check", "A", "--require", "REQUIREMENTS", "--replicates", 20),
+    "check": ("check", "A", "--require", "REQUIREMENTS", "--replicates", 50),
 }
 
 

@@ -77,3 +77,44 @@ def test_the_estimator_is_held_against_a_full_run(estimator: ModuleType, make: M
     assert "| until ± 50: 8 |" in stopped
     cells = [cell.strip() for cell in whole.split("|")[1:-1]]
     assert cells[3:] == ["8", "100.0 %", "+0.00", "0.00", "3 of 3", "0.00", "100 %"]
+
+
+def test_looks_at_growing_sets_are_counted(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = importlib.import_module("looks")
+    for name, value in (("IMAGES", 60), ("LOOKS", 2), ("REPLICATES", 20), ("_PATHS", 1000)):
+        monkeypatch.setattr(looks, name, value)
+    place = gate.Place("street", 8, True)
+    gate.truth(place)
+    looks.sets(place, range(2))
+    printed = capsys.readouterr().out
+    ends = json.loads(printed.splitlines()[-1])["looks"]
+    assert [len(ends[kind]["mPC"]) for kind in ("plain", "spent")] == [2, 2]
+    plain, spent = (ends[kind]["mPC"][0] for kind in ("plain", "spent"))
+    assert spent[0] < plain[0] < plain[1] < spent[1]  # an early look is stricter
+    (tmp_path / "rows.jsonl").write_text(printed)
+    looks.table([tmp_path / "rows.jsonl"])
+    assert capsys.readouterr().out.count("| street | 8 | 2 |") == 3 * len(looks.BETTER)
+    looks.spending()
+    assert len(capsys.readouterr().out.splitlines()) == 3 + len(looks.SPENDING)
+
+
+def test_average_precision_near_its_ends_is_counted(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = importlib.import_module("ends")
+    monkeypatch.setattr(ends, "REPLICATES", 20)
+    truth = [{"AP": 0.99, "VOC07 AP50": 0.91}] * ends.WORLDS
+    line = ends.line("street", 8, "nearly all", 30, truth, sets=2)
+    assert line.startswith("| street | 8 | nearly all | 30 | 2 | 99.0 | 0.0 / 0.0 |")
+
+
+def test_a_simulated_grid_is_estimated(estimator: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    precision = importlib.import_module("precision")
+    monkeypatch.setattr(precision, "WORLDS", {"small": ("street", 8, 20, 1.0, 1.0)})
+    monkeypatch.setattr(precision, "CORRUPTIONS", ("fog", "snow"))
+    monkeypatch.setattr(precision, "SEVERITIES", (1, 5))
+    cells = [cell.strip() for cell in precision.line("small", 1, 5.0, (10,)).split("|")[1:-1]]
+    assert cells[:2] == ["small", "20"]
+    assert 10 < float(cells[2]) < 90

@@ -70,7 +70,7 @@ def test_sensitivities_come_from_clean_scenes_even_if_they_are_not_asked_for(
     scenes = storm.TestSet(
         IDS, np.zeros((*size, 3), np.uint8), np.ones(size, np.float32), np.zeros(size, np.uint8), truth
     )
-    found = storm.storm([], ["fog@3"], scenes, replicates=2)
+    found = storm.storm([], ["fog@3"], scenes, replicates=50)
     assert list(found) == [("one", "fog@3")]
     rows = np.ones((1, len(IDS)), np.uint8)
     expected = storm._judged(given["fog@3"], given["clean"].people, rows).numbers["ADR"][0]

@@ -73,7 +73,7 @@ def check(
             outcome = Text(str(v.outcome), style=_STYLES[v.outcome])
             table.add_row(v.requirement.id, Text(v.requirement.text), outcome, *numbers)
         console.out.print(table)
-        console.say(how_sure(len(verdicts)))
+        console.say(how_sure(verdicts))
     raise typer.Exit(exit_code(verdicts))
 
 

@@ -94,7 +94,8 @@ Plugins = Annotated[
     typer.Option("--plugin", help="A Python file with corruptions or metrics of your own; repeatable."),
 ]
 Replicates = Annotated[
-    int, typer.Option(help="Random halves of the images that intervals are computed from.", min=2)
+    int,
+    typer.Option(help="Random halves of the images that intervals are computed from, 50 or more.", min=50),
 ]
 
 # For verbs about datasets, and about copies made from them.

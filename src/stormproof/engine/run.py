@@ -122,7 +122,7 @@ def run_to_precision(
         if summary.failed or size >= images:
             return summary, None
         found = estimate_run(Run(plan.work.out, data=data))
-        if 100 * found.mpc.half_width <= config.precision:
+        if 100 * found.mpc.reach <= config.precision:
             return summary, found
         size = next_share(found, config.precision / 100)
 

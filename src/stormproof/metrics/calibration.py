@@ -24,7 +24,17 @@ import numpy as np
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.lrp import Located
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio, weighted_sums
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    mean_of_known,
+    metric,
+    ratio,
+    weighted_sums,
+)
+from stormproof.metrics.optimism import class_optimism, set_optimism
 from stormproof.metrics.precision import in_lanes, sum_weights
 
 if TYPE_CHECKING:
@@ -33,6 +43,16 @@ if TYPE_CHECKING:
 MIN_SCORE = 0.3  # of detections that count in D-ECE and in precision
 BINS = 10  # of D-ECE
 LAECE_BINS = 25
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "D-ECE": ((80, 50),),
+    "LaECE0": ((1, 100), (8, 300)),
+    "LaACE0": ((1, 50), (8, 100)),
+    "precision": ((80, 50),),
+    "safe threshold": ((80, 50),),
+    "safe recall": ((8, 50), (80, 100)),
+}
+_POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +120,10 @@ def _falling(located: Located) -> tuple[Any, ...]:
     Measure("D-ECE", "calibration error, all classes, IoU 0.5", "calibration", higher=False),
     Measure("LaECE0", "localisation-aware calibration error", "calibration", higher=False),
     Measure("LaACE0", "localisation-aware calibration error, by detection", "calibration", higher=False),
-    Measure("precision", "precision of boxes scored 0.3 or more", "calibration"),
+    Measure("precision", "precision of boxes scored 0.3 or more", "calibration", share=True),
     Measure("safe threshold", "threshold that keeps the clean precision", "calibration", False, False, False),
     Measure("safe recall", "recall at that threshold", "calibration"),
+    calibrated=_CALIBRATED,
 )
 def _calibration(objects: Objects, weights: Weights) -> Scored:
     counts = reliability(objects.located, weights, len(objects.truth.ids))
@@ -113,7 +134,15 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
         "D-ECE": d_ece(counts), **{name: mean_of_known(values) for name, values in by_class.items()},
         "precision": precision, "safe threshold": threshold, "safe recall": recall,
     }  # fmt: skip
-    return Scored(numbers, parts=by_class)
+    at = objects.touching
+    optimism: dict[str, Floats] = {}
+    if len(weights) > 1:
+        optimism = {
+            name: class_optimism(values, at.truth_image, at.truth_label, weights, _POWER)
+            for name, values in by_class.items()
+        }
+        optimism["D-ECE"] = set_optimism(numbers["D-ECE"], _POWER)
+    return Scored(numbers, parts=by_class, optimism=optimism)
 
 
 @kernel

@@ -11,8 +11,8 @@ import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
-from stormproof.metrics.optimism import ap_optimism
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 
@@ -40,6 +40,22 @@ _RECALLS: dict[str, tuple[int, int]] = {
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0066
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "AP": ((80, 50),),
+    "AP50": ((80, 50),),
+    "AP75": ((80, 50),),
+    "APs": ((80, 50),),
+    "APm": ((80, 50),),
+    "APl": ((80, 50),),
+    "AR1": ((80, 50),),
+    "AR10": ((80, 50),),
+    "AR100": ((80, 50),),
+    "ARs": ((1, 50), (80, 300)),
+    "ARm": ((80, 50),),
+    "ARl": ((1, 50), (8, 300)),
+}
+_POWER = 0.7  # of the number of images, with which the bias of recall falls
 
 
 def box_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
@@ -66,13 +82,19 @@ def _plain(matches: Matches) -> dict[str, float]:
     return coco_scored(matches, np.ones((1, matches.images))).scores
 
 
-@metric("boxes", *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS))
+@metric(
+    "boxes",
+    *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS),
+    calibrated=_CALIBRATED,
+)
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.boxes, weights)
 
 
 @metric(
-    "masks", *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS)
+    "masks",
+    *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS),
+    calibrated={MASKS + name: found for name, found in _CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)
@@ -95,6 +117,12 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
         too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0)
         for name, (thresholds, size) in _PRECISIONS.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
+        found = matches.judged
+        for name, (size, _) in _RECALLS.items():
+            counting = found.counts[size]
+            optimism[prefix + name] = class_optimism(
+                by_class[name], found.truth_image[counting], found.truth_label[counting], weights, _POWER
+            )
     return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts, optimism)
 
 

@@ -31,6 +31,7 @@ from stormproof.metrics.cocomatching import box_overlaps, mask_overlaps
 from stormproof.metrics.matching import Groups, by_image
 from stormproof.metrics.metric import (
     ByClass,
+    Calibrated,
     Measure,
     Scored,
     Weights,
@@ -39,6 +40,7 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_ratios,
 )
+from stormproof.metrics.optimism import class_optimism
 from stormproof.metrics.ordering import by_number, starts
 from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolate
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
@@ -49,6 +51,26 @@ if TYPE_CHECKING:
 # A box is on an object from the first IoU on, on background up to the second.
 FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "dAP Cls": ((8, 100),),
+    "dAP Loc": ((80, 50),),
+    "dAP Bkg": ((80, 50),),
+    "dAP Miss": ((8, 50),),
+    "dAP FP": ((1, 50), (8, 300)),
+    "dAP FN": ((8, 50),),
+    "Loc share": ((80, 50),),
+    "Miss share": ((8, 50),),
+    "Cls per image": ((80, 50),),
+    "Loc per image": ((8, 50), (80, 100)),
+    "Both per image": ((80, 50),),
+    "Dupe per image": ((80, 50),),
+    "Bkg per image": ((80, 50),),
+    "Miss per image": ((80, 50),),
+    "FP per image": ((80, 50),),
+    "FN per image": ((80, 50),),
+}
+_POWER = 0.5  # of the number of images, with which the bias of costs falls
 
 RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # types of detections; as repairs, RIGHT means none
 _REPAIRED = BKG + 1  # the number of those repairs
@@ -133,7 +155,21 @@ class ErrorTypes:
         one = np.ones(self.images)
         counts = {f"{prefix}{name} per image": (count, one) for name, count in self.per_image().items()}
         numbers = {**by_class.numbers(by_class.values), **weighted_ratios(weights, counts)}
-        return Scored(numbers, by_class=by_class)
+        optimism = self._optimism(by_class.values, weights, prefix) if len(weights) > 1 else {}
+        return Scored(numbers, optimism=optimism, by_class=by_class)
+
+    def _optimism(self, repaired: Floats, weights: Weights, prefix: str) -> dict[str, Floats]:
+        """How much too high the costs and shares are: what they are less their optimism, taken from them."""
+        too_high = np.stack(
+            [
+                class_optimism(values - repaired[:, 0], self.truth_image, self.truth_labels, weights, _POWER)
+                for values in repaired[:, 1:].transpose(1, 0, 2)
+            ]
+        )
+        corrected = repaired[:1].copy()
+        corrected[0, 1:] -= np.nan_to_num(too_high)
+        now, then = (_costs(values, prefix) for values in (repaired[:1], corrected))
+        return {name: now[name] - then[name] for name in now}
 
 
 def _costs(repaired: Floats, prefix: str) -> dict[str, Floats]:
@@ -205,11 +241,13 @@ def _declare(section: str, prefix: str) -> list[Measure]:
     }  # fmt: skip
     what = f" ({section})" if prefix else ""
     found = [
-        Measure(f"{prefix}dAP {name}", f"AP50 lost to {words[name]}{what}", "errors", higher=False)
+        Measure(f"{prefix}dAP {name}", f"AP50 lost to {words[name]}{what}", "errors", False, share=True)
         for name in _REPAIRS
     ]
     found += [
-        Measure(f"{prefix}{name} share", f"share of {words[name]} in all costs{what}", "errors", False)
+        Measure(
+            f"{prefix}{name} share", f"share of {words[name]} in all costs{what}", "errors", False, share=True
+        )
         for name in TYPES
     ]
     found += [
@@ -219,12 +257,16 @@ def _declare(section: str, prefix: str) -> list[Measure]:
     return found
 
 
-@metric("boxes", *_declare("boxes", ""))
+@metric("boxes", *_declare("boxes", ""), calibrated=_CALIBRATED)
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return box_error_types(objects.truth, objects.named_boxes).scored(weights)
 
 
-@metric("masks", *_declare("masks", "mask "))
+@metric(
+    "masks",
+    *_declare("masks", "mask "),
+    calibrated={f"mask {each}": _CALIBRATED[each] for each in _CALIBRATED},
+)
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return mask_error_types(objects.truth, objects.named).scored(weights, "mask ")
 

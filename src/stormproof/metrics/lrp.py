@@ -20,7 +20,8 @@ from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.cocomatching import class_overlaps
 from stormproof.metrics.matching import by_class_and_image
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.optimism import class_optimism
 from stormproof.metrics.ordering import by_falling_score, starts
 from stormproof.metrics.precision import MAX_DETECTIONS, in_lanes, sum_weights
 from stormproof.metrics.records import Detections, DetectionTruth, entries_of
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
 TAU = 0.5
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "oLRP": ((8, 50), (80, 100)),
+    "oLRP Loc": ((8, 50), (80, 100)),
+    "oLRP FP": ((1, 50), (8, 300)),
+    "oLRP FN": ((8, 50), (80, 100)),
+    "LRP": ((8, 50), (80, 100)),
+    "LRP Loc": ((8, 50), (80, 100)),
+    "LRP FP": ((1, 50), (8, 100)),
+    "LRP FN": ((80, 100),),
+}
+_POWER = 0.5  # of the number of images, with which the bias of the best threshold falls
 PARTS = ("", " Loc", " FP", " FN")
 
 
@@ -143,6 +156,7 @@ _WORDS = {
     "boxes",
     *(Measure(f"oLRP{part}", f"{_WORDS[part]}, best threshold", "errors", False) for part in PARTS),
     *(Measure(f"LRP{part}", f"{_WORDS[part]}, clean threshold", "errors", False) for part in PARTS),
+    calibrated=_CALIBRATED,
 )
 def _lrp(objects: Objects, weights: Weights) -> Scored:
     best = objects.located.optimal(weights)
@@ -150,7 +164,12 @@ def _lrp(objects: Objects, weights: Weights) -> Scored:
     by_class = {f"oLRP{part}": best[:, k] for k, part in enumerate(PARTS)}
     by_class |= {f"LRP{part}": fixed[:, k] for k, part in enumerate(PARTS)}
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}
-    return Scored(numbers, {"oLRP": best[:, 0]}, by_class)
+    at = objects.located
+    optimism = {
+        name: class_optimism(values, at.truth_image, at.truth_label, weights, _POWER)
+        for name, values in (by_class.items() if len(weights) > 1 else ())
+    }
+    return Scored(numbers, {"oLRP": best[:, 0]}, by_class, optimism)
 
 
 @kernel

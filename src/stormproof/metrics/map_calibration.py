@@ -16,12 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.sample import STRIDE, Floats, Ints, SemanticMap
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_sums
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, weighted_sums
+from stormproof.metrics.optimism import set_optimism
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
 
 BINS = 15
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "ECE": ((80, 50),),
+    "Brier": ((80, 50),),
+}
+_POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 SUMS = 5  # in each bin: pixels, confidence, right pixels, confidence², confidence of the right pixels
 
 
@@ -55,15 +62,13 @@ def reliability(sums: Floats, weights: Weights) -> Floats:
     "confidences",
     Measure("ECE", "expected calibration error of pixels", "calibration", higher=False),
     Measure("Brier", "Brier score of the predicted class of pixels", "calibration", higher=False),
+    calibrated=_CALIBRATED,
 )
 def _calibration(maps: Maps, weights: Weights) -> Scored:
     assert maps.confidences is not None
     found = reliability(maps.confidences, weights)
     pixels, sure, right, squares, both = (found[..., k] for k in range(SUMS))
     whole = pixels.sum(axis=1)
-    return Scored(
-        {
-            "ECE": ratio(np.abs(sure - right).sum(axis=1), whole),
-            "Brier": ratio((squares - 2 * both + right).sum(axis=1), whole),
-        }
-    )
+    ece = ratio(np.abs(sure - right).sum(axis=1), whole)
+    numbers = {"ECE": ece, "Brier": ratio((squares - 2 * both + right).sum(axis=1), whole)}
+    return Scored(numbers, optimism={"ECE": set_optimism(ece, _POWER)} if len(weights) > 1 else {})

@@ -26,8 +26,9 @@ as `--plugin FILE`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -37,7 +38,7 @@ import numpy.typing as npt
 from stormproof.core import extensions
 from stormproof.core.errors import InvalidOption
 from stormproof.core.registry import Registry
-from stormproof.core.sample import Floats
+from stormproof.core.sample import Floats, Ints
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
 INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people", "clips")
@@ -45,6 +46,10 @@ INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people", "clips"
 SECTIONS = (
     "boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration", "clips",
 )  # fmt: skip
+
+_COUNTED = 100  # detections of an image: no more are counted (precision.MAX_DETECTIONS)
+Calibrated = tuple[tuple[int, int], ...]  # see `Measure.calibrated`
+MOST_CLASSES = 80  # in the simulations that calibrate intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,10 @@ class Measure:
     fraction: bool = True  # printed as a percentage
     aggregate: bool = True  # whether a mean over conditions is meaningful
     fading: float = 0.0  # exponent by which the bias on few images shrinks near 1; see results.estimate
+    share: bool = False  # a share of objects, images, pixels or costs: its interval is binomial
+    # For at most so many classes, the interval is calibrated from so many images on (docs/calibrated.md), by
+    # rising number of classes. Empty: not known to be, so no verdict relies on it.
+    calibrated: Calibrated = ()
 
     @property
     def scale(self) -> float:
@@ -65,9 +74,31 @@ class Measure:
         return 100.0 if self.fraction else 1.0
 
     @property
+    def most(self) -> float:
+        """The highest value that a single image can have."""
+        return 1.0 if self.fraction else float(_COUNTED)
+
+    @property
     def unit(self) -> str:
         """The unit of a printed value; empty for counts."""
         return "%" if self.fraction else ""
+
+    def calibrated_from(self, classes: int) -> int | None:
+        """The number of images from which on the interval is calibrated; None if no number is known.
+
+        More classes than were tested need more images, in proportion.
+
+        >>> measure = Measure("hits", "share of hits", "boxes", calibrated=((8, 50), (80, 100)))
+        >>> measure.calibrated_from(1), measure.calibrated_from(80), measure.calibrated_from(160)
+        (50, 100, 200)
+        >>> Measure("hits", "share of hits", "boxes").calibrated_from(1) is None
+        True
+        """
+        for most, images in self.calibrated:
+            if classes <= most:
+                return images
+        most, images = self.calibrated[-1] if self.calibrated else (0, 0)
+        return math.ceil(images * classes / most) if most == MOST_CLASSES else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +120,8 @@ class Scored:
     `numbers` holds one value per replicate for each measure, `per_class` replicates × classes. For a number
     that is a mean, `parts` holds the values averaged (replicates × parts, NaN where a replicate has none).
     `optimism` estimates by how much few images inflate a score, by measure and class; only some metrics
-    estimate it, and only if there are replicates. `by_class` is for numbers that depend on the choice of
+    estimate it, and only if there are replicates. `units` counts the images, or clips, that decide a number,
+    if they are not all. `by_class` is for numbers that depend on the choice of
     classes without being means over them; `|` drops it.
     """
 
@@ -98,6 +130,7 @@ class Scored:
     parts: Mapping[str, Floats] = field(default_factory=dict)
     optimism: Mapping[str, Floats] = field(default_factory=dict)
     by_class: ByClass | None = None
+    units: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -110,6 +143,7 @@ class Scored:
             {**self.per_class, **other.per_class},
             {**self.parts, **other.parts},
             {**self.optimism, **other.optimism},
+            units={**self.units, **other.units},
         )
 
 
@@ -146,8 +180,13 @@ METRICS: Registry[Metric] = Registry(
 )
 
 
-def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[Function], Function]:
-    """Declare the function that computes some measures; `given` is one of `INPUTS`."""
+def metric(
+    given: str, *measures: Measure, weighted: bool = True, calibrated: Mapping[str, Calibrated] | None = None
+) -> Callable[[Function], Function]:
+    """Declare the function that computes some measures; `given` is one of `INPUTS`. `calibrated` says where
+    intervals are calibrated, by measure, instead of each measure itself."""
+    if calibrated is not None:
+        measures = tuple(replace(each, calibrated=calibrated.get(each.name, ())) for each in measures)
     if given not in INPUTS or any(measure.section not in SECTIONS for measure in measures):
         raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
 
@@ -196,6 +235,17 @@ def mean_of_known(values: Floats, axis: int = -1) -> Floats:
     known = ~np.isnan(values)
     mean: Floats = ratio(np.where(known, values, 0.0).sum(axis=axis), known.sum(axis=axis))
     return mean
+
+
+def units_of(weights: Weights, image: Ints) -> int:
+    """How many units some images are: images of the same weight in every row, as the frames of a clip, are
+    one, and those without weight in the first row none.
+
+    >>> units_of(np.array([[1, 1, 1, 0], [0, 0, 1, 1]]), np.array([0, 1, 2, 2, 3]))
+    2
+    """
+    shown = np.unique(image)
+    return int(np.unique(weights[:, shown[weights[0, shown] > 0]], axis=1).shape[1])
 
 
 def weighted_ratios(

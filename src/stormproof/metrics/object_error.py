@@ -20,11 +20,32 @@ from stormproof.core.boxes import Overlap, iou, overlap
 from stormproof.core.errors import InvalidOption
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios, weighted_sums
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    metric,
+    ratio,
+    weighted_ratios,
+    weighted_sums,
+)
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
+
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "E": ((80, 50),),
+    "flaws CBWO": ((80, 50),),
+    "flaws WBCO": ((80, 50),),
+    "flaws WBWO": ((80, 50),),
+    "flaws PMD": ((80, 50),),
+    "flaws MD": ((8, 50), (80, 300)),
+    "images PMD": ((80, 50),),
+    "images MD": ((80, 50),),
+}
 
 
 class Symptom(StrEnum):
@@ -179,9 +200,13 @@ def object_errors(
 @metric(
     "boxes",
     Measure("E", "mean object error, 1 − IoU with the matching box", section="objects", higher=False),
-    *(Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False) for flaw in FLAWS),
-    Measure("images PMD", "share of images in which some objects are missed", "flaws", False),
-    Measure("images MD", "share of images in which every object is missed", "flaws", False),
+    *(
+        Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False, share=True)
+        for flaw in FLAWS
+    ),
+    Measure("images PMD", "share of images in which some objects are missed", "flaws", False, share=True),
+    Measure("images MD", "share of images in which every object is missed", "flaws", False, share=True),
+    calibrated=_CALIBRATED,
 )
 def _objects(objects: Objects, weights: Weights) -> Scored:
     found = objects.errors.scored(weights)

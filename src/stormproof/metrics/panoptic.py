@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidTruth
 from stormproof.core.sample import SEGMENTS, Bools, Floats, Ints, Truth, panoptic_map
 from stormproof.metrics.metric import (
+    Calibrated,
     Measure,
     Scored,
     Weights,
@@ -28,11 +29,25 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_sums,
 )
+from stormproof.metrics.optimism import class_optimism
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "PQ": ((8, 50), (80, 300)),
+    "SQ": ((8, 100),),
+    "RQ": ((8, 100), (80, 300)),
+    "PQ things": ((8, 50), (80, 100)),
+    "SQ things": ((1, 50), (8, 100)),
+    "RQ things": ((8, 50), (80, 100)),
+    "PQ stuff": ((80, 300),),
+    "SQ stuff": ((8, 100),),
+    "RQ stuff": ((8, 100), (80, 300)),
+}
+_POWER = 1.0  # of the number of images, with which the bias falls
 _KEY = 1 << 31  # above the number of any segment
 
 
@@ -144,6 +159,7 @@ _OVER = {"": "", " things": ", classes of things", " stuff": ", classes of stuff
     "segments",
     *(Measure(f"{name}{over}", f"{_WORDS[name]}{words}", section="panoptic")
       for over, words in _OVER.items() for name in _WORDS),
+    calibrated=_CALIBRATED,
 )  # fmt: skip
 def _panoptic(segments: Segments, weights: Weights) -> Scored:
     """Means are over the classes that occur in the ground truth or are predicted."""
@@ -157,7 +173,15 @@ def _panoptic(segments: Segments, weights: Weights) -> Scored:
         f"{name}{over}": values[:, which] for over, which in chosen.items() for name, values in parts.items()
     }
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}
-    return Scored(numbers, {"PQ": by_class["PQ"]}, by_class)
+    optimism: dict[str, Floats] = {}
+    if len(weights) > 1:
+        for over, which in chosen.items():
+            image, label = np.nonzero(segments.table[:, :, which].any(axis=1))
+            for name in parts:
+                optimism[f"{name}{over}"] = class_optimism(
+                    by_class[f"{name}{over}"], image, label, weights, _POWER
+                )
+    return Scored(numbers, {"PQ": by_class["PQ"]}, by_class, optimism)
 
 
 def image_errors(segments: Segments) -> Floats:

@@ -17,7 +17,8 @@ from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, units_of
+from stormproof.metrics.optimism import set_optimism
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "ADR": ((80, 300),),
+    "FPPI": ((80, 50),),
+}
+_POWER = 0.5  # of the number of images, with which the bias of sensitivities fixed on few images falls
 _POINTS = 40  # of a curve that is stored for a figure
 
 
@@ -199,13 +206,18 @@ def _curve(truth: DetectionTruth, found: Detections, verdicts: Verdicts) -> Roc:
     "people",
     Measure("ADR", "average detection rate of people at sensitivities fixed on clean images", "people"),
     Measure("FPPI", "false positives per image at those sensitivities, mean", "people", False, False, False),
+    calibrated=_CALIBRATED,
 )
 def _people(objects: Objects, weights: Weights) -> Scored:
     """Every replicate fixes its sensitivities on its own clean images."""
     assert objects.people is not None
     assert objects.clean is not None
     rates, fppi = objects.people.rates(weights, objects.clean.sensitivities(weights))
-    return Scored({"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))})
+    numbers = {"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))}
+    found = {name: set_optimism(values, _POWER) for name, values in numbers.items()}
+    shown = objects.people.truth
+    people = units_of(weights, shown.image[~shown.excused])
+    return Scored(numbers, optimism=found if len(weights) > 1 else {}, units={"ADR": people})
 
 
 def curve_points(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:

@@ -14,10 +14,16 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints, SemanticMap
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Maps
+
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "mIoU": ((80, 300),),
+    "pixel accuracy": ((80, 50),),
+}
 
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
@@ -80,7 +86,8 @@ def iou_of(counts: npt.NDArray[Any]) -> Floats:
 @metric(
     "maps",
     Measure("mIoU", "mean intersection over union", section="maps"),
-    Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps"),
+    Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps", share=True),
+    calibrated=_CALIBRATED,
 )
 def _maps(maps: Maps, weights: Weights) -> Scored:
     """A pixel predicted as a class that the dataset lacks is wrong."""

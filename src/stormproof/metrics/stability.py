@@ -20,10 +20,19 @@ import numpy as np
 
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, weighted_ratios
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
+
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "flicker": ((1, 50),),
+    "fragments": ((8, 50), (80, 300)),
+    "jitter": ((8, 300),),
+    "centre error": ((8, 300),),
+    "found": ((8, 50), (80, 300)),
+}
 
 
 def steps(frames: Sequence[Frame | None]) -> tuple[Ints, Ints]:
@@ -111,12 +120,19 @@ def _relative(boxes: Floats, truth: Floats) -> Floats:
 
 @metric(
     "clips",
-    Measure("flicker", "changes between found and missed, per object and pair of frames", "clips", False),
+    Measure(
+        "flicker",
+        "changes between found and missed, per object and pair of frames",
+        "clips",
+        False,
+        share=True,
+    ),
     Measure("fragments", "interruptions of a found object, per track", "clips", False, False),
     Measure("jitter", "shift of a box against its object, in box sides per frame", "clips", False),
     Measure("centre error", "deviation of a track's centres, in box sides", "clips", False),
     Measure("shape error", "deviation of a track's scale and aspect ratio", "clips", False),
-    Measure("found", "share of objects found, at the clean threshold", "clips"),
+    Measure("found", "share of objects found, at the clean threshold", "clips", share=True),
+    calibrated=_CALIBRATED,
 )
 def _stability(objects: Objects, weights: Weights) -> Scored:
     tracks = Tracks.of(objects)

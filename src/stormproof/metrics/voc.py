@@ -14,7 +14,7 @@ import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
@@ -22,6 +22,10 @@ from stormproof.metrics.records import Detections, DetectionTruth, Predictions, 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
+_CALIBRATED: dict[str, Calibrated] = {
+    "VOC10 AP50": ((80, 50),),
+}
 _POINTS = {"VOC07 AP50": VOC07_POINTS, "VOC10 AP50": WHOLE_AREA}
 
 
@@ -55,13 +59,18 @@ def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Ju
     "boxes",
     Measure("VOC07 AP50", "VOC 2007 AP at IoU 0.5, eleven points", section="boxes", fading=1.25),
     Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes", fading=1.25),
+    calibrated=_CALIBRATED,
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     scored = _scored(objects.voc, weights)
     if len(weights) == 1:
         return scored
-    coco = ap_optimism(objects.boxes.judged, objects.boxes.score, weights[0] > 0)
-    return replace(scored, optimism=dict.fromkeys(_POINTS, coco[0, :, 0]))  # COCO's at IoU 0.5
+    boxes, counts = objects.boxes, weights[0] > 0
+    optimism = {
+        name: ap_optimism(boxes.judged, boxes.score, counts, points)[0, :, 0]  # of COCO's matches at IoU 0.5
+        for name, points in _POINTS.items()
+    }
+    return replace(scored, optimism=optimism)
 
 
 def _scored(judged: Judged, weights: Weights) -> Scored:

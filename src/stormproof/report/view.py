@@ -29,6 +29,7 @@ from stormproof.report.sentences import (
 )
 from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
+from stormproof.results.calibrated import footnote, marked
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 from stormproof.results.tables import few_images, images_scored
@@ -246,7 +247,8 @@ def _explained(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> 
         said.append("only the mean over a whole benchmark or suite is called mPC")
     if "95 % of P" in columns:
         said.append("95 %: the interval for new images like these")
-    return f"{'; '.join(said)}. A dash: no number."
+    doubts = [footnote(s, [measure if measure in s else s.headline]) for s in runs]
+    return " ".join(filter(None, [f"{'; '.join(said)}. A dash: no number.", next(filter(None, doubts), "")]))
 
 
 def _line(scores: Scores, measure: str) -> dict[str, Cell]:
@@ -266,7 +268,7 @@ def _line(scores: Scores, measure: str) -> dict[str, Cell]:
         "mCE": _percent(scores.total("E", "mCE")),
         "ADR": _percent(scores.score("ADR")),
     }
-    found: dict[str, Cell] = {"model": scores.name, "measure": m}
+    found: dict[str, Cell] = {"model": scores.name, "measure": marked(scores, m)}
     for name, value in values.items():
         found[name] = value if math.isfinite(value) else None
         if name not in ("mCE", "ADR"):

@@ -17,6 +17,7 @@ from stormproof.metrics.aggregate import aggregates_of
 from stormproof.metrics.grid import Grid, Score, mean
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import split
+from stormproof.results.interval import WRONG, Interval
 from stormproof.results.sets import ConditionSet
 
 Cells = Mapping[str, Score]  # by condition
@@ -69,6 +70,18 @@ def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) ->
             if over.whole or declared.name == "delta_P" or isinstance(value, Mapping):
                 found[declared.name] = value
     return found
+
+
+def bounded(interval: Interval, measure: str, aggregate: str, *, wrong: float = WRONG) -> Interval:
+    """The interval of an aggregate of a measure, within the values that are possible; 'P' for a cell."""
+    most, declared = MOST.get(aggregate.partition(SLASH)[0]), measures()[measure]
+    if most is None:
+        return interval
+    if declared.share and most == 1.0:
+        return interval.of_share(wrong=wrong)
+    if declared.fraction or math.isinf(most):
+        return interval.of_fraction(most, wrong=wrong)
+    return interval.of_count(declared.most, wrong=wrong)
 
 
 def grid_of(cells: Cells, conditions: Iterable[str]) -> Grid:

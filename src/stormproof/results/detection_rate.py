@@ -89,7 +89,7 @@ class DetectionRates:
     def interval(self, condition: str, place: int) -> Interval:
         """The 95 % interval of a bin's rate, for new images like these."""
         values = self._of(condition)[:, place]
-        return around(float(values[0]), draws(values), images=self.bins[place].units).of_fraction()
+        return around(float(values[0]), draws(values), images=self.bins[place].units).of_share()
 
     def lost_from(self, condition: str, rate: float = LOST) -> BreakingPoint:
         """Where the rate falls below a value as the attribute grows, with its interval."""

@@ -38,13 +38,14 @@ from stormproof.results.scores import ScoreOptions
 from stormproof.results.scoring import headline_of, iter_cells, metric_of
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
-from stormproof.results.weights import REPLICATES, poisson_weights
+from stormproof.results.weights import REPLICATES, poisson_weights, require_replicates
 
 ESTIMATE = "estimate.json"
 _Z = 1.959963984540054  # the normal distribution's 97.5 % point
 _STEP = 1.15  # the next share is this much larger than the spread so far requires: spread is uncertain
 _ORDERS = 10  # random orders of the images, cut into shares to find the expected clean score of a share
-_CURVE_SE = 0.07  # relative error of the second correction, measured on full runs (docs/confidence.md)
+_CURVE_SE = 0.12  # relative error of the second correction: 7 % on average over full runs, 11 % at most
+_NO_BEND = 0.02  # g below which the clean score says nothing about the curve
 
 
 class Cell(NamedTuple):
@@ -92,22 +93,31 @@ def estimate(
     The interval is for the value that the full grid would give; its width goes to 0 as the shares become the
     whole set.
     """
-    every = np.concatenate([np.ones((1, images)), weights])  # the first row is the estimate itself
-    parts = [cells[text].parts(shares[text], every[:, shares[text]]) for text in over.covered]
+    one = np.ones((1, images))  # the first row is the estimate itself
+    # Every condition draws anew. Shares are spread evenly over the images, so an image that is hard under all
+    # conditions is in as many as any other and moves no estimate; drawn together, it would seem to.
+    own = {
+        text: np.concatenate([one, np.roll(weights, k, axis=0)])[:, shares[text]]
+        for k, text in enumerate(over.covered)
+    }
+    parts = [cells[text].parts(shares[text], own[text]) for text in over.covered]
     a = np.stack([mean_of_known(found) for found in parts])
-    c = np.stack([score(clean, shares[text], every[:, shares[text]]) for text in over.covered])
-    whole = float(score(clean, np.arange(images), every[:1])[0])
+    c = np.stack([score(clean, shares[text], own[text]) for text in over.covered])
+    whole = float(score(clean, np.arange(images), one)[0])
     mean_share = float(np.mean([len(shares[text]) for text in over.covered]))
     expected, bend = _clean_on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(over.covered, a[:, 0]), np.array(expected)), 0, 1)
     follows = np.nan_to_num(follows)  # nothing can follow a clean score of 0
     moved = a - follows[:, None] * (c - expected)
     bends = np.stack([_bend(found[0], clean.measure.fading) for found in parts])
-    too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
+    # A clean score of nearly 0 or 1 bends nothing: then a cell is as much too high as it follows that score.
+    shape = bends / bend if bend > _NO_BEND else follows
+    too_high = (expected - whole) * shape
     left = max(0.0, 1 - mean_share / images)  # the part of the finite set that is not seen yet
 
     def interval(row: Floats) -> Interval:
-        return _interval(_mean(row, moved), float(_mean(row, too_high)), left)
+        seen = round(mean_share * np.count_nonzero(row))
+        return _interval(_mean(row, moved), float(_mean(row, too_high)), left, seen)
 
     mean, by_corruption = _coefficients(clean.measure.name, over)
     mpc = interval(mean)
@@ -140,7 +150,7 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
         raise IncompleteRun(run, "score")
     cells = estimated_cells(run, ("clean", *over.covered))
     clean = cells.pop("clean")
-    weights = poisson_weights(run.units, replicates=replicates)
+    weights = poisson_weights(run.units, replicates=require_replicates(replicates))
     found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
     content = {
         "key": scores_key(run, ScoreOptions()), "estimate": True, "target": THIS_SET,
@@ -179,6 +189,8 @@ class _KeptInterval(BaseModel):
     se: Number
     optimism: Number
     images: int | None
+    replicates: int | None
+    trials: Number
 
 
 class _Kept(BaseModel):
@@ -216,7 +228,7 @@ def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
 
 def next_share(found: Estimate, precision: float) -> int:
     """How many images a cell should have for an interval of ± `precision`; the spread falls as 1/√share."""
-    now, n, half = found.shares, found.images, found.mpc.half_width
+    now, n, half = found.shares, found.images, found.mpc.reach
     if n - now < 1 or half <= precision:
         return round(now)
     if np.isnan(half):  # too few images to say anything
@@ -261,10 +273,17 @@ def _mean(row: Floats, values: Floats) -> Floats:
     return found
 
 
-def _interval(values: Floats, too_high: float, left: float) -> Interval:
-    """The interval of the first value minus `too_high`; the other values are its replicates."""
+def _interval(values: Floats, too_high: float, left: float, seen: int) -> Interval:
+    """The interval of the first value minus `too_high`; the other values are its replicates.
+
+    `seen` is the number of images seen, summed over conditions: where they are all alike, or nearly all are 0
+    or 1, those of the part `left` that was not seen may still differ.
+    """
     theta, replicates = float(values[0]) - too_high, values[1:]
     finite = replicates[np.isfinite(replicates)]
-    spread = finite.var(ddof=1) * left if len(finite) > 1 else np.nan
-    se = float(np.sqrt(spread + (_CURVE_SE * too_high) ** 2))
-    return Interval(theta, theta - _Z * se, theta + _Z * se, se)
+    spread = finite.var(ddof=1) if len(finite) > 1 else np.nan
+    se = float(np.sqrt(spread * left + (_CURVE_SE * too_high) ** 2))
+    drawn = float(np.sqrt(spread))
+    unseen = Interval(theta, theta - _Z * drawn, theta + _Z * drawn, drawn, images=seen).of_fraction()
+    below, above = (max(_Z * se, left * far) for far in (theta - unseen.low, unseen.high - theta))
+    return Interval(theta, theta - below, theta + above, se)

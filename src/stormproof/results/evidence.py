@@ -31,13 +31,14 @@ from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
 from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
-from stormproof.results.interval import interval_target
-from stormproof.results.requirements import read_requirements
+from stormproof.results.interval import WRONG, interval_target
+from stormproof.results.looks import LOOKS, Look, read_looks
+from stormproof.results.requirements import Requirement, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.tables import few_images
-from stormproof.results.verdicts import WRONG, Outcome, Verdict, check_run, how_sure
-from stormproof.results.weights import REPLICATES
+from stormproof.results.verdicts import Outcome, Verdict, check_run, how_sure, look_at
+from stormproof.results.weights import FEWEST_REPLICATES, REPLICATES
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -53,8 +54,10 @@ _RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL
 def statement(
     run: Run, requirements: Path | None, verdicts: Sequence[Verdict], *,
     against: Run | None = None, pixels: int = SAMPLE, replicates: int = REPLICATES,
+    looks: Sequence[Look] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The statement about a run and the verdicts on it; JSON-able. `requirements` is their file.
+    """The statement about a run and the verdicts on it; JSON-able. `requirements` is their file, `looks` are
+    all at the run so far: those that its folder records, and these verdicts.
 
     The model is identified as the run recorded it. If its file is present, it must be unchanged.
     """
@@ -83,7 +86,11 @@ def statement(
             "stormproof": {
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "requirements": [verdict.as_dict() for verdict in verdicts],
-                "wrong_verdicts": {"at_most": WRONG, "words": how_sure(len(verdicts))},
+                "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
+                "looks": {
+                    "this": None if verdicts[0].look is None else verdicts[0].look.as_dict(),
+                    "all": [look.model_dump() for look in looks or all_looks(run, verdicts, against)],
+                },
                 "intervals": {
                     "level": 0.95,
                     "target": interval_target(run.clips),
@@ -130,6 +137,13 @@ def _environment(made: Mapping[str, Any]) -> dict[str, Any]:
     folder = str(made.get("folder") or "") or None
     command = [shareable(str(word), folder) for word in made.get("command", ())]
     return {key: value for key, value in made.items() if key != "folder"} | {"command": command}
+
+
+def all_looks(run: Run, verdicts: Sequence[Verdict], against: Run | None) -> list[Look]:
+    """The looks that a run folder records, and the one that these verdicts are."""
+    this = look_at(run, [verdict.requirement for verdict in verdicts], against)
+    recorded = read_looks(run.folder)
+    return recorded if this in recorded else [*recorded, this]
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
@@ -261,7 +275,7 @@ def _read(run: Run) -> dict[str, Any] | None:
 
 
 class _Intervals(BaseModel):
-    replicates: Annotated[int, Field(ge=2, le=100_000)]
+    replicates: Annotated[int, Field(ge=FEWEST_REPLICATES, le=100_000)]
 
 
 class _Given(BaseModel):
@@ -280,11 +294,16 @@ class _Baseline(BaseModel):
     predictions: _Predictions
 
 
+class _Looks(BaseModel):
+    all: list[Look]
+
+
 class _Stated(BaseModel):
     """The parts needed to make a statement again."""
 
     requirements: list[dict[str, Any]]
     intervals: _Intervals
+    looks: _Looks
     predictions: _Predictions
     baseline: _Baseline | None
     pixels: _Pixels
@@ -320,12 +339,17 @@ def check_evidence(
         return found
     try:
         asked = read_requirements([_required(row) for row in stated.requirements])
-        verdicts = check_run(run, asked, against=against, replicates=stated.intervals.replicates)
+        found = _other_looks(stated.looks.all, run, asked, against)
+        if found:
+            return found
+        verdicts = check_run(
+            run, asked, against=against, replicates=stated.intervals.replicates, looks=stated.looks.all
+        )
     except InvalidOption as error:
         return [f"predicate.stormproof.requirements: {error}"]
     made = statement(
         run, requirements, verdicts, against=against, pixels=stated.pixels.given.images,
-        replicates=stated.intervals.replicates,
+        replicates=stated.intervals.replicates, looks=stated.looks.all,
     )  # fmt: skip
     again = json.loads(json.dumps(made))
     found = [*_configuration(content, again, requirements)]
@@ -345,6 +369,19 @@ def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
     if stated.baseline.predictions.digest != against.digest:
         return [f"its baseline has other predictions than those in {against.folder}"]
     return []
+
+
+def _other_looks(
+    stated: Sequence[Look], run: Run, requirements: Sequence[Requirement], against: Run | None
+) -> list[str]:
+    """Whether the looks are those that the run folder recorded by then; later ones may have followed."""
+    recorded, this = read_looks(run.folder), look_at(run, requirements, against)
+    known = recorded if this in recorded else [*recorded, this]
+    if this not in stated:
+        return ["predicate.stormproof.looks are not those at its requirements and images"]
+    if [*stated] == known[: len(stated)]:
+        return []
+    return [f"predicate.stormproof.looks are not those that {run.folder / LOOKS} records"]
 
 
 def _required(row: Mapping[str, Any]) -> dict[str, Any]:

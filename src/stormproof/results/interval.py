@@ -7,11 +7,16 @@ and intervals, probabilities and verdicts all follow from it:
     θ − t · se − optimism   to   θ + t · se
 
 `se` is the standard deviation over the halves: half of the images vary about their set as the set varies
-about the population. t is Student's, with one degree of freedom less than there are images. Optimism is how
+about the population. t is Student's, with one degree of freedom less than there are images or halves,
+whichever are fewer. Optimism is how
 much too high a score is on few images; it moves one end outward, towards the true value, and is never
 subtracted from the estimate (docs/adr/0068). Optimism is rather overestimated, which is safe for a score but
 unsafe for a ratio to that score. So the second row subtracts only the certain part of the clean score's
 optimism, and of the two rows, the one that moves an end further counts.
+
+Where no half differs from another, the spread of 0 says nothing about images that were not seen: up to
+`unseen_share` of all images may be of another kind, and the interval reaches as far as those could move the
+value.
 """
 
 from __future__ import annotations
@@ -22,18 +27,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import betainc, betaincinv, chdtri, stdtr, stdtrit
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.metric import mean_of_known
 
 FEW = 100  # images below which an interval is printed with a warning
+FEWEST = 50  # images below which intervals are not calibrated, so that they decide nothing
 LEVEL = 0.95
+WRONG = (1 - LEVEL) / 2  # the chance that the true value is beyond one end
 THIS_SET = "this set, if every cell were run"
 LEADING = 2  # rows before the halves in the draws of a number
 _CERTAIN_SHARE = 0.8  # the fraction of a clean score's optimism that is certain
 _LEAST_LEFT = 0.1  # the fraction of a score that optimism always leaves
 _UNKNOWN_NUMBER = 10**6  # of images
+_NO_SPREAD = 1e-12  # standard errors up to this are rounding
+_NEAR, _FEW_HITS = 0.1, 5  # a fraction so close to 0 or 1 is skewed, most if fewer images make it up
 
 
 def interval_target(clips: int | None) -> str:
@@ -47,7 +56,8 @@ class Interval:
     """An estimate, its 95 % interval and standard error; all but the estimate are NaN if too little is known.
 
     `optimism` is how much too high the estimate is on so few images (too low, if negative); `images` is the
-    number of images that show what is scored.
+    number of images that show what is scored, `replicates` the number of halves. The interval of a share is
+    that of a binomial distribution of as many `trials` as have its standard error.
     """
 
     estimate: float
@@ -56,37 +66,122 @@ class Interval:
     se: float
     optimism: float = 0.0
     images: int | None = None
+    replicates: int | None = None
+    trials: float | None = None  # of the binomial interval of a share
 
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    def of_fraction(self, most: float = 1.0) -> Interval:
+    @property
+    def reach(self) -> float:
+        """How far its farther end is from the estimate."""
+        return max(self.high - self.estimate, self.estimate - self.low)
+
+    def of_fraction(self, most: float = 1.0, *, wrong: float = WRONG) -> Interval:
         """The interval of a fraction, within 0 and `most`.
 
-        A fraction that is 0 or 1 on every half shows no spread; by the rule of three, its interval then
-        reaches 3/images (Hanley & Lippman-Hand 1983).
+        A fraction close to 0 or 1 is skewed: its spread misses the rare images that would move it. The end
+        away from 0 or 1 is at least that of a binomial distribution (Clopper & Pearson 1934) with the same
+        standard error (Korn & Graubard 1998) or, if less than five images make it up, with as many trials as
+        images.
 
-        >>> Interval(0.0, 0.0, 0.0, 0.0, images=100).of_fraction().high
-        0.03
+        >>> round(Interval(0.0, 0.0, 0.0, 0.0, images=100).of_fraction().high, 4)
+        0.0362
+        >>> round(Interval(0.02, 0.0, 0.04, 0.01, images=100).of_fraction().high, 4)
+        0.0704
         """
-        if math.isnan(self.se):
+        found = self._with_unseen(max(abs(1 - self.estimate), abs(self.estimate)), wrong)
+        if math.isnan(found.se):
+            return found
+        far = max(found._skewed(self.estimate, wrong), found._skewed(1 - self.estimate, wrong))
+        low, high = found.low, found.high
+        if self.estimate < _NEAR:
+            high = max(high, self.estimate + far + max(0.0, -self.optimism))
+        elif self.estimate > 1 - _NEAR:
+            low = min(low, self.estimate - far - max(0.0, self.optimism))
+        se = max(found.se, far / _student(self.images, self.replicates, wrong))
+        return replace(found, low=max(0.0, low), high=min(most, high), se=se)
+
+    def of_count(self, most: float, *, wrong: float = WRONG) -> Interval:
+        """The interval of a mean count per image, of which an image has at most `most`.
+
+        Few counts vary more than their spread shows, so the upper end is at least that of a Poisson
+        distribution (Garwood 1936) with as large a standard error.
+        """
+        found = self._with_unseen(most, wrong)
+        if math.isnan(found.se):
+            return found
+        high = found.high
+        if found.se == self.se and self.estimate > 0:
+            scale = self.se**2 / self.estimate
+            high = max(high, float(chdtri(2 * self.estimate / scale + 2, wrong)) / 2 * scale)
+        return replace(found, low=max(0.0, found.low), high=min(most, high))
+
+    def of_difference(self, most: float = 1.0, *, wrong: float = WRONG) -> Interval:
+        """The interval of a difference of two values between 0 and `most`."""
+        return self._with_unseen(most + abs(self.estimate), wrong)
+
+    def _skewed(self, small: float, wrong: float) -> float:
+        """How far a binomial interval reaches from a small fraction, away from its end; 0 if it is not
+        small."""
+        if not self.images or not 0 <= small < _NEAR:
+            return 0.0
+        few = small * self.images < _FEW_HITS or self.se == 0
+        trials = self.images if few else small * (1 - small) / self.se**2
+        hits = small * trials
+        return float(betaincinv(hits + 1, trials - hits, 1 - wrong)) - small
+
+    def _with_unseen(self, reach: float, wrong: float) -> Interval:
+        """If there is no spread, the interval that images of a kind not seen allow, each moving the value by
+        `reach`."""
+        if math.isnan(self.se) or self.se > _NO_SPREAD or not self.images:
             return self
-        low, high, se = self.low, self.high, self.se
-        if se == 0 and self.estimate in (0.0, 1.0) and self.images:
-            reach = 3 / self.images  # −ln 0.05 = 3
-            low, high, se = self.estimate - reach, self.estimate + reach, reach / _student(self.images)
-        return replace(self, low=max(0.0, low), high=min(most, high), se=se)
+        far = reach * unseen_share(self.images, wrong=wrong)
+        se = far / _student(self.images, self.replicates, wrong)
+        return replace(self, low=self.low - far, high=self.high + far, se=se)
+
+    def of_share(self, *, wrong: float = WRONG) -> Interval:
+        """The interval of a share: Clopper & Pearson's (1934), of as many trials as have this standard error
+        (Korn & Graubard 1998), then widened by the optimism.
+
+        Rare events are skewed: the images that show none of them say little about the upper end.
+
+        >>> rare = Interval(0.01, 0.0, 0.02, 0.005, images=400).of_share()
+        >>> round(rare.low, 4), round(rare.high, 4)
+        (0.0027, 0.0256)
+        >>> round(Interval(0.0, 0.0, 0.0, 0.0, images=100).of_share().high, 4)
+        0.0362
+        """
+        if math.isnan(self.se) or not self.images or not 0 <= self.estimate <= 1:
+            return self
+        share = self.estimate
+        trials = share * (1 - share) / self.se**2 if self.se > _NO_SPREAD else float(self.images)
+        reach = _student(self.images, self.replicates, wrong)
+        trials *= (_student(None, None, wrong) / reach) ** 2 if self.se > _NO_SPREAD else 1.0
+        hits = trials * share
+        low = float(betaincinv(hits, trials - hits + 1, wrong)) if share > 0 else 0.0
+        high = float(betaincinv(hits + 1, trials - hits, 1 - wrong)) if share < 1 else 1.0
+        se = self.se or (high - low) / reach
+        low, high = low - max(0.0, self.optimism), high + max(0.0, -self.optimism)
+        return replace(self, low=max(0.0, low), high=min(1.0, high), se=se, trials=trials)
 
     def chance_above(self, bound: float) -> float:
         """The probability of an estimate at least as high, if the true value were at the bound.
 
         It is below 2.5 % exactly if the whole interval is above the bound.
         """
+        if self.trials is not None:
+            hits, at = self.trials * self.estimate, bound + max(0.0, self.optimism)
+            return float(betainc(hits, self.trials - hits + 1, min(1.0, at))) if hits > 0 else 1.0
         return self._tail(self.estimate - max(0.0, self.optimism) - bound)
 
     def chance_below(self, bound: float) -> float:
         """The probability of an estimate at least as low, if the true value were at the bound."""
+        if self.trials is not None:
+            hits, at = self.trials * self.estimate, bound - max(0.0, -self.optimism)
+            misses = self.trials - hits
+            return 1 - float(betainc(hits + 1, misses, max(0.0, at))) if misses > 0 else 1.0
         return self._tail(bound - self.estimate - max(0.0, -self.optimism))
 
     def _tail(self, distance: float) -> float:
@@ -94,10 +189,10 @@ class Interval:
             return math.nan
         if self.se == 0:
             return 0.0 if distance > 0 else 1.0
-        return float(stdtr(_degrees_of_freedom(self.images), -distance / self.se))
+        return float(stdtr(_degrees_of_freedom(self.images, self.replicates), -distance / self.se))
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name not in ("replicates", "trials")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +237,26 @@ def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) ->
     )
 
 
-def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Interval:
-    """The 95 % interval of an estimate.
+def unseen_share(images: int, *, wrong: float = WRONG) -> float:
+    """The largest share of all images that may be unlike `images` that are all alike.
+
+    If it were larger, so many alike would have a chance below `wrong`. For 2.5 % it is about 3.69/images.
+
+    >>> round(unseen_share(3), 3), round(unseen_share(1000), 5)
+    (0.708, 0.00368)
+    """
+    return float(1 - wrong ** (1 / images))
+
+
+def around(estimate: float, drawn: Floats, *, images: int | None = None, wrong: float = WRONG) -> Interval:
+    """The interval of an estimate; the true value is beyond either end with a chance of `wrong`.
 
     `drawn` is the estimate minus its optimism, in two rows, then its value on every half of the images.
     `images` counts those that show what is scored; a single image shows no spread.
 
-    >>> found = around(0.5, np.array([0.48, 0.49, 0.4, 0.6, 0.5]))
+    >>> found = around(0.5, np.array([0.48, 0.49, *[0.4, 0.6] * 100]))
     >>> [round(value, 3) for value in (found.low, found.high, found.se, found.optimism)]
-    [0.284, 0.696, 0.1, 0.02]
+    [0.282, 0.698, 0.1, 0.02]
     """
     every = drawn[LEADING:]
     halves = every[np.isfinite(every)]
@@ -158,11 +264,11 @@ def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Inte
     optimism = float(gaps[np.argmax(np.abs(gaps))])  # NaN if either is
     single = images is not None and images < 2
     if single or math.isnan(optimism) or len(halves) < max(2, len(every) / 2):
-        return Interval(estimate, math.nan, math.nan, math.nan, math.nan, images)
+        return Interval(estimate, math.nan, math.nan, math.nan, math.nan, images, len(every))
     se = float(halves.std(ddof=1))
-    reach = _student(images) * se
+    reach = _student(images, len(every), wrong) * se
     low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)
-    return Interval(estimate, low, high, se, optimism, images)
+    return Interval(estimate, low, high, se, optimism, images, len(every))
 
 
 def paired(
@@ -170,13 +276,18 @@ def paired(
     drawn: Mapping[str, Floats],
     *,
     images: int | Mapping[str, int] | None = None,
+    most: float = 1.0,
 ) -> dict[str, Difference]:
     """Differences that are tested together, with Holm's correction over them.
 
-    `images` counts those that show what is compared, for all differences or for each.
+    `images` counts those that show what is compared, for all differences or for each; `most` is the highest
+    value that either side can have.
     """
     shown = images if isinstance(images, Mapping) else dict.fromkeys(estimates, images)
-    found = {name: around(value, drawn[name], images=shown[name]) for name, value in estimates.items()}
+    found = {
+        name: around(value, drawn[name], images=shown[name]).of_difference(most)
+        for name, value in estimates.items()
+    }
     chances = {name: _two_sided(interval) for name, interval in found.items()}
     corrected = holm(chances)
     return {name: Difference(found[name], chances[name], corrected[name]) for name in found}
@@ -204,10 +315,10 @@ def _two_sided(interval: Interval) -> float:
     return min(1.0, 2 * min(interval.chance_above(0.0), interval.chance_below(0.0)))
 
 
-def _student(images: int | None) -> float:
+def _student(images: int | None, replicates: int | None, wrong: float = WRONG) -> float:
     """How many standard errors an interval reaches on either side."""
-    return float(stdtrit(_degrees_of_freedom(images), (1 + LEVEL) / 2))
+    return float(-stdtrit(_degrees_of_freedom(images, replicates), wrong))
 
 
-def _degrees_of_freedom(images: int | None) -> float:
-    return (images or _UNKNOWN_NUMBER) - 1
+def _degrees_of_freedom(images: int | None, replicates: int | None) -> float:
+    return min(images or _UNKNOWN_NUMBER, replicates or _UNKNOWN_NUMBER) - 1

@@ -35,7 +35,7 @@ from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_se
 from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 8  # of what a score means: raise it when any metric changes
+VERSION = 9  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -64,8 +64,10 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
         "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
-        "image_errors": scores.image_errors is not None, "clips": scores.clips, "units": _units(run),
+        "image_errors": scores.image_errors is not None, "clips": scores.clips,
+        "unit_digest": _unit_digest(run),
         "replicates": scores.replicates.count if scores.replicates is not None else 0,
+        "units": scores.replicates.units if scores.replicates is not None else {},
     }  # fmt: skip
     if scores.image_errors is not None:
         _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
@@ -75,7 +77,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     write_sealed(folder / f"{key}.json", json_safe(content))
 
 
-def _units(run: Run) -> str:
+def _unit_digest(run: Run) -> str:
     if run.clips is None:
         return ""
     return hashlib.blake2b("\0".join(run.units).encode(), digest_size=12).hexdigest()
@@ -84,7 +86,7 @@ def _units(run: Run) -> str:
 def _same_units(run: Run, held: _Kept) -> bool:
     """Whether intervals are of the groups that the dataset has now; a dataset that is gone cannot tell."""
     try:
-        return held.units == _units(run)
+        return held.unit_digest == _unit_digest(run)
     except DatasetGone:
         return True
 
@@ -105,7 +107,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
             drawn = _read_replicates(table, held, replicates)
     except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    other_intervals = replicates and held.reliability and held.replicates != replicates
+    other_intervals = replicates and (held.reliability or held.units) and held.replicates != replicates
     if held.image_errors != (errors is not None) or other_intervals:
         return None
     found = _numbers(held.model_dump(include={*_TABLES}))
@@ -187,8 +189,9 @@ class _Kept(BaseModel):
     reliability: dict[str, _Bins]
     image_errors: bool
     clips: int | None = None
-    units: str  # a digest of the units that halves are drawn from; empty if each image is one
-    replicates: int  # from which the intervals of reliability come
+    unit_digest: str  # of the units that halves are drawn from; empty if each image is one
+    replicates: int  # from which the intervals of reliability and the units come
+    units: dict[str, int]  # images or clips that decide a measure, if few
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
         """Refuse scores of another key, of measures that do not exist, or of other conditions."""
@@ -311,11 +314,11 @@ def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replica
             *numbers, images = row["values"]
             estimate, low, high, se, optimism = (math.nan if n is None else n for n in numbers)
             shown = None if images is None else int(images)
-            by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown)
+            by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown, count)
     known = {(name, text) for name, row in held.cells.items() for text, n in row.items() if n is not None}
     if not known <= _names(cells) <= _names(held.cells) or _names(per_class, 3) != _names(held.per_class, 3):
         raise ValueError("intervals are of other cells than the scores")
-    return Replicates(cells, per_class)
+    return Replicates(cells, per_class, held.units)
 
 
 def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:

@@ -23,7 +23,7 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.aggregates import MOST, NAMED, Cells, against, aggregates, flat, grid_of, mean_of
+from stormproof.results.aggregates import NAMED, Cells, against, aggregates, bounded, flat, grid_of, mean_of
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
@@ -85,6 +85,7 @@ class Replicates:
 
     cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → draws
     per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
+    units: Mapping[str, int] = field(default_factory=dict)  # measure → images or clips that decide it, if few
 
     @property
     def count(self) -> int:
@@ -136,6 +137,10 @@ class Scores:
     def units(self) -> int | None:
         """The number of independent units: clips, or images."""
         return self.images if self.clips is None else self.clips
+
+    def units_of(self, measure: str) -> int | None:
+        """Those that decide a measure: for ADR, the images that show people."""
+        return self.units if self.replicates is None else self.replicates.units.get(measure, self.units)
 
     @property
     def called(self) -> str:
@@ -268,10 +273,8 @@ class Scores:
         spread, values = self.spread(measure), self.values(measure)
         found: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
-            found[name] = around(values[name], spread[name], images=self.units)
-            most = 1.0 if name in self.cells[measure] else MOST.get(name.partition("/")[0])
-            if measures()[measure].fraction and most is not None:
-                found[name] = found[name].of_fraction(most)
+            one = around(values[name], spread[name], images=self.units_of(measure))
+            found[name] = bounded(one, measure, "P" if name in self.cells[measure] else name)
         return found
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -294,11 +297,9 @@ class Scores:
         require_same_images(self, other)
         if self.replicates is None or other.replicates is None:
             raise InvalidOption("A difference needs intervals of both runs; ask for score(interval=True).")
-        if self.replicates.count != other.replicates.count:
-            raise InvalidOption(
-                f"{self.replicates.count} replicates of one run, {other.replicates.count} of the other; "
-                "use the same number for both."
-            )
+        ours, theirs = self.replicates.count, other.replicates.count
+        if ours != theirs:
+            raise InvalidOption(f"There are {ours} and {theirs} replicates; use the same number for both.")
         return {
             measure: _differences(measure, self, other)
             for measure in self.replicates.cells
@@ -462,6 +463,6 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         result |= paired(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
-            images=a.units,
-        )
+            images=a.units_of(measure), most=measures()[measure].most,
+        )  # fmt: skip
     return result

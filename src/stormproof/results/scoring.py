@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ from stormproof.results.truths import (
     chosen_labels,
     iter_matches,
 )
-from stormproof.results.weights import half_weights
+from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
 _LOST = 3  # images kept of each condition
@@ -182,7 +182,10 @@ def _reliability(cell: Objects | Maps, weights: Weights, units: int) -> dict[str
 def weights_of(run: Run, replicates: int) -> Weights:
     """A row of ones for the score itself, then one for every random half; a column for each image."""
     ones = np.ones((1, len(run.readable)), np.uint8)
-    return np.concatenate([ones, half_weights(run.units, replicates=replicates)]) if replicates else ones
+    if not replicates:
+        return ones
+    halves = half_weights(run.units, replicates=require_replicates(replicates))
+    return np.concatenate([ones, halves])
 
 
 def iter_cells(
@@ -285,7 +288,16 @@ def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Se
                 ).of_fraction()
                 for k, name in enumerate(_class_names(measure, classes))
             }
-    return Replicates(cells, per_class)
+    return Replicates(cells, per_class, fewest_units(found.scored.values()))
+
+
+def fewest_units(conditions: Iterable[Scored]) -> dict[str, int]:
+    """The number of units that decide each measure, under the condition with the fewest."""
+    counts: dict[str, list[int]] = {}
+    for scored in conditions:
+        for name, count in scored.units.items():
+            counts.setdefault(name, []).append(count)
+    return {name: min(each) for name, each in counts.items()}
 
 
 def optimism_of(scored: Scored, measure: str) -> float:

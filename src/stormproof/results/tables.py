@@ -20,8 +20,9 @@ from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.results.aggregates import MEAN
+from stormproof.results.calibrated import doubt, footnote, marked
 from stormproof.results.estimate import Estimate
-from stormproof.results.interval import FEW, Interval, interval_target
+from stormproof.results.interval import FEW, FEWEST, Interval, interval_target
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
@@ -90,6 +91,7 @@ def _interval_dict(scores: Scores) -> dict[str, Any]:
         "target": interval_target(scores.clips), "level": 0.95,
         "images": scores.images, "clips": scores.clips, "replicates": scores.replicates.count,
         "left_out": list(scores.left_out), "warning": few_images(scores.images, scores.clips),
+        "not_calibrated": {m: reason for m in by_measure if (reason := doubt(scores, m))},
         "cells": {m: {n: asdict(i) for n, i in row.items() if n in cells} for m, row in by_measure.items()},
         "aggregates": {
             m: {n: asdict(i) for n, i in row.items() if n not in cells} for m, row in by_measure.items()
@@ -161,7 +163,7 @@ def few_images(images: int | None, clips: int | None) -> str | None:
         )
     return (
         f"{count} {what} are few: average precision is too high on so few, so intervals are wide, and below "
-        f"50 they are untested (docs/confidence.md). Use at least {FEW}, better 1,000."
+        f"{FEWEST} they decide no requirement (docs/confidence.md). Use at least {FEW}, better 1,000."
     )
 
 
@@ -186,7 +188,9 @@ def summary_table(scores: Scores) -> Table:
                 for key, _ in columns
             ]
             optimism = [_signed(intervals.get("P"))] if sure else []
-            table.add_row(name, *cells, *optimism, style="bold" if name == scores.headline else "")
+            style = "bold" if name == scores.headline else ""
+            table.add_row(marked(scores, name), *cells, *optimism, style=style)
+    table.caption = footnote(scores, [name for name in scores.aggregates if known[name].fraction]) or None
     return table
 
 

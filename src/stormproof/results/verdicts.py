@@ -2,13 +2,16 @@
 
 A requirement passes if the whole interval is on its good side. It fails if an estimate this bad would have a
 probability below 2.5 % were the requirement just met, corrected for the number of requirements judged
-together (Holm). Passes need no correction: all of them must pass.
+together (Holm). Passes need no correction: all of them must pass. A run that is judged more than once while
+it grows, or before it has all images of its dataset, is judged at a stricter level (`results.looks`). Fewer
+than `FEWEST` images decide nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from os import PathLike
@@ -16,20 +19,21 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # only written here, never parsed
 
-from stormproof.core.errors import InvalidOption, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, OutputError, UnknownName, first_few
 from stormproof.core.sample import Floats
 from stormproof.core.table import Cell, Table
 from stormproof.metrics.metric import measures, ratio
-from stormproof.results.aggregates import MEAN, MOST
+from stormproof.results.aggregates import MEAN, bounded
+from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.comparable import require_same_classes, require_same_images
-from stormproof.results.interval import LEVEL, Interval, around, holm
+from stormproof.results.interval import FEWEST, WRONG, Interval, around, holm
+from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
 from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import ConditionSet, same_condition, suite_set
 from stormproof.results.weights import REPLICATES
 
-WRONG = (1 - LEVEL) / 2  # the chance of a wrong pass, and of a wrong failure
 UNITS = "in %, counts as they are"
 
 
@@ -44,7 +48,8 @@ class Verdict:
     """The verdict on a requirement. `margin` is positive on the good side of the threshold.
 
     `p` is the chance of an estimate as bad as this if the requirement were just met, `holm` the same
-    corrected for all requirements that were judged `together`.
+    corrected for all requirements that were judged `together`. `look` is when the run was judged, if known.
+    `doubt` says why the interval decides nothing: it is not known to be calibrated.
     """
 
     requirement: Requirement
@@ -54,6 +59,18 @@ class Verdict:
     p: float
     holm: float
     together: int
+    look: Spent | None = None
+    doubt: str = ""
+
+    @property
+    def level(self) -> float:
+        """The chance of a wrong verdict at this look."""
+        return WRONG if self.look is None else self.look.level
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few images, or clips, for any verdict."""
+        return self.interval.images is not None and self.interval.images < FEWEST
 
     @property
     def printed(self) -> tuple[float, float, float, float]:
@@ -64,11 +81,13 @@ class Verdict:
     @property
     def text(self) -> str:
         i = self.interval
-        alone = self.outcome is Outcome.INCONCLUSIVE and self.p < WRONG
+        alone = self.outcome is Outcome.INCONCLUSIVE and self.p < self.level and not (self.few or self.doubt)
         return (
             f"{self.requirement.text}: {self.outcome}, {i.estimate:.4f} [{i.low:.4f}, {i.high:.4f}], "
             f"margin {self.margin:+.4f}"
             + (f"; alone it would fail, but {self.together} are judged together" if alone else "")
+            + (f"; {i.images} are too few, {FEWEST} are needed" if self.few else "")
+            + (f"; no verdict: {self.doubt} ({PAGE})" if self.doubt else "")
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -77,19 +96,37 @@ class Verdict:
             "id": r.id, "requirement": r.text, "metric": r.metric, "of": r.of, "condition": r.condition,
             "suite": r.suite, "bound": r.bound, "threshold": r.threshold, **self.interval.as_dict(),
             "margin": self.margin, "verdict": str(self.outcome), "p": self.p, "holm": self.holm,
-            "together": self.together,
+            "together": self.together, "look": None if self.look is None else self.look.as_dict(),
+            "doubt": self.doubt,
         }  # fmt: skip
 
 
 def check_run(
-    run: Run, requirements: Sequence[Requirement], *, against: Run | None = None, replicates: int = REPLICATES
-) -> list[Verdict]:
-    """The verdicts on a run, with a baseline if a requirement needs one."""
+    run: Run, requirements: Sequence[Requirement], *,
+    against: Run | None = None, replicates: int = REPLICATES, looks: Sequence[Look] | None = None,
+) -> list[Verdict]:  # fmt: skip
+    """The verdicts on a run, with a baseline if a requirement needs one.
+
+    The look is recorded in the run folder, and its level follows from those recorded there; if `looks` are
+    given, from those instead, and nothing is recorded.
+    """
     scores = run.score(replicates=replicates)
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
         require_same_images(scores, baseline)
-    return judge(requirements, scores, baseline)
+    look = look_at(run, requirements, against)
+    taken = read_looks(run.folder) if looks is None else looks
+    verdicts = judge(requirements, scores, baseline, spent_at(look, taken, run.record.dataset.images))
+    if looks is None:
+        with suppress(OutputError):  # a folder that cannot be written cannot grow either
+            record_look(run.folder, look)
+    return verdicts
+
+
+def look_at(run: Run, requirements: Sequence[Requirement], against: Run | None) -> Look:
+    """The look that judging a run now is."""
+    baseline = None if against is None else against.record.key
+    return Look(images=run.record.images, requirements=digest_of(requirements, baseline))
 
 
 class Verdicts(tuple[Verdict, ...]):
@@ -135,11 +172,16 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 
 
 def judge(
-    requirements: Sequence[Requirement], scores: Scores, baseline: Scores | None = None
-) -> list[Verdict]:
-    """The verdicts on requirements; one that the run cannot answer is an error that names it."""
+    requirements: Sequence[Requirement], scores: Scores, baseline: Scores | None = None,
+    look: Spent | None = None,
+) -> list[Verdict]:  # fmt: skip
+    """The verdicts on requirements; one that the run cannot answer is an error that names it.
+
+    Without a look, they are judged as at a single look at the whole dataset.
+    """
     named = [replace(r, called=_mean_name(r, scores)) for r in requirements]
-    intervals = [_interval(r, scores, baseline) for r in named]
+    level = WRONG if look is None else look.level
+    intervals = [_interval(r, scores, baseline, level) for r in named]
     for r, interval in zip(named, intervals, strict=True):
         if math.isnan(interval.estimate) or math.isnan(interval.se):
             raise InvalidOption(f"{r.id}: {r.text} has no value in this run.")
@@ -149,24 +191,57 @@ def judge(
         for k, (r, i) in enumerate(zip(named, intervals, strict=True))
     }
     tests = zip(named, intervals, chances.values(), holm(chances).values(), strict=True)
-    return [_verdict(*test, together=len(named)) for test in tests]
+    found = [_verdict(*test, together=len(named), look=look) for test in tests]
+    return [_unless_doubtful(verdict, scores) for verdict in found]
 
 
-def _verdict(r: Requirement, interval: Interval, p: float, corrected: float, *, together: int) -> Verdict:
+def _unless_doubtful(verdict: Verdict, scores: Scores) -> Verdict:
+    """The verdict; inconclusive if the interval that it rests on is not calibrated for this run."""
+    r = verdict.requirement
+    measure = _measure_of(r, scores) if r.condition is None else r.metric
+    reason = doubt(scores, measure, enough=SMALLEST)  # fewer images decide nothing by any measure
+    return replace(verdict, outcome=Outcome.INCONCLUSIVE, doubt=reason) if reason else verdict
+
+
+def _measure_of(r: Requirement, scores: Scores) -> str:
+    """The measure that an aggregate is of."""
+    return r.of or ("E" if r.metric == "mCE" else scores.headline)
+
+
+def _verdict(
+    r: Requirement, interval: Interval, p: float, corrected: float, *, together: int, look: Spent | None
+) -> Verdict:
     at_least = r.bound == "at_least"
     margin = interval.estimate - r.threshold if at_least else r.threshold - interval.estimate
     safe = interval.low >= r.threshold if at_least else interval.high <= r.threshold
-    outcome = Outcome.PASS if safe else Outcome.FAIL if corrected < WRONG else Outcome.INCONCLUSIVE
-    return Verdict(r, outcome, interval, margin, p, corrected, together)
+    open_ = Verdict(r, Outcome.INCONCLUSIVE, interval, margin, p, corrected, together, look)
+    if open_.few:
+        return open_
+    if safe:
+        return replace(open_, outcome=Outcome.PASS)
+    return replace(open_, outcome=Outcome.FAIL) if corrected < open_.level else open_
 
 
-def how_sure(requirements: int) -> str:
+def how_sure(verdicts: Sequence[Verdict]) -> str:
     """The error rates that verdicts promise, in words."""
-    several = f" of any of the {requirements} requirements (Holm's correction)" if requirements > 1 else ""
-    return (
-        f"A wrong pass has a chance of {100 * WRONG:g} %, and so has a wrong failure{several}; "
-        "docs/confidence.md says what was measured."
-    )
+    together, look = len(verdicts), verdicts[0].look
+    several = together > 1
+    words = [
+        f"A wrong pass{' of all requirements' if several else ''} has a chance of {100 * WRONG:g} %, and so "
+        "has a wrong failure"
+        + (f" of any of the {together} requirements (Holm's correction)" if several else "")
+        + "; docs/confidence.md says what was measured."
+    ]
+    if several:
+        words.append(
+            "Passes of single rows are not controlled jointly: of many rows just not met, some pass."
+        )
+    if verdicts[0].few:
+        words.insert(0, f"Fewer than {FEWEST} images, or clips, decide nothing.")
+    doubtful = [f"{v.requirement.id}: {v.doubt}" for v in verdicts if v.doubt]
+    if doubtful:
+        words.append(f"No verdict on {'; '.join(doubtful)} ({PAGE}).")
+    return " ".join([*([look.words] if look is not None and look.words else []), *words])
 
 
 def _mean_name(r: Requirement, scores: Scores) -> str:
@@ -177,11 +252,11 @@ def _mean_name(r: Requirement, scores: Scores) -> str:
     return f"{name}, relative to P," if r.metric == "rPC" else name
 
 
-def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
+def _interval(r: Requirement, scores: Scores, baseline: Scores | None, wrong: float = WRONG) -> Interval:
     """The interval of what a requirement bounds: a value, a loss against clean, or a drop against the
-    baseline."""
+    baseline. The true value is beyond either end with a chance of `wrong`."""
     # The baseline is read by the run's own measure and conditions, whatever its headline and set are.
-    measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
+    measure = _measure_of(r, scores)
     over = scores.over if r.suite is None else suite_set(r.suite)
     estimate, drawn = _value(r, scores, measure, over)
     sign = 1 if _higher(r) else -1
@@ -194,11 +269,11 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None) -> Interv
     elif r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
-    found = around(estimate, drawn, images=scores.units)
-    fraction = measures()[measure if r.condition is None else r.metric].fraction
-    if not fraction or r.bound in ("at_most_drop", "at_most_loss"):
-        return found
-    return found.of_fraction(MOST.get(r.metric, 1.0))
+    bounds = measure if r.condition is None else r.metric
+    found = around(estimate, drawn, images=scores.units_of(bounds), wrong=wrong)
+    if r.bound in ("at_most_drop", "at_most_loss"):
+        return found.of_difference(measures()[bounds].most, wrong=wrong)
+    return bounded(found, bounds, r.metric if r.condition is None else "P", wrong=wrong)
 
 
 def _higher(r: Requirement) -> bool:
@@ -285,7 +360,7 @@ def markdown(name: str, verdicts: Sequence[Verdict]) -> str:
         cells = (v.requirement.id, v.requirement.text.replace("|", "\\|"), _MARKS[v.outcome])
         numbers = (f"{estimate:.2f}", f"{low:.2f} … {high:.2f}", f"{margin:+.2f}")
         lines.append(f"| {' | '.join((*cells, *numbers))} |")
-    return "\n".join([*lines, "", f"{UNITS.capitalize()}. {how_sure(len(verdicts))}", ""])
+    return "\n".join([*lines, "", f"{UNITS.capitalize()}. {how_sure(verdicts)}", ""])
 
 
 def assert_requirements(

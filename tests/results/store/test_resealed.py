@@ -209,7 +209,7 @@ def test_kept_tables_of_another_shape_are_made_again(
     take: Callable[[str], Path], ending: str, how: str
 ) -> None:
     run = take("kept/boxes")
-    right = Run(run).score(partial=True, replicates=20)
+    right = Run(run).score(partial=True, replicates=50)
     path = kept(run, ending)
     table, before = pq.read_table(path), path.read_bytes()
     name = table.column_names[-1]
@@ -220,7 +220,7 @@ def test_kept_tables_of_another_shape_are_made_again(
         "types": lambda: table.set_column(2, name, pa.nulls(len(table), pa.bool_())),
     }[how]()
     path.write_bytes(_sealed(other))
-    again = Run(run).score(partial=True, replicates=20)
+    again = Run(run).score(partial=True, replicates=50)
     assert repr(again.cells) == repr(right.cells)
     assert again.interval("P", "AP") == right.interval("P", "AP")
     assert path.read_bytes() == before

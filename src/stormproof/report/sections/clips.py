@@ -22,6 +22,7 @@ from stormproof.report.imagery import Album, RunPredictions
 from stormproof.report.sections import Scope, limits, scaled, section, unit
 from stormproof.report.sentences import under
 from stormproof.report.worst import confident, is_same
+from stormproof.results.calibrated import footnote
 from stormproof.results.scores import Scores
 
 MEASURES = ("flicker", "fragments", "jitter", "centre error", "shape error", "found")
@@ -66,10 +67,11 @@ def _flicker(runs: list[Scores]) -> Figure:
         for text, value in run.cells["flicker"].items():
             row = {"x": text, "y": scaled("flicker", value), "series": run.name}
             rows.append(row | limits(sure.get(text), measures()["flicker"].scale))
-    words = measures()["flicker"].words
+    doubts = dict.fromkeys(footnote(run, ["flicker"]) for run in runs)
+    note = " ".join(filter(None, [f"Flicker: {measures()['flicker'].words}.", *doubts]))
     return Figure(
         "flicker", "Flicker of detections", Kind.BARS, Axis("condition", names=True),
-        Axis("flicker (%)", zero=True), rows, series="model", note=f"Flicker: {words}.", by_run=True,
+        Axis("flicker (%)", zero=True), rows, series="model", note=note, by_run=True,
     )  # fmt: skip
 
 

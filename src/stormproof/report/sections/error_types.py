@@ -16,6 +16,7 @@ from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name, section
 from stormproof.report.sentences import listed, spoken, too_few
+from stormproof.results.calibrated import MARK, doubt
 from stormproof.results.interval import around, paired
 from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
@@ -149,7 +150,8 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
             shifts[each], halves[each] = now[kind] - before, drawn[kind] - clean[kind]
             if not math.isnan(found.se):
                 low, high = 100 * max(0.0, found.low), 100 * min(1.0, found.high)
-                share += f", 95 %: {low:.0f} to {high:.0f}"
+                mark = f" {MARK}" if doubt(run, f"{prefix}dAP {kind}") else ""
+                share += f", 95 %{mark}: {low:.0f} to {high:.0f}"
         shown.append(f"{spoken(each)} ({share})")
     tested = paired(shifts, halves, images=run.units)
     clear = {word: [spoken(each) for each, shift in tested.items() if shift.clear and sign * shifts[each] > 0]

@@ -1,0 +1,56 @@
+"""Whether the interval of a measure may be trusted, by its declaration, for a run's classes and images.
+
+An interval that misses the true value more often than it says is marked wherever it is printed, and decides
+no requirement. Which ones do was simulated (docs/calibrated.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stormproof.core.errors import first_few
+from stormproof.metrics.metric import measures
+from stormproof.results.scores import Scores
+
+MARK = "†"
+PAGE = "docs/calibrated.md"
+SMALLEST = 50  # images of the smallest sets that were simulated
+
+
+def doubt(scores: Scores, measure: str, *, enough: int = 0) -> str:
+    """Why the interval of a measure is not known to be calibrated, in words; empty if it is.
+
+    That there are fewer than `enough` images is left to others to say.
+    """
+    declared, units = measures()[measure], scores.units
+    if not declared.calibrated:
+        return f"the interval of {measure} is not calibrated"
+    classes = max(1, len(scores.classes))
+    needed = declared.calibrated_from(classes)
+    if needed is None:
+        most, _ = declared.calibrated[-1]
+        return f"the interval of {measure} is calibrated for up to {_classes(most)} only"
+    if units is not None and units < needed and needed > enough:
+        unit = "images" if scores.clips is None else "clips"
+        return f"the interval of {measure} over {_classes(classes)} is calibrated from {needed} {unit} on"
+    return ""
+
+
+def _classes(count: int) -> str:
+    return "1 class" if count == 1 else f"{count} classes"
+
+
+def marked(scores: Scores, measure: str) -> str:
+    """The name of a measure, with a mark if its interval is doubtful."""
+    return f"{measure} {MARK}" if scores.replicates is not None and doubt(scores, measure) else measure
+
+
+def footnote(scores: Scores, shown: Iterable[str]) -> str:
+    """What the mark means, for the measures shown; empty if none is marked."""
+    names = [name for name in shown if scores.replicates is not None and doubt(scores, name)]
+    if not names:
+        return ""
+    return (
+        f"{MARK} Not known to be calibrated for so many classes and so few images: the interval may miss the "
+        f"true value more often than it says ({PAGE}): {first_few(names)}."
+    )
