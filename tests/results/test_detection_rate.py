@@ -19,6 +19,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.results.breaking import Answer
 from stormproof.results.detection_rate import SCALES, _rates, make_bins
+from stormproof.results.interval import unseen_share
 from stormproof.results.run import Run
 
 BOXES = [[2.0, 2, 14, 14], [18.0, 2, 30, 14], [2.0, 18, 14, 30], [18.0, 18, 30, 30]]
@@ -126,9 +127,9 @@ def test_intervals_hold_the_rate(street: Run) -> None:
     assert sure.images == found.bins[at].units == 10
     all_found = found.interval("clean", 0)
     assert all_found.estimate == 1.0
-    assert (all_found.low, all_found.high) == (pytest.approx(0.025 ** (1 / found.bins[0].units)), 1.0)
+    assert (all_found.low, all_found.high) == (pytest.approx(1 - unseen_share(found.bins[0].units)), 1.0)
     none = found.interval("clean", len(found.bins) - 1)
-    assert (none.low, none.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / found.bins[-1].units)))
+    assert (none.low, none.high) == (0.0, pytest.approx(unseen_share(found.bins[-1].units)))
 
 
 def test_by_size_and_occlusion(street: Run) -> None:

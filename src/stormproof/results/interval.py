@@ -245,7 +245,7 @@ def unseen_share(images: int, *, wrong: float = WRONG) -> float:
     >>> round(unseen_share(3), 3), round(unseen_share(1000), 5)
     (0.708, 0.00368)
     """
-    return float(1 - wrong ** (1 / images))
+    return 1 - float(wrong ** (1 / images))
 
 
 def around(estimate: float, drawn: Floats, *, images: int | None = None, wrong: float = WRONG) -> Interval:
