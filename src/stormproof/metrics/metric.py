@@ -258,7 +258,7 @@ def units_of(weights: Weights, image: Ints) -> int:
     2
     """
     shown = np.unique(image)
-    return np.unique(weights[:, shown[weights[0, shown] > 0]], axis=1).shape[1]
+    return int(np.unique(weights[:, shown[weights[0, shown] > 0]], axis=1).shape[1])
 
 
 def weighted_ratios(
