@@ -30,8 +30,8 @@ from torch.nn import functional
 from stormproof import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Instances, Prediction
-from stormproof.metrics.cells import Maps, Objects
 from stormproof.metrics.coco import coco_scored
+from stormproof.metrics.inputs import Maps, Objects
 from stormproof.metrics.metric import Scored, mean_of_known
 from stormproof.metrics.records import DetectionTruth, lay_out
 from stormproof.metrics.roc import People

@@ -23,7 +23,7 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.engine.run import first_share
 from stormproof.engine.work import Quota
-from stormproof.results.estimate import Cell, Estimate, estimate, estimated_cells, next_share
+from stormproof.results.estimate import Estimate, EstimatedCondition, estimate, estimated_cells, next_share
 from stormproof.results.run import Run
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.weights import poisson_weights
@@ -40,7 +40,7 @@ def whole_images(run: Run) -> int:
     return [*complete, False].index(False)
 
 
-def first_images(run: Run, conditions: Sequence[str], images: int) -> dict[str, Cell]:
+def first_images(run: Run, conditions: Sequence[str], images: int) -> dict[str, EstimatedCondition]:
     """Conditions of a run on its first images, to be scored by the run's headline measure."""
     found = estimated_cells(run, conditions)
     chosen = np.arange(images)
@@ -53,8 +53,8 @@ class Full:
 
     name: str
     images: int
-    clean: Cell
-    cells: dict[str, Cell]
+    clean: EstimatedCondition
+    cells: dict[str, EstimatedCondition]
     over: ConditionSet
     weights: np.ndarray
 

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stormproof.metrics.cells import Maps
 from stormproof.metrics.cocomatching import IOUS
+from stormproof.metrics.inputs import Maps
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision

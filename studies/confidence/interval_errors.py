@@ -27,7 +27,7 @@ import numpy as np
 from false_passes import World, images_like
 
 from stormproof.metrics.calibration import Tuned
-from stormproof.metrics.cells import Cell, Maps, Objects, Segments
+from stormproof.metrics.inputs import Maps, MetricInput, Objects, Segments
 from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.metric import Scored, measures, metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth
@@ -49,7 +49,7 @@ _SPACING = 400.0  # pixels between objects, so that none overlaps another
 class Population(NamedTuple):
     """Cells by condition, the clip of each frame, and the true value of each measure and condition."""
 
-    cells: dict[str, dict[str, Cell]]  # by kind and condition
+    cells: dict[str, dict[str, MetricInput]]  # by kind and condition
     units: Any
     truth: dict[str, dict[str, float]]
 
@@ -216,7 +216,7 @@ def population(scene: str, classes: int, seed: int) -> Population:
     return Population(cells, units, truth)
 
 
-def scored(kind: str, cell: Cell, weights: Any) -> Scored:
+def scored(kind: str, cell: MetricInput, weights: Any) -> Scored:
     """Every measure of a cell; of clips only those that need clips."""
     if kind != "clips":
         kinds = tuple(each for each in cell.kinds if each != "clips")

@@ -18,11 +18,11 @@ import numpy as np
 from estimator import Full
 from false_passes import Found, World, detections, images_like
 
-from stormproof.metrics.cells import Objects
 from stormproof.metrics.cocomatching import IOUS
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.results.estimate import Cell
+from stormproof.results.estimate import EstimatedCondition
 from stormproof.results.sets import sets_of
 from stormproof.results.weights import poisson_weights
 
@@ -54,7 +54,7 @@ def truth_of(world: World) -> DetectionTruth:
     )  # fmt: skip
 
 
-def cell_of(world: World, truth: DetectionTruth, found: Found, seen: np.ndarray) -> Cell:
+def cell_of(world: World, truth: DetectionTruth, found: Found, seen: np.ndarray) -> EstimatedCondition:
     """A cell with a box for every detection: on its object, as wide as its IoU asks for, or on nothing."""
     reached = np.array([bin(int(bits)).count("1") for bits in found.hit])
     overlap = np.where(reached > 0, IOUS[np.maximum(reached, 1) - 1] + 0.02, 0.4)
@@ -68,7 +68,7 @@ def cell_of(world: World, truth: DetectionTruth, found: Found, seen: np.ndarray)
     placed = Detections(found.image[order], boxes[order], found.score[order], found.label[order])
     measure = measures()["AP"]
     metric = next(each for each in metrics_of("boxes") if measure in each.measures)
-    return Cell(Objects(truth, placed), metric, measure)
+    return EstimatedCondition(Objects(truth, placed), metric, measure)
 
 
 def full(name: str, seed: int) -> Full:
@@ -77,7 +77,7 @@ def full(name: str, seed: int) -> Full:
     world = images_like(rng, scene, classes, 0, images)
     truth = truth_of(world)
     strength = dict(zip(CORRUPTIONS, rng.uniform(0.7, 1.3, len(CORRUPTIONS)), strict=True))
-    cells: dict[str, Cell] = {}
+    cells: dict[str, EstimatedCondition] = {}
     for text in ("clean", *(f"{c}@{s}" for c in CORRUPTIONS for s in SEVERITIES)):
         severity = 0.0 if text == "clean" else fall * strength[text[:-2]] * int(text[-1])
         found, seen = detected(rng, world, severity, -skill)

@@ -14,6 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
+import stormproof as sp
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene, write_street
 from stormproof.core.errors import InvalidOption
@@ -231,3 +232,17 @@ def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configu
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
     calls = sys.modules["stormproof_script_counting"].seen
     assert calls == [5, 1] * 6 + [1] * 6  # the first six images in colour and in grey, then the last one
+
+
+def test_a_function_passed_in_python_may_take_tensors(tmp_path: Path) -> None:
+    """As one in a file may: its images stay on the device."""
+    kinds = []
+
+    def detect(images):
+        kinds.extend(type(image) for image in images)
+        return [{"boxes": [], "scores": [], "labels": []} for _ in images]
+
+    detect.takes_tensors = True  # type: ignore[attr-defined]
+    samples = [sp.Sample(f"im{i}", np.full((20, 30 + i, 3), 99, np.uint8)) for i in range(3)]
+    sp.run(detect, samples, conditions="contrast@3", device="cpu", out=tmp_path / "run", progress=False)
+    assert {*kinds} == {torch.Tensor}

@@ -21,8 +21,8 @@ from stormproof.metrics.calibration import (
     kept_precision,
     reliability,
 )  # fmt: skip
-from stormproof.metrics.cells import Objects
 from stormproof.metrics.cocomatching import match_boxes
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lrp import PARTS, locate
 from stormproof.metrics.records import Detections, DetectionTruth
 

@@ -13,8 +13,8 @@ from scenes import mask_of
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.cells import Objects
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import measures
 from stormproof.metrics.records import Detections, DetectionTruth
 

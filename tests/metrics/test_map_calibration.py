@@ -12,7 +12,7 @@ from stormproof.core.errors import InvalidPrediction
 from stormproof.core.sample import STRIDE, Image, Prediction, Sample, SemanticMap, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
-from stormproof.metrics.cells import Maps
+from stormproof.metrics.inputs import Maps
 from stormproof.metrics.map_calibration import BINS, SUMS, confidence_sums
 from stormproof.models.candidates import to_semantic
 from stormproof.models.geometry import plan_fit

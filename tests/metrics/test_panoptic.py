@@ -14,7 +14,7 @@ from stormproof.core.errors import InvalidTruth
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import SEGMENTS, SemanticMap, Truth, panoptic_map
 from stormproof.datasets.panoptic import coloured
-from stormproof.metrics.cells import Segments
+from stormproof.metrics.inputs import Segments
 from stormproof.metrics.panoptic import image_errors, match_segments, overlaps
 
 THINGS = np.array([True, True, False, False])

@@ -10,9 +10,9 @@ from metrics.crowds import crowded_set, repeated
 from metrics.oracle import coco_evaluation, twelve
 from metrics.scenes import scenes
 from stormproof.core.sample import Instances
-from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes, match_masks
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.voc import voc_numbers
 

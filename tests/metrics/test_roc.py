@@ -12,7 +12,7 @@ from scenes import scenes
 from stormproof.core.boxes import iou, shared
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.roc import REFERENCE_FPPI, People, roc, worst_people

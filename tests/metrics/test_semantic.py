@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import SemanticMap
-from stormproof.metrics.cells import Maps
+from stormproof.metrics.inputs import Maps
 from stormproof.metrics.semantic import Confusion, image_errors
 
 

@@ -11,7 +11,7 @@ import pytest
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.calibration import Tuned
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import metrics_of
 from stormproof.metrics.records import DetectionTruth, lay_out
 from stormproof.metrics.stability import steps

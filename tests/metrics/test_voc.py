@@ -9,7 +9,7 @@ from scenes import scenes
 
 from stormproof.core.boxes import iou
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.voc import voc_numbers
 

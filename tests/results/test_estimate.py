@@ -11,10 +11,10 @@ from metrics.crowds import crowded_set
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Prediction
 from stormproof.engine.work import Quota
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.records import Detections
-from stormproof.results.estimate import Cell, Estimate, estimate, next_share, score
+from stormproof.results.estimate import Estimate, EstimatedCondition, estimate, next_share, score
 from stormproof.results.interval import Interval, unseen_share
 from stormproof.results.sets import sets_of
 
@@ -25,21 +25,21 @@ METRIC = next(each for each in metrics_of("boxes") if AP in each.measures)
 
 
 @pytest.fixture(scope="module")
-def cells() -> dict[str, Cell]:
+def cells() -> dict[str, EstimatedCondition]:
     """Detections that become fewer and less sure with severity, some earlier than others, image by image."""
     rng = np.random.default_rng(3)
     truth, found = crowded_set(IMAGES, rng)
     hard = rng.choice([0.0, 1.0], IMAGES)[found.image]
     luck, doubt = rng.random(len(hard)), rng.normal(0, 1, len(hard))
 
-    def under(severity: int) -> Cell:
+    def under(severity: int) -> EstimatedCondition:
         kept = luck > hard * (0.4 + 0.12 * severity)
         unsure = np.clip(found.scores + (0.1 + 0.1 * severity * hard) * doubt, 0, 1)
         some = replace(
             found, image=found.image[kept], boxes=found.boxes[kept], scores=unsure[kept],
             labels=found.labels[kept], sides=found.sides[kept],
         )  # fmt: skip
-        return Cell(Objects(truth, some), METRIC, AP)
+        return EstimatedCondition(Objects(truth, some), METRIC, AP)
 
     return {"clean": under(0)} | {text: under(int(text[-1])) for text in CONDITIONS}
 
@@ -49,7 +49,7 @@ def shares_of(size: int, seed: int) -> dict[str, np.ndarray]:
     return {t: np.array([i for i in range(IMAGES) if quota.wants(i, t)]) for t in CONDITIONS}
 
 
-def estimated(cells: dict[str, Cell], size: int, seed: int) -> Estimate:
+def estimated(cells: dict[str, EstimatedCondition], size: int, seed: int) -> Estimate:
     weights = np.random.default_rng(seed).poisson(1, (30, IMAGES))
     corrupted = {text: cells[text] for text in CONDITIONS}
     return estimate(
@@ -58,7 +58,9 @@ def estimated(cells: dict[str, Cell], size: int, seed: int) -> Estimate:
     )  # fmt: skip
 
 
-def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cells: dict[str, Cell]) -> None:
+def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(
+    cells: dict[str, EstimatedCondition],
+) -> None:
     every, one = np.arange(IMAGES), np.ones((1, IMAGES))
     plain, errors, covered = [], [], []
     for seed in range(12):
@@ -76,7 +78,7 @@ def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cell
     assert np.mean(covered) > 0.8  # of 36 that are not independent
 
 
-def test_the_whole_set_needs_no_correction(cells: dict[str, Cell]) -> None:
+def test_the_whole_set_needs_no_correction(cells: dict[str, EstimatedCondition]) -> None:
     every, one = np.arange(IMAGES), np.ones((1, IMAGES))
     found = estimated(cells, IMAGES, seed=0)
     for name in ("fog", "snow", "contrast"):
@@ -86,16 +88,18 @@ def test_the_whole_set_needs_no_correction(cells: dict[str, Cell]) -> None:
     assert found.inferences == 1
 
 
-def test_what_scores_nothing_follows_no_clean_score(cells: dict[str, Cell]) -> None:
+def test_what_scores_nothing_follows_no_clean_score(cells: dict[str, EstimatedCondition]) -> None:
     """Nothing is found in fog: 0 on every share, however hard the clean images of a share are."""
     truth = cells["clean"].content.truth
-    nothing = Cell(Objects(truth, Detections.of(dict.fromkeys(truth.ids, Prediction()), truth)), METRIC, AP)
+    nothing = EstimatedCondition(
+        Objects(truth, Detections.of(dict.fromkeys(truth.ids, Prediction()), truth)), METRIC, AP
+    )
     blind = cells | {text: nothing for text in CONDITIONS if text.startswith("fog")}
     for seed in range(3):
         assert estimated(blind, SIZE, seed).by_corruption["fog"].estimate == pytest.approx(0, abs=1e-12)
 
 
-def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Cell]) -> None:
+def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, EstimatedCondition]) -> None:
     few, more = (estimated(cells, size, seed=1) for size in (SIZE, 3 * SIZE))
     assert more.mpc.half_width < few.mpc.half_width
     wanted = few.mpc.half_width / 2
@@ -105,10 +109,12 @@ def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Cell]) -> None
     assert next_share(unknown, wanted) == 2 * SIZE
 
 
-def test_shares_that_are_all_alike_do_not_stop_a_run(cells: dict[str, Cell]) -> None:
+def test_shares_that_are_all_alike_do_not_stop_a_run(cells: dict[str, EstimatedCondition]) -> None:
     """Nothing is found under any condition: 8 images of each show no spread, but say little about 200."""
     truth = cells["clean"].content.truth
-    nothing = Cell(Objects(truth, Detections.of(dict.fromkeys(truth.ids, Prediction()), truth)), METRIC, AP)
+    nothing = EstimatedCondition(
+        Objects(truth, Detections.of(dict.fromkeys(truth.ids, Prediction()), truth)), METRIC, AP
+    )
     found = estimated({"clean": cells["clean"]} | dict.fromkeys(CONDITIONS, nothing), SIZE, seed=0)
     seen = SIZE * len(CONDITIONS)
     assert found.mpc.estimate == pytest.approx(0, abs=1e-12)
@@ -117,7 +123,7 @@ def test_shares_that_are_all_alike_do_not_stop_a_run(cells: dict[str, Cell]) -> 
     assert next_share(found, 0.001) > SIZE
 
 
-def test_the_interval_is_as_wide_as_estimates_vary(cells: dict[str, Cell]) -> None:
+def test_the_interval_is_as_wide_as_estimates_vary(cells: dict[str, EstimatedCondition]) -> None:
     """With images used equally often, hard ones cancel: drawn together, they doubled the standard error."""
     found = [estimated(cells, 40, seed).mpc for seed in range(5)]
     error = np.std([one.estimate for one in found], ddof=1)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import Judged

@@ -21,7 +21,7 @@ from stormproof.core.sample import Image, Prediction, Sample, SemanticMap, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import Detections
 from stormproof.results import scoring
 from stormproof.results.aggregates import flat

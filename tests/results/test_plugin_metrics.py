@@ -27,8 +27,8 @@ from stormproof.corruptions.plugins import load_plugins
 from stormproof.engine.config import make_config
 from stormproof.engine.run import execute, executor_for, run_to_precision
 from stormproof.engine.run import run as run_it
-from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.matching import FALSE, TRUE, judge_voc
 from stormproof.metrics.metric import Measure, Scored, metric
 from stormproof.metrics.records import Detections, DetectionTruth

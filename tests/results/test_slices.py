@@ -16,8 +16,8 @@ from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.datasets.attributes import brightness, contrast, read_attribute, sharpness
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
-from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers, coco_scored
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import mean_of_known
 from stormproof.report.sections.slices import slice_section
 from stormproof.results.interval import LEADING, draws

@@ -20,7 +20,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_in_memory
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
 from stormproof.results.people import open_people

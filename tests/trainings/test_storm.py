@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stormproof.core.sample import Instances, Prediction  # noqa: E402
-from stormproof.metrics.cells import Objects  # noqa: E402
+from stormproof.metrics.inputs import Objects  # noqa: E402
 from stormproof.metrics.records import DetectionTruth, lay_out  # noqa: E402
 from stormproof.world.classes import OBJECTS, PERSON  # noqa: E402
 from training import storm  # noqa: E402

@@ -47,6 +47,9 @@ METRICS = ExtensionPoint(
     "stormproof.metrics", "metric", "metrics",
     "a module whose metrics are declared with @metric", "metric.md",
 )  # fmt: skip
+TASKS = ExtensionPoint(
+    "stormproof.tasks", "task", "tasks", "a module that declares tasks with metrics.task.task", "plugin.md",
+)  # fmt: skip
 AGGREGATES = ExtensionPoint(
     "stormproof.aggregates", "aggregate", "aggregates",
     "a module whose aggregates are declared with @aggregate", "aggregate.md",
@@ -76,6 +79,6 @@ SECTIONS = ExtensionPoint(
 )  # fmt: skip
 
 POINTS = (
-    CORRUPTIONS, DATASETS, WRITERS, MODELS, ENHANCEMENTS, METRICS, AGGREGATES, ENGINES, TRACKERS, VERSIONS,
-    COMMANDS, SECTIONS,
+    CORRUPTIONS, DATASETS, WRITERS, MODELS, ENHANCEMENTS, METRICS, TASKS, AGGREGATES, ENGINES, TRACKERS,
+    VERSIONS, COMMANDS, SECTIONS,
 )  # fmt: skip

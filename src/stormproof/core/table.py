@@ -11,7 +11,7 @@ from typing import Any
 
 from stormproof.core.text import as_csv
 
-Cell = str | float | int | None
+Entry = str | float | int | None
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
@@ -28,7 +28,7 @@ class Table:
     id: str
     title: str
     columns: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[Entry]]
     digits: int = 1
     note: str = ""
 
@@ -110,7 +110,7 @@ class Table:
         ]
 
 
-def _text(value: Cell, column: str, digits: int) -> Any:
+def _text(value: Entry, column: str, digits: int) -> Any:
     """A cell for a terminal; changes get a sign and a colour, green for better (for errors: lower)."""
     from rich.text import Text
 
@@ -132,7 +132,7 @@ def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     return f"<table><caption>{escape(title)}</caption>{top}<tbody>{body}</tbody></table>"
 
 
-def cell_text(value: Cell, digits: int = 1) -> str:
+def cell_text(value: Entry, digits: int = 1) -> str:
     """The text of a cell, a dash if it has no value."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
@@ -148,10 +148,10 @@ def file_name(*words: str) -> str:
     return "-".join(filter(None, (re.sub(r"[^\w.]+", "-", word).strip("-.") for word in words)))[:120]
 
 
-def _markdown(value: Cell, digits: int = 1) -> str:
+def _markdown(value: Entry, digits: int = 1) -> str:
     text = cell_text(value, digits)
     return _MARKDOWN.sub(r"\\\1", text) if isinstance(value, str) else text
 
 
-def _is_number(rows: Sequence[Sequence[Cell]], column: int) -> bool:
+def _is_number(rows: Sequence[Sequence[Entry]], column: int) -> bool:
     return any(isinstance(row[column], float | int) for row in rows)

@@ -14,7 +14,7 @@ from stormproof.corruptions import apply, find
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.pair import Pair
-from stormproof.metrics.metric import measures
+from stormproof.metrics.task import task_of_measure
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network
@@ -85,10 +85,10 @@ def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> Non
 
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
     """Refuse a dataset whose first images lack the truth that a benchmark's metric is computed from."""
-    attribute, kind = {"maps": ("semantic", "label maps"), "panoptic": ("panoptic", "panoptic maps")}.get(
-        measures()[metric].section, ("instances", "objects")
-    )
-    if any(getattr(dataset.truth(index), attribute) is not None for index in range(min(images, _TRIES))):
+    task = task_of_measure(metric)
+    attribute, kind = ("instances", "objects") if task is None else (task.truth, task.truth_words)
+    truths = (dataset.truth(index) for index in range(min(images, _TRIES)))
+    if any(getattr(truth, attribute) is not None for truth in truths):
         return
     fix = "add the files that hold them, or choose a benchmark for the truth there is"
     raise InvalidOption(f"{dataset.name} has no {kind} to compute {metric} from; {fix}.")

@@ -38,7 +38,7 @@ from stormproof.metrics.optimism import class_optimism, set_optimism
 from stormproof.metrics.precision import in_lanes, sum_weights
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 MIN_SCORE = 0.3  # of detections that count in D-ECE and in precision
 BINS = 10  # of D-ECE

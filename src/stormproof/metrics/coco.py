@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stormproof.core.sample import Floats
+from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
+from stormproof.metrics.task import Task, task
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 # name → (IoU thresholds, size bin), in the order pycocotools prints them
 _PRECISIONS: dict[str, tuple[slice, int]] = {
@@ -132,3 +133,30 @@ def image_precision(matches: Matches) -> Floats:
     sums = np.bincount(image, precision.mean(axis=1), minlength=matches.images)
     means: Floats = ratio(sums, np.bincount(image, minlength=matches.images))
     return means
+
+
+def _shown(objects: Objects) -> Bools:
+    """Images × classes: whether the truth shows an object of the class that counts."""
+    truth = objects.truth
+    counting = ~truth.excused
+    shown = np.zeros((len(truth.ids), len(truth.classes)), np.bool_)
+    shown[truth.image[counting], truth.labels[counting]] = True
+    return shown
+
+
+MASK_TASK = task(
+    Task(
+        "instance segmentation", 30, "objects", headline=f"{MASKS}AP", per_class=f"{MASKS}AP",
+        section="masks", truth="instances", truth_words="objects", fits=lambda given: "masks" in given.kinds,
+        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=_shown,
+    ),
+    __name__,
+)  # fmt: skip
+BOX_TASK = task(
+    Task(
+        "detection", 40, "objects", headline="AP", per_class="AP", section="boxes", truth="instances",
+        truth_words="objects", fits=lambda given: "boxes" in given.kinds,
+        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=_shown,
+    ),
+    __name__,
+)  # fmt: skip

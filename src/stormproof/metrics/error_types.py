@@ -46,7 +46,7 @@ from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolate
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 # A box is on an object from the first IoU on, on background up to the second.
 FOREGROUND, BACKGROUND = 0.5, 0.1

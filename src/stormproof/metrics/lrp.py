@@ -27,7 +27,7 @@ from stormproof.metrics.precision import MAX_DETECTIONS, in_lanes, sum_weights
 from stormproof.metrics.records import Detections, DetectionTruth, entries_of
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 TAU = 0.5
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.

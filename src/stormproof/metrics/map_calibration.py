@@ -20,7 +20,7 @@ from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metr
 from stormproof.metrics.optimism import set_optimism
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Maps
+    from stormproof.metrics.inputs import Maps
 
 BINS = 15
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.

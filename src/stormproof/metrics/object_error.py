@@ -33,7 +33,7 @@ from stormproof.metrics.metric import (
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {

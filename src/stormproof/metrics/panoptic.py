@@ -30,9 +30,10 @@ from stormproof.metrics.metric import (
     weighted_sums,
 )
 from stormproof.metrics.optimism import class_optimism
+from stormproof.metrics.task import Task, task
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Segments
+    from stormproof.metrics.inputs import Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
@@ -189,3 +190,20 @@ def image_errors(segments: Segments) -> Floats:
     pq, _, _ = quality(segments.table.transpose(1, 0, 2))
     errors: Floats = 1 - mean_of_known(pq[:, list(segments.kept)])
     return errors
+
+
+def _shown(segments: Segments) -> Bools:
+    """Images × scored classes: whether the truth shows a segment of the class."""
+    true_segments = segments.table[:, 1] + segments.table[:, 3]  # matched and missed
+    shown: Bools = true_segments[:, list(segments.kept)] > 0
+    return shown
+
+
+PANOPTIC = task(
+    Task(
+        "panoptic segmentation", 10, "panoptic", headline="PQ", per_class="PQ", section="panoptic",
+        truth="panoptic", truth_words="panoptic maps", fits=lambda given: "segments" in given.kinds,
+        image_errors=image_errors, shown=_shown,
+    ),
+    __name__,
+)  # fmt: skip

@@ -22,7 +22,7 @@ from stormproof.metrics.optimism import set_optimism
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)

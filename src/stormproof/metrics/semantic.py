@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
-from stormproof.core.sample import Floats, Ints, SemanticMap
+from stormproof.core.sample import Bools, Floats, Ints, SemanticMap
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.task import Task, task
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Maps
+    from stormproof.metrics.inputs import Maps
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
@@ -110,6 +111,25 @@ def image_errors(maps: Maps) -> Floats:
     hits = maps.confusions[:, :: side + 1].toarray()
     iou = np.where(truth > 0, ratio(hits, truth + predicted - hits), np.nan)
     return 1 - mean_of_known(iou[:, list(maps.kept)])
+
+
+def _shown(maps: Maps) -> Bools:
+    """Images × scored classes: whether the truth has a pixel of the class."""
+    side = len(maps.classes) + 1
+    image, at = maps.confusions.nonzero()
+    shown = np.zeros((maps.confusions.shape[0], side), np.bool_)
+    shown[image, at // side] = True
+    return shown[:, list(maps.kept)]
+
+
+LABEL_MAPS = task(
+    Task(
+        "semantic segmentation", 20, "maps", headline="mIoU", per_class="IoU", section="maps",
+        truth="semantic", truth_words="label maps", fits=lambda given: "maps" in given.kinds,
+        image_errors=image_errors, shown=_shown,
+    ),
+    __name__,
+)  # fmt: skip
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:

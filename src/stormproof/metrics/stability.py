@@ -23,7 +23,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, weighted_ratios
 
 if TYPE_CHECKING:
-    from stormproof.metrics.cells import Objects
+    from stormproof.metrics.inputs import Objects
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {

@@ -100,7 +100,8 @@ def _first_parameter(function: Any) -> str:
 def function_model(
     function: Callable[[Sequence[Image]], Any], *, name: str | None = None, classes: Sequence[str] = ()
 ) -> FunctionModel:
-    """Wrap a function; `name`, `classes`, `semantic_classes` and `fingerprint` may be its attributes.
+    """Wrap a function; `name`, `classes`, `semantic_classes`, `fingerprint` and `takes_tensors` may be its
+    attributes.
 
     Without a fingerprint of its own, the function is identified by its code and the numbers, strings and
     arrays the code refers to. Weights inside other objects are not seen: state a fingerprint if they change.
@@ -117,7 +118,8 @@ def function_model(
     settings = {"own": stated} if stated is not None else {"code": code_identity(function)}
     identity = fingerprint((), {**settings, "classes": [names, maps]})
     called = name or ("function" if own == "<lambda>" else str(own))
-    return FunctionModel(function, called, names, maps, identity)
+    takes_tensors = getattr(function, "takes_tensors", None) is True
+    return FunctionModel(function, called, names, maps, identity, takes_tensors=takes_tensors)
 
 
 def code_identity(value: Any, depth: int = _DEPTH) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from stormproof.core.errors import first_few
 from stormproof.core.loading import framework
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
@@ -244,7 +244,7 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         "corruption", a.name, b.name, "change" if higher else "change of error",
         *(("95 % from", "to", "clear") if sure else ()), *RANKS,
     )  # fmt: skip
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     for change in changes:
         name = change.name
         place = (old[name], new[name], new[name] - old[name]) if name in old else (None, None, None)
@@ -262,7 +262,7 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     return Table("changes", title, columns, rows, note=note)
 
 
-def _interval_cells(measure: str, sure: Difference | None) -> tuple[Cell, Cell, Cell]:
+def _interval_cells(measure: str, sure: Difference | None) -> tuple[Entry, Entry, Entry]:
     if sure is None or math.isnan(sure.interval.se):
         return None, None, None
     low, high = scaled(measure, sure.interval.low), scaled(measure, sure.interval.high)

@@ -11,7 +11,7 @@ from typing import Any
 
 from stormproof.core.errors import InvalidOption, UnknownName, counted, first_few
 from stormproof.core.private import shareable
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Figure, Row, Section, View
@@ -221,7 +221,7 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
     )
 
 
-def _summary_title(same: Mapping[str, Cell]) -> str:
+def _summary_title(same: Mapping[str, Entry]) -> str:
     """
     >>> _summary_title({"measure": "AP", "dataset": "val2017", "images": 500, "conditions": 75})
     'AP of runs on val2017, 500 images, 75 conditions'
@@ -251,7 +251,7 @@ def _explained(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> 
     return " ".join(filter(None, [f"{'; '.join(said)}. A dash: no number.", next(filter(None, doubts), "")]))
 
 
-def _line(scores: Scores, measure: str) -> dict[str, Cell]:
+def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     """Every column of the summary; those that no run fills are left out."""
     m = measure if measure in scores else scores.headline
     mean, totals = scores.mean(m), scores.aggregates.get(m, {})
@@ -268,14 +268,14 @@ def _line(scores: Scores, measure: str) -> dict[str, Cell]:
         "mCE": _percent(scores.total("E", "mCE")),
         "ADR": _percent(scores.score("ADR")),
     }
-    found: dict[str, Cell] = {"model": scores.name, "measure": marked(scores, m)}
+    found: dict[str, Entry] = {"model": scores.name, "measure": marked(scores, m)}
     for name, value in values.items():
         found[name] = value if math.isfinite(value) else None
         if name not in ("mCE", "ADR"):
             interval = intervals.get(MEAN if name == _MEAN else name)
             known = found[name] is not None and interval is not None and not math.isnan(interval.se)
             found[f"95 % of {name}"] = _span(interval) if known and interval is not None else None
-    conditions: Cell = len(scores.corrupted) or None
+    conditions: Entry = len(scores.corrupted) or None
     if scores.missing:
         of = len(scores.missing) + len(scores.corrupted)
         conditions = f"{_INCOMPLETE}: {len(scores.missing)} of {of} missing"

@@ -22,9 +22,10 @@ from scipy.stats import rankdata
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, first_few
 from stormproof.core.sample import Bools, Floats
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.datasets.attributes import read_attribute
 from stormproof.metrics.metric import Scored, Weights, ratio
+from stormproof.metrics.task import per_class_measure
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
@@ -48,7 +49,7 @@ class Agreement:
     def table(self) -> Table:
         """A line for each corruption, a column for each part of the real set."""
         parts = list(next(iter(self.correlations.values())))
-        rows: list[list[Cell]] = [
+        rows: list[list[Entry]] = [
             [name, *(_words(row[part]) for part in parts)] for name, row in self.correlations.items()
         ]
         note = (
@@ -201,8 +202,8 @@ def _by_class(cells: Collected, reduce: Reduce) -> dict[str, dict[str, Floats]]:
 
 
 def _per_class(scored: Scored, measure: str) -> Floats:
-    """The measure by replicate and class; mIoU is the mean of IoU."""
-    name = {"mIoU": "IoU"}.get(measure, measure)
+    """The measure by replicate and class."""
+    name = per_class_measure(measure) or measure
     if name not in scored.per_class:
         raise InvalidOption(f"{measure} has no scores by class: rank three models, or classes by AP or mIoU.")
     return scored.per_class[name]

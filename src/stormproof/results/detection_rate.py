@@ -20,8 +20,8 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName, first_few
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.core.table import Cell, Table
-from stormproof.metrics.cells import Objects
+from stormproof.core.table import Entry, Table
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.metrics.records import DetectionTruth
 from stormproof.results.breaking import Answer, BreakingPoint, Observed, breaking_point
@@ -116,7 +116,7 @@ class DetectionRates:
     def table(self) -> Table:
         """A line for each condition: each bin's rate ± its interval; by distance, where objects are lost."""
         ranged = self.by == "distance"
-        rows: list[list[Cell]] = [["objects", *(str(each.objects) for each in self.bins), *([""] * ranged)]]
+        rows: list[list[Entry]] = [["objects", *(str(each.objects) for each in self.bins), *([""] * ranged)]]
         for text in self.drawn:
             rates = [_plus_minus(self.interval(text, k)) for k in range(len(self.bins))]
             rows.append([text, *rates, *([lost_words(self.lost_from(text))] if ranged else [])])

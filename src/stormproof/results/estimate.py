@@ -28,7 +28,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import json_safe
-from stormproof.metrics.cells import Maps, Objects, Segments
+from stormproof.metrics.inputs import MetricInput
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, measures, ratio
 from stormproof.results.aggregates import aggregates, mean_of
 from stormproof.results.interval import THIS_SET, Interval
@@ -48,10 +48,10 @@ _CURVE_SE = 0.12  # relative error of the second correction: 7 % on average over
 _NO_BEND = 0.02  # g below which the clean score says nothing about the curve
 
 
-class Cell(NamedTuple):
+class EstimatedCondition(NamedTuple):
     """One condition of a run and the metric of the measure that is estimated."""
 
-    content: Objects | Maps | Segments
+    content: MetricInput
     metric: Metric
     measure: Measure
 
@@ -79,13 +79,13 @@ class Estimate:
     by_corruption: Mapping[str, Interval]
 
 
-def score(cell: Cell, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+def score(cell: EstimatedCondition, images: Ints, weights: npt.NDArray[Any]) -> Floats:
     """The score of a cell on some of its images, by replicate."""
     return mean_of_known(cell.parts(images, weights))
 
 
 def estimate(
-    clean: Cell, cells: Mapping[str, Cell], shares: Mapping[str, Ints], *,
+    clean: EstimatedCondition, cells: Mapping[str, EstimatedCondition], shares: Mapping[str, Ints], *,
     over: ConditionSet, images: int, weights: npt.NDArray[Any],
 ) -> Estimate:  # fmt: skip
     """The estimate over a set of conditions, from its cells on their shares of the `images`.
@@ -213,14 +213,14 @@ class _Kept(BaseModel):
     by_corruption: dict[str, _KeptInterval]
 
 
-def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
+def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:
     """Each condition of a run with the metric of its headline measure, to be scored on any of its images."""
-    found: dict[str, Cell] = {}
+    found: dict[str, EstimatedCondition] = {}
     for text, content in iter_cells(run, None, conditions):
         measure = run.record.metric or headline_of(content)
         metric = metric_of(content, measure)
         if metric is not None and text not in found:
-            found[text] = Cell(content, metric, measures()[measure])
+            found[text] = EstimatedCondition(content, metric, measures()[measure])
     if not found:
         raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
     return found
@@ -239,7 +239,7 @@ def next_share(found: Estimate, precision: float) -> int:
 
 
 @lru_cache(maxsize=1)  # one run is estimated at a time, maybe from many shares of the same size
-def _clean_on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
+def _clean_on_shares(clean: EstimatedCondition, images: int, size: int) -> tuple[float, float]:
     """The clean score expected on shares of a size, and its g, both as means over random shares."""
     rng = np.random.default_rng(0)
     orders = [rng.permutation(images) for _ in range(_ORDERS if size < images else 1)]

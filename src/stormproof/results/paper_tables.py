@@ -8,7 +8,7 @@ from statistics import fmean
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption, first_few
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.metrics.corruption_error import ce, ce_by_group, corruption_matters, cross_scenario, mce
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.prediction import PAIRS
@@ -30,9 +30,9 @@ def adr(runs: Sequence[Run], tag: str) -> list[Table]:
     opened = [open_people(run) for run in runs]
     names = _names(runs)
     columns = ("condition", *(word for name in names for word in (f"{name} (%)", f"{name}, % of clean")))
-    rows: list[list[Cell]] = []
+    rows: list[list[Entry]] = []
     for text in dict.fromkeys(text for people in opened for text in people.found):
-        cells: list[Cell] = [text]
+        cells: list[Entry] = [text]
         for people in opened:
             here, clean = (people.adr(each) if text in people.found else math.nan for each in (text, "clean"))
             cells += [100 * here, 100 * here / clean if clean else None]
@@ -43,7 +43,7 @@ def adr(runs: Sequence[Run], tag: str) -> list[Table]:
 def roc(runs: Sequence[Run], tag: str) -> list[Table]:
     """Detection rate and FPPI reached at the sensitivities of the clean images, IoU 0.5 (*pezzementi*, Fig.
     5)."""
-    rows: list[list[Cell]] = []
+    rows: list[list[Entry]] = []
     for name, run in zip(_names(runs), runs, strict=True):
         people = open_people(run)
         clean = people.curve("clean")
@@ -59,13 +59,13 @@ def roc(runs: Sequence[Run], tag: str) -> list[Table]:
 
 def lost(runs: Sequence[Run], tag: str) -> list[Table]:
     """The images in which finding a person becomes hardest, by the FPPI it takes (*pezzementi*, Fig. 6)."""
-    rows: list[list[Cell]] = []
+    rows: list[list[Entry]] = []
     for name, run in zip(_names(runs), runs, strict=True):
         people = open_people(run)
         for text in people.found:
             for each in people.worst(text, count=_WORST) if text != "clean" else ():
                 gone = math.isinf(each.after)
-                after: list[Cell] = ["never found", None] if gone else [each.after, each.orders]
+                after: list[Entry] = ["never found", None] if gone else [each.after, each.orders]
                 rows.append([name, text, each.id, each.before, *after])
     columns = ("model", "condition", "image", "FPPI clean", "FPPI now", "orders of magnitude")
     return [Table("lost", "Where finding a person becomes hardest", columns, rows, digits=3)]
@@ -76,7 +76,7 @@ def contextual(runs: Sequence[Run], tag: str) -> list[Table]:
     (*pezzementi*, Figs. 7 and 8). Runs need --conditions mutators,contextual."""
     tables = []
     for name, found in predict_contextual([open_people(run) for run in runs]).items():
-        rows: list[list[Cell]] = []
+        rows: list[list[Entry]] = []
         for j, text in enumerate(found.contextual):
             weights = sorted(zip(found.overall[j], found.simple, strict=True), reverse=True)
             some = ", ".join(f"{weight:.2f} {simple}" for weight, simple in weights[:3] if weight > 0.005)
@@ -96,7 +96,7 @@ def depth(runs: Sequence[Run], tag: str) -> list[Table]:
     for name, run in zip(_names(runs), runs, strict=True):
         found = histograms(open_people(run))
         for corruption, simple in PAIRS.items():
-            rows: list[list[Cell]] = [
+            rows: list[list[Entry]] = [
                 [text, *(100 * float(share) for share in row)]
                 for text, row in found.items()
                 if Condition.parse(text).corruption == corruption
@@ -125,7 +125,7 @@ def detectors(runs: Sequence[Run], tag: str) -> list[Table]:
         values |= {f"mean of {name}": [part[name] for part in parts] for name in parts[0]}
     except (IncompleteGrid, KeyError):
         pass  # conditions other than liu's faults have no parts of a camera
-    rows: list[list[Cell]] = []
+    rows: list[list[Entry]] = []
     for name, row in values.items():
         means = [
             fmean(v for v, scores in zip(row, scored, strict=True) if scores.tags.get(tag, "") == group)
@@ -156,7 +156,7 @@ def scenarios(runs: Sequence[Run], tag: str) -> list[Table]:
     common, rest = _over_common([*grids.values()])
     changes = cross_scenario(dict(zip(grids, common, strict=True)))
     columns = tuple(dict.fromkeys(tested for _, tested in changes))
-    rows: list[list[Cell]] = [
+    rows: list[list[Entry]] = [
         [name, *(100 * changes[name, tested] for tested in columns)]
         for name in dict.fromkeys(name for name, _ in changes)
     ]
@@ -169,7 +169,7 @@ def alpha(runs: Sequence[Run], tag: str) -> list[Table]:
     15)."""
     scored = [run.score() for run in runs]
     prefix = "mask " if all("mask AP" in scores for scores in scored) else ""
-    rows: list[list[Cell]] = []
+    rows: list[list[Entry]] = []
     series: dict[str, dict[str, dict[float, float]]] = {}
     for name, scores in zip(_names(runs), scored, strict=True):
         for size in SIZES:

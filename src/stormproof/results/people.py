@@ -16,7 +16,7 @@ from stormproof.corruptions.needs import usable_depth
 from stormproof.corruptions.recipes.mutators import blur_radius
 from stormproof.corruptions.suites import MUTATORS
 from stormproof.imaging import Field
-from stormproof.metrics.cells import Objects
+from stormproof.metrics.inputs import Objects
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.metrics.roc import People, Roc, Worsening, roc, worst_people
 from stormproof.results.run import Run

@@ -19,10 +19,10 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, first_few
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
-from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
+from stormproof.metrics.task import all_tasks
 from stormproof.results.aggregates import NAMED, Cells, against, aggregates, bounded, flat, grid_of, mean_of
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
@@ -154,7 +154,7 @@ class Scores:
     @property
     def headline(self) -> str:
         """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
-        usual = (self.metric, "PQ", "mIoU", f"{MASKS}AP", "AP", *self.cells, *self.given)
+        usual = (self.metric, *(task.headline for task in all_tasks()), *self.cells, *self.given)
         return next(name for name in usual if name is not None and name in self)
 
     def showing(self, measure: str) -> Scores:

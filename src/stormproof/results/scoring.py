@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, OutputError
-from stormproof.core.sample import Floats, Ints
+from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.dataset import thing_classes
 from stormproof.datasets.groups import frames_warning
-from stormproof.metrics import panoptic, semantic
+from stormproof.metrics import panoptic
 from stormproof.metrics.calibration import Tuned, reliability
-from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.coco import MASKS, image_precision
+from stormproof.metrics.inputs import Maps, MetricInput, Objects, Segments
 from stormproof.metrics.map_calibration import reliability as map_reliability
 from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of, ratio
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.roc import People, curve_points, worst_people
+from stormproof.metrics.task import all_tasks, kind_of_class_measure, task_of
 from stormproof.models.classes import match_classes
 from stormproof.results import rows
 from stormproof.results.interval import Interval, around, draws
@@ -43,9 +43,6 @@ from stormproof.results.worst import ImageErrors
 
 _LOST = 3  # images kept of each condition
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
-Cell = Objects | Maps | Segments
-_KINDS = {Segments: "panoptic", Maps: "maps", Objects: "objects"}  # in the order that a run is reported in
-_KIND_OF_MEASURE = {"IoU": "maps", "PQ": "panoptic"}  # by class; all others are of objects
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
@@ -93,7 +90,7 @@ class _Found:
 
     scored: dict[str, Scored]
     errors: dict[str, dict[str, Floats]] = field(
-        default_factory=lambda: {kind: {} for kind in _KINDS.values()}
+        default_factory=lambda: {task.kind: {} for task in all_tasks()}
     )
     units_by_class: dict[str, Ints] = field(default_factory=dict)  # by kind: how many units show each class
     roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -107,10 +104,14 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     clean: People | None = None
     for text, cell in iter_cells(run, options.classes, conditions, options.rule):
         found.scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
-        kind = _KINDS[type(cell)]
-        found.errors[kind][text] = _image_errors(cell, run.record.metric)
+        task = task_of(cell)
+        kind = task.kind
+        if run.record.metric == "E" and isinstance(cell, Objects):  # *liu*'s benchmark
+            found.errors[kind][text] = cell.errors.per_image
+        else:
+            found.errors[kind][text] = task.image_errors(cell)
         if replicates and kind not in found.units_by_class:
-            found.units_by_class[kind] = _units_by_class(cell, run.units)
+            found.units_by_class[kind] = _units_by_class(task.shown(cell), run.units)
         if isinstance(cell, Objects) or (isinstance(cell, Maps) and cell.confidences is not None):
             found.reliability[text] = _reliability(cell, weights, units)
         if not isinstance(cell, Objects):
@@ -149,18 +150,6 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     )  # fmt: skip
 
 
-def _image_errors(cell: Cell, metric: str | None) -> Floats:
-    """The error of each image by the measure that the run is reported in: 1 − PQ, 1 − mIoU, 1 − AP (of masks
-    where they count), or *liu*'s E where the benchmark uses it."""
-    if isinstance(cell, Segments):
-        return panoptic.image_errors(cell)
-    if isinstance(cell, Maps):
-        return semantic.image_errors(cell)
-    if metric == "E":
-        return cell.errors.per_image
-    return 1 - image_precision(cell.masks if cell.scored_masks else cell.boxes)
-
-
 def _reliability(cell: Objects | Maps, weights: Weights, units: int) -> dict[str, list[float]]:
     """Mean score, the share that is right with its interval, and the number of detections or pixels, by bin
     of the score."""
@@ -190,7 +179,7 @@ def weights_of(run: Run, replicates: int) -> Weights:
 
 def iter_cells(
     run: Run, classes: ClassSelection, conditions: Sequence[str], rule: MatchingRule | None = None
-) -> Iterator[tuple[str, Cell]]:
+) -> Iterator[tuple[str, MetricInput]]:
     """The panoptic maps of every condition, then the label maps, then the objects, the clean ones first."""
     images, scored = len(run.readable), scored_classes(run, classes)
     match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
@@ -224,14 +213,12 @@ def iter_cells(
         yield text, cell
 
 
-def headline_of(cell: Cell) -> str:
+def headline_of(cell: MetricInput) -> str:
     """The measure that a cell is reported in by default."""
-    if isinstance(cell, Segments):
-        return "PQ"
-    return "mIoU" if isinstance(cell, Maps) else f"{MASKS}AP" if cell.scored_masks else "AP"
+    return task_of(cell).headline
 
 
-def metric_of(cell: Cell, measure: str) -> Metric | None:
+def metric_of(cell: MetricInput, measure: str) -> Metric | None:
     """The metric that computes a measure of a cell; None if none that fits does."""
     return next(
         (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
@@ -251,7 +238,7 @@ def scored_classes(run: Run, classes: ClassSelection) -> dict[str, tuple[str, ..
 
 
 def _class_names(measure: str, classes: Mapping[str, tuple[str, ...]]) -> list[str]:
-    return [plain(name) for name in classes[_KIND_OF_MEASURE.get(measure, "objects")]]
+    return [plain(name) for name in classes[kind_of_class_measure(measure)]]
 
 
 def _per_class(
@@ -281,7 +268,7 @@ def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Se
     for text, each in found.scored.items():
         for measure, values in each.per_class.items():
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
-            units = found.units_by_class[_KIND_OF_MEASURE.get(measure, "objects")]
+            units = found.units_by_class[kind_of_class_measure(measure)]
             per_class.setdefault(measure, {})[text] = {
                 name: around(
                     float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])
@@ -305,20 +292,7 @@ def optimism_of(scored: Scored, measure: str) -> float:
     return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
 
 
-def _units_by_class(cell: Cell, units: Sequence[str]) -> Ints:
+def _units_by_class(shown: Bools, units: Sequence[str]) -> Ints:
     """The number of images, or clips, whose truth shows each scored class: a single one shows no spread."""
-    if isinstance(cell, Segments):
-        true_segments = cell.table[:, 1] + cell.table[:, 3]  # matched and missed
-        shown = true_segments[:, list(cell.kept)] > 0
-    elif isinstance(cell, Maps):
-        side = len(cell.classes) + 1
-        image, at = cell.confusions.nonzero()
-        shown = np.zeros((len(units), side), np.bool_)
-        shown[image, at // side] = True
-        shown = shown[:, list(cell.kept)]
-    else:
-        counting = ~cell.truth.excused
-        shown = np.zeros((len(units), len(cell.truth.classes)), np.bool_)
-        shown[cell.truth.image[counting], cell.truth.labels[counting]] = True
     _, unit = np.unique(units, return_inverse=True)
     return np.array([len(np.unique(unit[column])) for column in shown.T], np.int64)

@@ -21,10 +21,9 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Bools, Floats
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
-from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.results.interval import FEW, LEADING, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
@@ -111,7 +110,7 @@ class Slices(Mapping[str, Scores]):
         """A line for each slice: its images, its aggregates with intervals, and how it differs from all."""
         compared = [name for name in self.names if name != "rPC"]
         differences = {name: self.differences(name) for name in compared}
-        rows: list[list[Cell]] = [_row("all images", self.whole, self, {}, compared)]
+        rows: list[list[Entry]] = [_row("all images", self.whole, self, {}, compared)]
         rows += [
             _row(each, scores, self, {n: d[each] for n, d in differences.items() if each in d}, compared)
             for each, scores in self.slices.items()
@@ -163,8 +162,8 @@ class Slices(Mapping[str, Scores]):
 
 def _row(
     name: str, scores: Scores, of: Slices, against: Mapping[str, Difference], compared: Sequence[str]
-) -> list[Cell]:
-    row: list[Cell] = [name, scores.images, len(scores.classes)]
+) -> list[Entry]:
+    row: list[Entry] = [name, scores.images, len(scores.classes)]
     intervals, values = scores.intervals(of.measure), scores.values(of.measure)
     scale = measures()[of.measure].scale
     for each in of.names:
@@ -270,18 +269,12 @@ def collect(
         metric = metric_of(cell, wanted)
         if metric is None or (chosen and chosen != wanted):
             continue
-        chosen, names = wanted, _class_names(cell)
+        chosen, names = wanted, cell.scored_names
         for name, weights in rows.items():
             found[name][text] = metric.score(cell, weights)
     if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
     return Collected(chosen, names, found)
-
-
-def _class_names(cell: Objects | Maps | Segments) -> tuple[str, ...]:
-    if isinstance(cell, Maps | Segments):
-        return tuple(cell.classes[label] for label in cell.kept)
-    return cell.truth.classes
 
 
 def _over_its_classes(whole: Scored, part: Scored) -> Scored:

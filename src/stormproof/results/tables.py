@@ -19,6 +19,7 @@ from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
+from stormproof.metrics.task import all_tasks
 from stormproof.results.aggregates import MEAN
 from stormproof.results.calibrated import doubt, footnote, marked
 from stormproof.results.estimate import Estimate
@@ -242,8 +243,9 @@ def class_line(scores: Scores) -> str:
     if scores.record is None:
         return ""
     dataset = scores.record.dataset
-    sides = {"AP": dataset.classes, "mIoU": dataset.semantic_classes, "PQ": dataset.semantic_classes}
-    known = {name for measure, side in sides.items() if measure in scores.cells for name in side}
+    tasks = [task for task in all_tasks() if task.headline in scores.cells]
+    sides = [dataset.classes if task.of_objects else dataset.semantic_classes for task in tasks]
+    known = {name for side in sides for name in side}
     if not scores.classes or known <= {*scores.classes}:
         return ""
     some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")

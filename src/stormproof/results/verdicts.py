@@ -21,7 +21,7 @@ from xml.etree import ElementTree  # only written here, never parsed
 
 from stormproof.core.errors import InvalidOption, OutputError, UnknownName, first_few
 from stormproof.core.sample import Floats
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN, bounded
 from stormproof.results.calibrated import PAGE, SMALLEST, doubt
@@ -140,7 +140,7 @@ class Verdicts(tuple[Verdict, ...]):
         return all(verdict.outcome is Outcome.PASS for verdict in self)
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[Cell, ...]] = [
+        rows: list[tuple[Entry, ...]] = [
             (v.requirement.id, v.requirement.text, str(v.outcome), *v.printed) for v in self
         ]
         columns = ("id", "requirement", "verdict", "estimate", "95 % from", "to", "margin")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from stormproof.core.sample import Floats
+from stormproof.metrics.task import all_tasks
 
 if TYPE_CHECKING:
     from stormproof.results.scores import Scores
@@ -55,7 +56,7 @@ def image_measure(scores: Scores) -> str:
     """The measure that errors of images are made of: AP, mask AP, mIoU or PQ, or E, itself an error."""
     if scores.metric == "E":
         return "E"
-    return next((name for name in ("PQ", "mIoU", "mask AP") if name in scores.cells), "AP")
+    return next((task.headline for task in all_tasks() if task.headline in scores.cells), "AP")
 
 
 def worst_images(scores: Scores, count: int) -> list[ImageLoss]:

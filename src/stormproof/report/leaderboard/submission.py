@@ -12,14 +12,16 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption, StoreError
 from stormproof.core.files import opened_file, read_text
+from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import measures
+from stormproof.metrics.task import task_of_measure
 from stormproof.results.aggregates import aggregates, mean_of
 from stormproof.results.run import Run
 from stormproof.results.sets import sets_of
@@ -235,7 +237,7 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
     conditions = tuple(text for text in record.conditions if text != "clean")
     return Submission(
         origin="self-reported",
-        task=task_of(chosen),
+        task=task_name(chosen),
         model=SubmittedModel(
             name=" + ".join((record.model.name, *record.model.enhance)),
             fingerprint=record.model.fingerprint,
@@ -260,14 +262,14 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
     )
 
 
-def task_of(measure: str) -> Task:
-    """The task that a measure is about."""
-    section = measures()[measure].section if measure in measures() else ""
-    if section in ("maps", "panoptic"):
-        return "semantic segmentation" if section == "maps" else "panoptic segmentation"
-    if measure.startswith("mask "):
-        return "instance segmentation"
-    return "person detection" if measure == "ADR" else "detection"
+def task_name(measure: str) -> Task:
+    """The task that a measure is about, as leaderboards call it."""
+    if measure == "ADR":
+        return "person detection"
+    own = task_of_measure(measure)
+    if own is None:
+        return "instance segmentation" if measure.startswith(MASKS) else "detection"
+    return cast(Task, own.name)
 
 
 def predictions_hash(run: Run) -> str:

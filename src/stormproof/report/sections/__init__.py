@@ -13,10 +13,11 @@ from statistics import fmean
 from stormproof.core import extensions
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.registry import Registry
-from stormproof.core.table import Cell
+from stormproof.core.table import Entry
 from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
+from stormproof.metrics.task import per_class_measure
 from stormproof.report.elements import Axis, Row, Section
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
@@ -89,7 +90,7 @@ def scaled(measure: str, value: float) -> float:
 
 def class_measure(measure: str) -> str:
     """The per-class measure that goes with a measure of whole runs."""
-    return {"mask AP": "mask AP", "mIoU": "IoU", "PQ": "PQ"}.get(measure, "AP")
+    return per_class_measure(measure) or "AP"
 
 
 def share(value: float, clean: float) -> float:
@@ -131,7 +132,7 @@ def level_name(condition: Condition) -> str:
     return "corrupted" if condition.severity is None else f"{condition.severity:g}"
 
 
-def corruption_means(run: Scores, name: str, columns: Mapping[str, float]) -> list[tuple[Cell, ...]]:
+def corruption_means(run: Scores, name: str, columns: Mapping[str, float]) -> list[tuple[Entry, ...]]:
     """A line for clean and for each corruption: means over its conditions, times each measure's factor."""
     levels = {head: [str(c) for c in held] for head, held in all_levels(run.corrupted).items()}
     return [

@@ -14,7 +14,7 @@ import numpy as np
 
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Image, as_rgb
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
@@ -53,7 +53,7 @@ def stability(scope: Scope) -> Section | None:
     return Section("clips", "Are detections steady?", _TEXT, (_flicker(runs),), (table,), short="Clips")
 
 
-def _rows(run: Scores) -> list[tuple[Cell, ...]]:
+def _rows(run: Scores) -> list[tuple[Entry, ...]]:
     return [
         (run.name, text, *(scaled(name, run.cells[name].get(text, math.nan)) for name in MEASURES))
         for text in run.cells["flicker"]

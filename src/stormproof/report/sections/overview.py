@@ -9,7 +9,7 @@ from functools import partial
 from statistics import fmean
 
 from stormproof.core.condition import Condition
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.metrics.correlation import correlate, correlation_table
 from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.metric import measures, ratio
@@ -186,7 +186,7 @@ def _cell(run: Scores, measure: str, value: float, scale: str) -> Row:
 
 def _cells(every: Shown, what: str, conditions: list[str]) -> Table:
     columns = ("condition", *(f"{run.name}, {unit(measure)}" for run, measure in every))
-    rows: list[list[Cell]] = [
+    rows: list[list[Entry]] = [
         [text, *(scaled(measure, run.score(measure, text)) for run, measure in every)]
         for text in ("clean", *conditions)
     ]

@@ -28,13 +28,18 @@ from stormproof.metrics.voc import judged_voc
 UNKNOWN_CLASS = "(no class of the dataset)"
 
 
-class Cell(ABC):
+class MetricInput(ABC):
     """Base class of the inputs."""
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[str, ...]:
         """The inputs (`metric.INPUTS`) that the cell provides."""
+
+    @property
+    @abstractmethod
+    def scored_names(self) -> tuple[str, ...]:
+        """The names of the classes that are scored."""
 
     @abstractmethod
     def of_images(self, chosen: Ints) -> Self:
@@ -53,7 +58,7 @@ class Cell(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Objects(Cell):
+class Objects(MetricInput):
     """Objects and detections of one condition.
 
     A detection of a class that the dataset lacks has a label one above the dataset's last. Average precision
@@ -128,6 +133,10 @@ class Objects(Cell):
             replace(found, labels=np.zeros_like(found.labels)),
         )
 
+    @property
+    def scored_names(self) -> tuple[str, ...]:
+        return self.truth.classes
+
     def of_images(self, chosen: Ints) -> Objects:
         clean = None if self.clean is None else self.clean.of_images(chosen)
         tuned = None if self.tuned is None else self.tuned.of_images(chosen, len(self.truth.ids))
@@ -156,7 +165,7 @@ class Objects(Cell):
 
 
 @dataclass(frozen=True, eq=False)
-class Maps(Cell):
+class Maps(MetricInput):
     """Numbers of pixels of one condition by image, true class and predicted class.
 
     `confusions` is images × (true class, predicted class), flattened; the last row and column of each matrix
@@ -185,6 +194,10 @@ class Maps(Cell):
         side = len(self.classes) + 1
         return np.asarray((self.confusions.T @ weights.T.astype(np.float64)).T).reshape(-1, side, side)
 
+    @property
+    def scored_names(self) -> tuple[str, ...]:
+        return tuple(self.classes[label] for label in self.kept)
+
     def of_images(self, chosen: Ints) -> Maps:
         sums = None if self.confidences is None else self.confidences[chosen]
         return replace(self, confusions=self.confusions[chosen], confidences=sums)
@@ -195,7 +208,7 @@ class Maps(Cell):
 
 
 @dataclass(frozen=True, eq=False)
-class Segments(Cell):
+class Segments(MetricInput):
     """Matched and unmatched segments of one condition, as `metrics.panoptic.match_segments` counts them.
 
     `table` is images × (sum of IoU, TP, FP, FN) × classes. Means are over the labels in `kept`; `things`
@@ -206,6 +219,10 @@ class Segments(Cell):
     classes: tuple[str, ...]
     kept: tuple[int, ...]
     things: Bools
+
+    @property
+    def scored_names(self) -> tuple[str, ...]:
+        return tuple(self.classes[label] for label in self.kept)
 
     def of_images(self, chosen: Ints) -> Segments:
         return replace(self, table=self.table[chosen])
