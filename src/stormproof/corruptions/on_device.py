@@ -117,7 +117,8 @@ def _at_once(
     from stormproof.imaging.gpu.tensors import device
 
     torch = _torch()
-    values, out = found.parameters(condition), torch.empty_like(images)
+    values = found.parameters(condition)
+    out: Tensor = torch.empty_like(images)
     recipe: Callable[..., Any] = found.recipe
     height, width = images.shape[2:]
     try:

@@ -230,15 +230,30 @@ def whitened(
     return out
 
 
-def mixed(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any = None) -> Tensor:
+def mixed(image: Tensor, parts: Any, a: float, b: float) -> Tensor:
     """a·image + b·parts; the kernel reads the `parts` where they lie and never copies them."""
     image = dense(image)
     out = torch.empty_like(image)
     images, height, width, _ = image.shape
-    table, ragged = own(sizes, image)
     _mixing().mix_kernel[grid(width, 128, images, height)](
-        image, out, to_device(parts.places()), resident(_doubles(a, b)), table, height, width,
-        PLANAR=planar(image), RAGGED=ragged, BLOCK=128, num_warps=1, **EXACT,
+        image, out, to_device(parts.places()), resident(_doubles(a, b)), height, width,
+        PLANAR=planar(image), BLOCK=128, num_warps=1, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+def mixed_ragged(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any) -> Tensor:
+    """The same with `warps.EnlargedParts`, which the kernel enlarges itself: each size has its own."""
+    out = torch.empty_like(image)
+    images, tall, wide, _ = image.shape
+    count, sides = max(tall, wide), 2 * images
+    before = torch.empty((sides, count), dtype=torch.int32, device=image.device)
+    taps = torch.empty((sides, count, 4), dtype=torch.float32, device=image.device)
+    plans, textures = to_device(parts.plans()), to_device(parts.textures())
+    _mixing().cubic_kernel[grid(count, 256, sides)](before, taps, plans, count, BLOCK=256, **EXACT)
+    _mixing().mix_enlarged_kernel[grid(wide, 128, images, tall)](
+        image, out, textures, before, taps, resident(_doubles(a, b)), sizes.table, tall, wide, count,
+        BLOCK=128, **EXACT,
     )  # fmt: skip
     return out
 

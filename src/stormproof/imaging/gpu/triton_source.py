@@ -153,8 +153,8 @@ def down_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """(Σ half[|j|] · source + guard) · gain along the columns of planes.
 
-    Weights of two images are `step` values apart. A program reads each row it needs once, and keeps it for its
-    ROWS rows of results.
+    Weights of two images are `step` values apart. A program reads each row it needs once, and keeps it for
+    its ROWS rows of results.
     """
     n = tl.program_id(1).to(tl.int64)
     across = tl.cdiv(wide, BLOCK)
