@@ -119,7 +119,7 @@ def plasma_ragged(keys: Tensor, levels: tuple[Any, ...], counts: Any, *, sizes: 
     for count in np.unique(counts).tolist():
         rows = np.flatnonzero(counts == count)
         places = to_device(rows)
-        size = tuple(min(int(side), 1 << count) for side in sizes.each[rows].max(axis=0))
+        size = min(sizes.whole[0], 1 << count), min(sizes.whole[1], 1 << count)
         _cloud(keys if len(rows) == len(keys) else keys[places], levels[:count], size, out, places)
     return out
 

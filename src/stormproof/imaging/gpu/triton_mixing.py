@@ -180,7 +180,7 @@ def stretch_kernel(  # type: ignore[no-untyped-def]
     tl.store(target, tl.div_rn(value, value * 0 + span), mask=x < width)
 
 
-@triton.jit(do_not_specialize=["height", "width", "tall", "threshold"])
+@triton.jit(do_not_specialize=["height", "width", "tall", "wide", "threshold"])
 def flakes_kernel(  # type: ignore[no-untyped-def]
     seeds, out, rows, down, columns, across, sizes, height, width, tall, wide, threshold,
     RAGGED: tl.constexpr, BLOCK: tl.constexpr,

@@ -332,7 +332,7 @@ class EnlargedParts(Lazy):
         return np.array(known)[self._which]
 
     def plans(self) -> npt.NDArray[np.float64]:
-        """For rows and columns of every image: its source's side, the enlarged one, and the part's beginning."""
+        """For rows and columns of every image: its source's side, the enlarged side, the part's start."""
         sides = np.array([source.shape[:2] for source in self._images])[self._which]
         return np.stack((sides, self._each, self._corners), 2).reshape(-1, 3).astype(np.float64)
 
