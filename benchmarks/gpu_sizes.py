@@ -9,7 +9,7 @@
    a second one, which finds what the first has compiled and compared. Importing torch is counted by itself.
 2. The whole: every condition over 5,000 images, copies of the photographs, padded into batches as they come.
    Each batch goes through all conditions, as in a run. Only corrupting, with images already on the device.
-3. The same with a launch per size, over fewer images, and with all photographs cropped to one size.
+3. The same for images of one size, for images that all have different sizes, and with a launch per size.
 4. By recipe: µs an image at severity 3, mixed sizes and one size.
 """
 
@@ -34,7 +34,7 @@ from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu import triton_kernels
 
 Sizes = list[tuple[int, int]]
-STEPS = ("start", "whole", "one-size", "table", "by-size")
+STEPS = ("start", "whole", "one-size", "table", "all-different", "by-size")
 
 
 def photographs(folder: Path) -> list[np.ndarray]:
@@ -58,6 +58,14 @@ def batches(
             place[: image.shape[0], : image.shape[1]] = image
         made.append((torch.from_numpy(padded).permute(0, 3, 1, 2).contiguous().to(device), sizes))
     return made
+
+
+def different(count: int) -> list[np.ndarray]:
+    """Images of which hardly two have one size: noise over a slope."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(300, 641, (count, 2)).tolist()
+    noise = rng.integers(0, 56, (640, 640, 3)) + np.linspace(0, 199, 640)[:, None]
+    return [noise[:height, :width].astype(np.uint8) for height, width in sizes]
 
 
 def synchronise(device: str) -> None:
@@ -169,11 +177,15 @@ def main() -> None:
         if batch == given.batches[0] and "table" in given.steps:
             keep(table=by_recipe(parts[0], same, device))
         keep(whole=runs)
+    batch = given.batches[0]
+    if "all-different" in given.steps:
+        parts = batches(different(given.images), batch, given.images, device)
+        keep(different=shown("all sizes different", {"batch": batch} | whole(parts, conditions, device)))
     if "by-size" in given.steps:
-        few = batches(images, given.batches[0], min(given.images, 4 * given.batches[0]), device)
+        few = batches(images, batch, min(given.images, 2 * batch), device)
         on_device._takes_sizes = lambda *_: False
         whole(few, conditions, device)
-        keep(by_size=shown("a launch per size", whole(few, conditions, device)))
+        keep(by_size=shown("a launch per size", {"batch": batch} | whole(few, conditions, device)))
     refused = {str(name): why for name, why in triton_kernels.refused.items()}
     keep(refused=refused)
     print("refused:", refused or "none")

@@ -3,6 +3,8 @@
     python docs/make_gpu.py expect EXPECTED.npz               where Numba and OpenCV are: the CPU's images
     python docs/make_gpu.py compare EXPECTED.npz EQUAL.json   where the GPU is; needs torch, NumPy and Pillow
     python docs/make_gpu.py page EQUAL.json SPEED.json [RUN.json …]   of benchmarks/gpu.py and gpu_run.py
+    python docs/make_gpu.py sizes SIZES.json …                of benchmarks/gpu_sizes.py, on several machines
+    python docs/make_gpu.py equality EQUAL.json               this part of the page alone
 
 The CPU's images travel as hashes, beside the photographs. Where a hash differs, the torch path on that
 machine's CPU, which equals the CPU set wherever both are, says by how much. `compare` begins with imagenet-c,
@@ -222,14 +224,16 @@ def equality(given: dict[str, Any]) -> str:
     found = [entry for entry in given["found"] if entry["suite"] in whole]  # `compare` may run out of time
     sizes = ", ".join(f"{width}×{height}" for width, height in PHOTOGRAPHS.values())
     equal = sum(entry.get("largest") == 0 for entry in found)
+    every = sum(len(SUITES[suite].conditions) for suite in whole) * len(PHOTOGRAPHS) * (len(KINDS) + 1)
+    left_out = f"; {every - len(found)} were left out for lack of time" if every > len(found) else ""
     lines = [
         "## Equality",
         "",
         f"Made by `python docs/make_gpu.py` on {machine(about)}: every condition of "
         f"{', '.join(whole)}, on photographs of {sizes} pixels, each as a single image and as a frame of a "
         "clip, in a batch of its size, and all together in one padded batch, compared with the CPU. "
-        f"In {equal} of {len(found)} comparisons every value is equal. For each recipe, the largest "
-        "difference in grey levels and the smallest share of equal values:",
+        f"In {equal} of {len(found)} comparisons every value is equal{left_out}. For each recipe, the "
+        "largest difference in grey levels and the smallest share of equal values:",
         "",
         "| recipe | kind | conditions | largest difference | equal, at least |",
         "|---|---|---|---|---|",
@@ -313,6 +317,42 @@ def runs(given: list[dict[str, Any]], about: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def sizes(files: tuple[Path, ...]) -> str:
+    """How fast photographs of mixed sizes are corrupted, and how long a process takes to start."""
+    given = [json.loads(file.read_text()) for file in files]
+    about = given[0]["about"]
+    lines = [
+        "## Photographs as they are",
+        "",
+        f"Made by `python benchmarks/gpu_sizes.py` on {machine(about)}: {about['photographs']} photographs "
+        f"of COCO, of {about['sizes']} sizes, copied to 5,000 and padded into batches as they come. "
+        f"{given[0]['whole'][0]['images']:,} images are every condition of imagenet-c: only corrupting, with "
+        "the images already on the device. Machines differ in their CPU, which launches the kernels; small "
+        "batches take the time of their launches. The last column is of one size, 640×480.",
+        "",
+        "| machine | batch | seconds | images a second | images a second, one size |",
+        "|---|---|---|---|---|",
+    ]
+    for number, one in enumerate(given, 1):
+        for run in one.get("whole", []):
+            equal = f"{run['one size, a second']:,.0f}" if "one size, a second" in run else ""
+            numbers = f"{run['seconds']:.1f} | {run['a second']:,.0f} | {equal}"
+            lines.append(f"| {number} | {run['batch']} | {numbers} |")
+    lines += [
+        "",
+        "The first pass over one batch of 32, by a process that finds no compiled kernels, and by the next:",
+        "",
+        "| machine | importing torch | first process | second process |",
+        "|---|---|---|---|",
+    ]
+    for number, one in enumerate(given, 1):
+        if "start" in one:
+            first, second = one["start"]
+            spent = f"{first['first pass']:.0f} s | {second['first pass']:.1f} s"
+            lines.append(f"| {number} | {first['importing']:.1f} s | {spent} |")
+    return "\n".join(lines)
+
+
 def page(equal: Path, times: Path, *cells: Path) -> None:
     target = Path(__file__).with_name("gpu.md")
     found, measured, *compared = (json.loads(file.read_text()) for file in (equal, times, *cells))
@@ -326,7 +366,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("step", choices=("expect", "compare", "page"))
+    parser.add_argument("step", choices=("expect", "compare", "page", "sizes", "equality"))
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=3600, help="after which `compare` stops")
@@ -336,8 +376,13 @@ def main() -> None:
         expect(*given.files)
     elif given.step == "compare":
         compare(*given.files, device=given.device, seconds=given.seconds, processes=given.processes)
-    else:
+    elif given.step == "page":
         page(*given.files)
+    elif given.step == "sizes":
+        write_part(Path(__file__).with_name("gpu.md"), "sizes", sizes(tuple(given.files)))
+    else:
+        found = json.loads(given.files[0].read_text())
+        write_part(Path(__file__).with_name("gpu.md"), "equality", equality(found))
 
 
 if __name__ == "__main__":

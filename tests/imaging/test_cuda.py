@@ -19,7 +19,7 @@ from imaging.both_sets import EVERY, IDS, SUITES_HELD, on_cpu, on_torch, photogr
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES, on_device
 from stormproof.corruptions.on_device import corrupt_batch
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import proofs, triton_kernels
 
 pytestmark = [
     pytest.mark.gpu,
@@ -52,9 +52,30 @@ def test_frames_of_a_clip() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (64, 1), (17, 33)], ids=str)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_odd_sizes_and_grey_images(size: tuple[int, int], channels: int) -> None:
+def test_odd_sizes_and_grey_images(
+    size: tuple[int, int], channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     triton_kernels.trusted.clear()  # so that each kernel is compared with its twin at this size too
+    monkeypatch.setattr(proofs, "remembers", lambda _: False)
     assert differences(photographs(*size, channels), LAST) == {}
+    assert not triton_kernels.refused
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_of_several_sizes(channels: int) -> None:
+    sizes = [(97, 131), (64, 90), (131, 60), (300, 97)]
+    photos = [photographs(*size, channels)[:1] for size in sizes]
+    batch = torch.zeros((len(sizes), channels, 300, 131), dtype=torch.uint8)
+    for place, photo in zip(batch, photos, strict=True):
+        place[:, : photo.shape[1], : photo.shape[2]] = torch.from_numpy(photo[0]).permute(2, 0, 1)
+    wrong = []
+    for condition in SUITES["imagenet-c"].conditions:
+        made = corrupt_batch(batch.cuda(), condition, ids=[IDS[0]] * len(sizes), sizes=sizes).cpu()
+        for own, photo, (height, width) in zip(made, photos, sizes, strict=True):
+            expected = on_cpu(np.concatenate([photo] * 2), condition)[0]
+            if (own[:, :height, :width].permute(1, 2, 0).numpy() != expected).any():
+                wrong.append((str(condition), height, width))
+    assert wrong == []
     assert not triton_kernels.refused
 
 

@@ -258,7 +258,7 @@ def test_a_kernel_is_trusted_for_what_it_was_compared_on(
     assert "120 of 120 values differ" in caplog.text
 
 
-def test_neither_numba_nor_opencv_is_loaded() -> None:
+def test_neither_numba_nor_opencv_nor_a_compiler_is_loaded() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2', 'scipy', 'hotcoco')));"
         "import torch; from stormproof import corrupt_batch; from stormproof.corruptions import SUITES;"
@@ -266,7 +266,7 @@ def test_neither_numba_nor_opencv_is_loaded() -> None:
         "done = [corrupt_batch(images, c, ids=['a', 'b'], depth=depth) for suite in"
         " ('imagenet-c', 'holdout', 'optics', 'camera', 'mutators', 'contextual')"
         " for c in {c.corruption: c for c in SUITES[suite].conditions}.values()];"
-        "print(len(done), [m for m in ('numba', 'cv2') if sys.modules.get(m)])"
+        "print(len(done), [m for m in ('numba', 'cv2', 'torch._dynamo', 'torch._inductor') if sys.modules.get(m)])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip().endswith("[]")

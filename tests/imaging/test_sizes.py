@@ -175,12 +175,20 @@ def test_values_of_several_sizes_are_not_read_as_one() -> None:
 
 
 def test_padding_is_where_no_image_is() -> None:
-    sizes = Sizes(np.array([(1, 2), (2, 1)]), (2, 3))
-    assert sizes.inside[:, 0].tolist() == [
-        [[True, True, False], [False, False, False]],
-        [[True, False, False], [True, False, False]],
-    ]
+    sizes = Sizes(np.array([(1, 2), (2, 1)]))
+    assert sizes.whole == (16, 16)
+    assert sizes.inside.nonzero().tolist() == [[0, 0, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0], [1, 0, 1, 0]]
     assert isinstance(Ragged(torch.zeros((2, 2, 3)), sizes).shape[0], Each)
+
+
+@pytest.mark.parametrize("whole", [(80, 100), (64, 64), (52, 70)], ids=str)
+def test_a_padding_wider_than_needed_stays_as_it_is(whole: tuple[int, int]) -> None:
+    batch = torch.randint(0, 256, (len(SIZES), 3, *whole), dtype=torch.uint8)
+    batch[..., : WHOLE[0], : WHOLE[1]] = padded()
+    made = corrupt_batch(batch, "glass_blur@2", ids=IDS, sizes=SIZES)
+    expected = batch.clone()
+    expected[..., : WHOLE[0], : WHOLE[1]] = corrupt_batch(padded(), "glass_blur@2", ids=IDS, sizes=SIZES)
+    assert torch.equal(made, expected)
 
 
 def test_words_of_the_host_are_those_of_single_draws() -> None:

@@ -113,11 +113,12 @@ def _at_once(
     from stormproof.imaging.gpu.batch import OneByOne
     from stormproof.imaging.gpu.draws import Draws
     from stormproof.imaging.gpu.each import BySize
-    from stormproof.imaging.gpu.ragged import Ragged, ragged_images
+    from stormproof.imaging.gpu.ragged import Ragged, put_back, ragged_images
     from stormproof.imaging.gpu.tensors import device
 
     torch = _torch()
-    values, out = found.parameters(condition), torch.empty_like(images)
+    values = found.parameters(condition)
+    out: Tensor = torch.empty_like(images)
     recipe: Callable[..., Any] = found.recipe
     height, width = images.shape[2:]
     try:
@@ -128,8 +129,7 @@ def _at_once(
                 made = recipe(batch, *((Draws(draws[rows]),) if found.is_random else ()), **values)
                 if not isinstance(made, Ragged):
                     return None
-                pixels = made.padded.permute(0, 3, 1, 2)
-                torch.where(batch.sizes.inside, pixels, images[rows], out=out[rows])
+                put_back(made, images[rows], out[rows])
     except (BySize, OneByOne):
         return None
     return out

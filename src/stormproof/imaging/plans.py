@@ -111,7 +111,7 @@ def cloud_side(size: tuple[int, int]) -> int:
     return 1 << np.frexp(largest - 1)[1]  # type: ignore[no-any-return]
 
 
-def picked(options: Sequence[Any], which: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def picked(options: Sequence[Any], which: Any) -> Any:
     """options[which]; where an option has one value per image, that of the image.
 
     >>> picked([10, 20], np.array([1, 0, 1])).tolist()
@@ -120,8 +120,7 @@ def picked(options: Sequence[Any], which: npt.NDArray[np.int64]) -> npt.NDArray[
     [20, 11, 22]
     """
     table = np.stack(options)
-    chosen: npt.NDArray[Any] = table[which] if table.ndim == 1 else table[which, np.arange(len(which))]
-    return chosen
+    return table[which] if table.ndim == 1 else table[which, np.arange(len(which))]
 
 
 _A = -0.75  # the cubic's undershoot, as in OpenCV

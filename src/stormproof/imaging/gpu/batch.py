@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ class Batch(NDArrayOperatorsMixin):
         if method != "__call__" or rest or ufunc.__name__ not in _UFUNCS:
             return NotImplemented
         kinds = [_kind(value) for value in inputs]
-        types = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
+        types = _types(ufunc, *kinds)
         result = _UFUNCS[ufunc.__name__](*_aligned(inputs, types)).to(torch_type(types[-1]))
         if out is None:
             return Batch(result)
@@ -210,6 +211,12 @@ def _kind(value: Any) -> Any:
     if isinstance(value, Batch):
         return value.dtype
     return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
+
+
+@lru_cache(maxsize=256)
+def _types(ufunc: np.ufunc, *kinds: Any) -> tuple[np.dtype[Any], ...]:
+    """The types of NumPy's loop: of the operands, then of the result."""
+    return ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
 
 
 def _aligned(inputs: Sequence[Any], types: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.fields import BothWays
 from stormproof.imaging.gpu.ragged import Ragged, by_value
 from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken
-from stormproof.imaging.gpu.warps import Parts
+from stormproof.imaging.gpu.warps import EnlargedParts, Parts
 from stormproof.imaging.plans import GUARD, LUMA
 
 _GUARD = float(GUARD)
@@ -96,7 +96,7 @@ def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
 
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     """a·image + b·other, saturated and truncated."""
-    if isinstance(image, Ragged) and isinstance(other, Parts):
+    if isinstance(image, Ragged) and isinstance(other, EnlargedParts):
         return _mixed_ragged(image, other, a, b)
     # The kernel reads the parts where they lie, which pays only if nobody has read them before.
     if isinstance(other, Parts) and other.shape == image.shape and other.images == len(image.data):
@@ -104,11 +104,11 @@ def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     return Batch(_mixed(image.data, other, a, b))
 
 
-def _mixed_ragged(image: Ragged, parts: Parts, a: float, b: float) -> Ragged:
+def _mixed_ragged(image: Ragged, parts: EnlargedParts, a: float, b: float) -> Ragged:
     def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
         return _mixed(image.part(rows, size).data, parts.part(rows, size), a, b)
 
-    return image.like(ragged.run(triton_layers.mixed, alone, image.sizes, image.padded, parts, a, b))
+    return image.like(ragged.run(triton_layers.mixed_ragged, alone, image.sizes, image.padded, parts, a, b))
 
 
 def _mixed(image: Tensor, other: Batch, a: float, b: float) -> Tensor:
@@ -122,8 +122,8 @@ def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
     kept = np.float32(keep)
     luma = tuple(float(np.float32(share)) for share in LUMA)
     rest = layer, float(kept), float(np.float32(1) - kept), luma, _GUARD
-    if isinstance(image, Ragged) and isinstance(layer, BothWays):
-        return _whitened_ragged(image, *rest)
+    if isinstance(layer, BothWays) and isinstance(image, Ragged):
+        return _whitened_ragged(image, layer, *rest[1:])
     if isinstance(layer, BothWays):
         return Batch(triton_kernels.run(triton_layers.whitened, _whitened, image.data, *rest))
     return Batch(_whitened(image.data, *rest))

@@ -103,7 +103,15 @@ class Uniforms(Lazy):
     def __init__(self, keys: Tensor, stream: int, shape: tuple[int, ...], low: float, high: float) -> None:
         super().__init__(shape)
         self.keys, self.stream = keys, stream
-        self.scale, self.low = float(np.float32((high - low) / U16)), float(np.float32(low))
+        self._ends = low, high
+
+    @property
+    def scale(self) -> float:
+        return float(np.float32((self._ends[1] - self._ends[0]) / U16))
+
+    @property
+    def low(self) -> float:
+        return float(np.float32(self._ends[0]))
 
     def make(self) -> Tensor:
         rest = self.stream, prod(self.shape), self.scale, self.low

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -67,15 +67,19 @@ def _file() -> Path:
 
 @cache
 def _identity(device: int) -> str:
-    """A hash of all that the kernels' results may depend on."""
-    found = hashlib.sha256()
     try:
         triton = version("triton")
     except PackageNotFoundError:
         triton = ""
     chip = torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device), torch.version.cuda
-    found.update(repr((chip, torch.__version__, triton)).encode())
     here = Path(__file__).parent
-    for source in sorted((*here.glob("*.py"), here.parent / "plans.py")):
-        found.update(source.name.encode() + source.read_bytes())
+    return identity((chip, torch.__version__, triton), (*here.glob("*.py"), here.parent / "plans.py"))
+
+
+def identity(machine: object, sources: Iterable[Path]) -> str:
+    """A hash of all that the kernels' results may depend on."""
+    found = hashlib.sha256(repr(machine).encode())
+    for source in sorted(sources):
+        text = source.read_bytes()
+        found.update(f"{source.name} {len(text)} ".encode() + text)
     return found.hexdigest()[:32]

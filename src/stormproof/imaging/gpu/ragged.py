@@ -27,13 +27,18 @@ Rows = list[int]
 Alone = Callable[[Rows, Size], Tensor]  # the result for the images in some rows, all of one size
 
 
+# Sides of padded tensors are multiples of it: Triton compiles a kernel for these, and another for all others.
+_STEP = 16
+
+
 class Sizes:
     """The sizes of a batch's images, and that of the padded tensor."""
 
-    def __init__(self, each: npt.NDArray[np.int64], whole: Size | None = None) -> None:
+    def __init__(self, each: npt.NDArray[np.int64]) -> None:
         """`each` is N × (height, width)."""
         self.each = each
-        self.whole = whole or (int(each[:, 0].max()), int(each[:, 1].max()))
+        height, width = (-(-each.max(axis=0) // _STEP) * _STEP).tolist()
+        self.whole: Size = height, width
 
     @property
     def shape(self) -> tuple[Each, Each]:
@@ -61,18 +66,18 @@ class Sizes:
 
 
 @lru_cache(maxsize=256)
-def _known(sizes: bytes, whole: Size, device: torch.device) -> Sizes:
-    return Sizes(np.frombuffer(sizes, np.int64).reshape(-1, 2), whole)
+def _known(sizes: bytes, device: torch.device) -> Sizes:
+    return Sizes(np.frombuffer(sizes, np.int64).reshape(-1, 2))
 
 
-def sizes_of(sizes: npt.NDArray[np.int64], whole: Size) -> Sizes:
+def sizes_of(sizes: npt.NDArray[np.int64]) -> Sizes:
     """The sizes of a batch; its tables stay on the device, since a batch goes through many conditions."""
-    return _known(sizes.tobytes(), whole, current_device())
+    return _known(sizes.astype(np.int64, copy=False).tobytes(), current_device())
 
 
 def sizes_in(shape: Sequence[Any]) -> Sizes:
     """The sizes of a field with a shape of two sides."""
-    return Sizes(np.stack(shape, axis=-1))
+    return sizes_of(np.stack(shape, axis=-1))
 
 
 class Ragged(Batch):
@@ -116,8 +121,23 @@ class Ragged(Batch):
 
 def ragged_images(images: Tensor, sizes: Sequence[Size]) -> Ragged:
     """N × C × H × W with the sizes of what lies in it."""
-    whole = int(images.shape[2]), int(images.shape[3])
-    return Ragged(in_planes(images.permute(0, 2, 3, 1)), sizes_of(np.array(sizes, np.int64), whole))
+    known = sizes_of(np.array(sizes, np.int64))
+    height, width = (min(side, own) for side, own in zip(images.shape[2:], known.whole, strict=True))
+    if images.shape[2:] == known.whole:
+        return Ragged(in_planes(images.permute(0, 2, 3, 1)), known)
+    padded = images.new_empty((*images.shape[:2], *known.whole))
+    padded[..., :height, :width] = images[..., :height, :width]
+    return Ragged(padded.permute(0, 2, 3, 1), known)
+
+
+def put_back(made: Ragged, images: Tensor, out: Tensor) -> None:
+    """Images made of N × C × H × W, and around them what lies there, into `out`."""
+    height, width = (min(side, own) for side, own in zip(images.shape[2:], made.sizes.whole, strict=True))
+    if (height, width) != images.shape[2:]:
+        out[..., height:, :], out[..., width:] = images[..., height:, :], images[..., width:]
+    inside, pixels = made.sizes.inside[..., :height, :width], made.padded.permute(0, 3, 1, 2)
+    given, target = images[..., :height, :width], out[..., :height, :width]
+    torch.where(inside, pixels[..., :height, :width], given, out=target)
 
 
 def by_value(primitive: Callable[..., Batch]) -> Callable[..., Batch]:

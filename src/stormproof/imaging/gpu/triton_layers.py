@@ -119,7 +119,7 @@ def plasma_ragged(keys: Tensor, levels: tuple[Any, ...], counts: Any, *, sizes: 
     for count in np.unique(counts).tolist():
         rows = np.flatnonzero(counts == count)
         places = to_device(rows)
-        size = tuple(min(int(side), 1 << count) for side in sizes.each[rows].max(axis=0))
+        size = min(sizes.whole[0], 1 << count), min(sizes.whole[1], 1 << count)
         _cloud(keys if len(rows) == len(keys) else keys[places], levels[:count], size, out, places)
     return out
 
@@ -230,15 +230,30 @@ def whitened(
     return out
 
 
-def mixed(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any = None) -> Tensor:
+def mixed(image: Tensor, parts: Any, a: float, b: float) -> Tensor:
     """a·image + b·parts; the kernel reads the `parts` where they lie and never copies them."""
     image = dense(image)
     out = torch.empty_like(image)
     images, height, width, _ = image.shape
-    table, ragged = own(sizes, image)
     _mixing().mix_kernel[grid(width, 128, images, height)](
-        image, out, to_device(parts.places()), resident(_doubles(a, b)), table, height, width,
-        PLANAR=planar(image), RAGGED=ragged, BLOCK=128, num_warps=1, **EXACT,
+        image, out, to_device(parts.places()), resident(_doubles(a, b)), height, width,
+        PLANAR=planar(image), BLOCK=128, num_warps=1, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+def mixed_ragged(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any) -> Tensor:
+    """The same with `warps.EnlargedParts`, which the kernel enlarges itself: each size has its own."""
+    out = torch.empty_like(image)
+    images, tall, wide, _ = image.shape
+    count, sides = max(tall, wide), 2 * images
+    before = torch.empty((sides, count), dtype=torch.int32, device=image.device)
+    taps = torch.empty((sides, count, 4), dtype=torch.float32, device=image.device)
+    plans, textures = to_device(parts.plans()), to_device(parts.textures())
+    _mixing().cubic_kernel[grid(count, 256, sides)](before, taps, plans, count, BLOCK=256, **EXACT)
+    _mixing().mix_enlarged_kernel[grid(wide, 128, images, tall)](
+        image, out, textures, before, taps, resident(_doubles(a, b)), sizes.table, tall, wide, count,
+        BLOCK=128, **EXACT,
     )  # fmt: skip
     return out
 

@@ -180,7 +180,7 @@ def stretch_kernel(  # type: ignore[no-untyped-def]
     tl.store(target, tl.div_rn(value, value * 0 + span), mask=x < width)
 
 
-@triton.jit(do_not_specialize=["height", "width", "tall", "threshold"])
+@triton.jit(do_not_specialize=["height", "width", "tall", "wide", "threshold"])
 def flakes_kernel(  # type: ignore[no-untyped-def]
     seeds, out, rows, down, columns, across, sizes, height, width, tall, wide, threshold,
     RAGGED: tl.constexpr, BLOCK: tl.constexpr,
@@ -268,30 +268,122 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
         store_level(out + place, (whiter + above) + guard, inside)
 
 
+@triton.jit
+def mixed_level(value, other, weights):  # type: ignore[no-untyped-def]
+    """a·value + b·other in doubles, as a grey level."""
+    total = value.to(tl.float64) * tl.load(weights) + other.to(tl.float64) * tl.load(weights + 1)
+    return tl.where(total > 255.0, 255.0, total).to(tl.int32).to(tl.uint8)
+
+
 @triton.jit(do_not_specialize=["height"])
 def mix_kernel(  # type: ignore[no-untyped-def]
-    image, out, places, weights, sizes, height, width,
-    PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """a·image + b·part in doubles; `places` are each part's address and the length of its rows."""
+    image, out, places, weights, height, width, PLANAR: tl.constexpr, BLOCK: tl.constexpr
+):
+    """a·image + b·part; `places` are each part's address and the length of its rows."""
     n = tl.program_id(1).to(tl.int64)
     tiles = tl.cdiv(width, BLOCK)
     y = tl.program_id(0) // tiles
     x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     inside = x < width
-    if RAGGED:
-        own_height, own_width = size_of(sizes, n, height, width, True)
-        if y >= own_height:
-            return
-        inside = x < own_width
     part = tl.load(places + 2 * n).to(tl.pointer_type(tl.uint8)) + y * tl.load(places + 2 * n + 1)
     for c in tl.static_range(3):
         place = n * height * width * 3 + value_at(y * width + x, c, height * width, 3, PLANAR)
-        value = tl.load(image + place, mask=inside, other=0).to(tl.float64)
-        other = tl.load(part + 3 * x + c, mask=inside, other=0).to(tl.float64)
-        total = value * tl.load(weights) + other * tl.load(weights + 1)
-        level = tl.where(total > 255.0, 255.0, total).to(tl.int32).to(tl.uint8)
-        tl.store(out + place, level, mask=inside)
+        value = tl.load(image + place, mask=inside, other=0)
+        other = tl.load(part + 3 * x + c, mask=inside, other=0)
+        tl.store(out + place, mixed_level(value, other, weights), mask=inside)
+
+
+@triton.jit
+def inner_weight(t):  # type: ignore[no-untyped-def]
+    return (t * 1.25 - 2.25) * t * t + 1.0
+
+
+@triton.jit
+def outer_weight(t):  # type: ignore[no-untyped-def]
+    return ((t - 5.0) * t + 8.0) * t * -0.75 + 3.0
+
+
+@triton.jit(do_not_specialize=["count"])
+def cubic_kernel(before, weights, plans, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Parts of enlarged sides, as in `plans.cubic_taps`: the second of four pixels, and their weights.
+
+    A side's plan is three doubles: its pixels, those of the enlarged side, and where the part begins.
+    """
+    side = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    length, target, start = (
+        tl.load(plans + 3 * side),
+        tl.load(plans + 3 * side + 1),
+        tl.load(plans + 3 * side + 2),
+    )
+    place = ((at.to(tl.float64) + start) + 0.5) * (length / target) - 0.5
+    whole = tl.floor(place)
+    t = place - whole
+    inside, own = at < count, side * count + at
+    tl.store(before + own, whole.to(tl.int32), mask=inside)
+    tl.store(weights + 4 * own, outer_weight(t + 1.0).to(tl.float32), mask=inside)
+    tl.store(weights + 4 * own + 1, inner_weight(t).to(tl.float32), mask=inside)
+    tl.store(weights + 4 * own + 2, inner_weight(1.0 - t).to(tl.float32), mask=inside)
+    tl.store(weights + 4 * own + 3, outer_weight(2.0 - t).to(tl.float32), mask=inside)
+
+
+@triton.jit
+def of_four(a, b, c, d, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
+    return ((a * w0 + b * w1) + c * w2) + d * w3
+
+
+@triton.jit
+def of_row(row, c, p, q, r, s, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
+    """Channel c between four pixels of a row of bytes."""
+    first, second = as_float(tl.load(row + 3 * p + c)), as_float(tl.load(row + 3 * q + c))
+    third, fourth = as_float(tl.load(row + 3 * r + c)), as_float(tl.load(row + 3 * s + c))
+    return of_four(first, second, third, fourth, w0, w1, w2, w3)
+
+
+@triton.jit(do_not_specialize=["tall", "count"])
+def mix_enlarged_kernel(  # type: ignore[no-untyped-def]
+    image, out, textures, before, taps, weights, sizes, tall, wide, count, BLOCK: tl.constexpr
+):
+    """a·image + b·texture, enlarged on the way; planes of ragged images.
+
+    `textures` is each one's address, height and width; `before` and `taps` are tables of `cubic_kernel`.
+    """
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(wide, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    height, width = size_of(sizes, n, tall, wide, True)
+    if y >= height:
+        return
+    texture = tl.load(textures + 3 * n).to(tl.pointer_type(tl.uint8))
+    last, right = (
+        tl.load(textures + 3 * n + 1).to(tl.int32) - 1,
+        tl.load(textures + 3 * n + 2).to(tl.int32) - 1,
+    )
+    pitch = 3 * (right + 1)
+    across = (2 * n + 1) * count + tl.minimum(x, width - 1)
+    i, j = tl.load(before + 2 * n * count + y), tl.load(before + across)
+    p, q = tl.maximum(j - 1, 0), tl.minimum(tl.maximum(j, 0), right)
+    r, s = tl.minimum(j + 1, right), tl.minimum(j + 2, right)
+    p = tl.minimum(p, right)
+    w0, w1 = tl.load(taps + 4 * across), tl.load(taps + 4 * across + 1)
+    w2, w3 = tl.load(taps + 4 * across + 2), tl.load(taps + 4 * across + 3)
+    down = taps + 4 * (2 * n * count + y)
+    a = texture + tl.minimum(tl.maximum(i - 1, 0), last) * pitch
+    b = texture + tl.minimum(tl.maximum(i, 0), last) * pitch
+    c = texture + tl.minimum(i + 1, last) * pitch
+    d = texture + tl.minimum(i + 2, last) * pitch
+    for k in tl.static_range(3):
+        first, second = of_row(a, k, p, q, r, s, w0, w1, w2, w3), of_row(b, k, p, q, r, s, w0, w1, w2, w3)
+        third, fourth = of_row(c, k, p, q, r, s, w0, w1, w2, w3), of_row(d, k, p, q, r, s, w0, w1, w2, w3)
+        between = of_four(
+            first, second, third, fourth,
+            tl.load(down), tl.load(down + 1), tl.load(down + 2), tl.load(down + 3),
+        )  # fmt: skip
+        level = (tl.minimum(tl.maximum(between, 0.0), 255.0) + 0.5).to(tl.int32)
+        place = ((n * 3 + k) * tall + y) * wide + x
+        value = tl.load(image + place, mask=x < wide, other=0)
+        tl.store(out + place, mixed_level(value, level, weights), mask=x < wide)
 
 
 @triton.jit

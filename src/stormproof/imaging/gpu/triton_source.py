@@ -289,7 +289,7 @@ def along_path(start, path, taps, guard, BLOCK: tl.constexpr):  # type: ignore[n
 
 # `width` is not specialised: threads would be given several values each to store at once, and unaligned
 # loads, which are most of the work, are fast only if neighbouring threads read neighbouring values.
-@triton.jit(do_not_specialize=["taps", "height", "width", "guard"])
+@triton.jit(do_not_specialize=["taps", "height", "width", "wide", "tall", "guard"])
 def line_kernel(  # type: ignore[no-untyped-def]
     source, out, paths, sizes, taps, height, width, wide, tall, guard,
     PLANES: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
@@ -310,7 +310,7 @@ def line_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + (n * height + y) * width + x, leveled(total, True), mask=x < width)
 
 
-@triton.jit(do_not_specialize=["taps", "height", "width"])  # as above
+@triton.jit(do_not_specialize=["taps", "height", "width", "wide", "tall"])  # as above
 def streak_kernel(  # type: ignore[no-untyped-def]
     source, out, paths, sizes, taps, height, width, wide, tall, RAGGED: tl.constexpr, BLOCK: tl.constexpr
 ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import size_of, value_at
+from stormproof.imaging.gpu.triton_moves import size_of, value_at, word
 
 
 @triton.jit(do_not_specialize=["most", "step", "small", "large"])
@@ -252,6 +252,27 @@ def sample(value):  # type: ignore[no-untyped-def]
     return tl.minimum(tl.maximum(value + 128, 0), 255)
 
 
+@triton.jit
+def eight_of(values):  # type: ignore[no-untyped-def]
+    """The eight columns of values … × 2 × 2 × 2, in order."""
+    even, odd = tl.split(values)
+    a, b = tl.split(even)
+    c, d = tl.split(odd)
+    first, fifth = tl.split(a)
+    third, seventh = tl.split(b)
+    second, sixth = tl.split(c)
+    fourth, eighth = tl.split(d)
+    return first, second, third, fourth, fifth, sixth, seventh, eighth
+
+
+@triton.jit
+def as_eight(v):  # type: ignore[no-untyped-def]
+    """The inverse of `eight_of`."""
+    even = tl.join(tl.join(v[0], v[4]), tl.join(v[2], v[6]))
+    odd = tl.join(tl.join(v[1], v[5]), tl.join(v[3], v[7]))
+    return tl.join(even, odd)
+
+
 @triton.jit(do_not_specialize=["blocks", "across"])
 def requantise_kernel(  # type: ignore[no-untyped-def]
     planes, out, steps, inverses, blocks, across, M: tl.constexpr, BLOCK: tl.constexpr
@@ -261,13 +282,16 @@ def requantise_kernel(  # type: ignore[no-untyped-def]
     `planes` are words of four samples, `across` blocks side by side, `blocks` in all.
     """
     block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = block < blocks
     corner = (block // across).to(tl.int64) * 16 * across + block % across * 2
+    k = tl.arange(0, 16)
+    # One load and one store: for each, Triton's compiler looks through all that is computed from it.
+    place = corner[:, None] + (k // 2 * 2 * across + k % 2)[None, :]
+    inside = (block < blocks)[:, None] & (k < 16)[None, :]
+    left, right = tl.split(tl.reshape(tl.load(planes + place, mask=inside, other=0), (BLOCK, 2, 2, 2, 2)))
+    lefts, rights = eight_of(left), eight_of(right)
     rows = ()
     for y in tl.static_range(8):
-        left = tl.load(planes + corner + 2 * y * across, mask=inside, other=0)
-        right = tl.load(planes + corner + 2 * y * across + 1, mask=inside, other=0)
-        rows += (forward(four_samples(left) + four_samples(right), M, 11),)  # type: ignore[assignment]
+        rows += (forward(four_samples(lefts[y]) + four_samples(rights[y]), M, 11),)  # type: ignore[assignment]
     columns = ()
     for x in tl.static_range(8):
         found = forward(column(rows, x), M, 15)
@@ -276,9 +300,10 @@ def requantise_kernel(  # type: ignore[no-untyped-def]
             step, inverse = tl.load(steps + 8 * y + x), tl.load(inverses + 8 * y + x)
             levels += (requantised(found[y], step, inverse),)  # type: ignore[assignment]
         columns += (backward(levels, M, 11),)  # type: ignore[assignment]
+    left_words, right_words = (), ()
     for y in tl.static_range(8):
         v = backward(column(columns, y), M, 18)
-        left = sample(v[0]) | (sample(v[1]) << 8) | (sample(v[2]) << 16) | (sample(v[3]) << 24)
-        right = sample(v[4]) | (sample(v[5]) << 8) | (sample(v[6]) << 16) | (sample(v[7]) << 24)
-        tl.store(out + corner + 2 * y * across, left, mask=inside)
-        tl.store(out + corner + 2 * y * across + 1, right, mask=inside)
+        left_words += (word(sample(v[0]), sample(v[1]), sample(v[2]), sample(v[3])),)  # type: ignore[assignment]
+        right_words += (word(sample(v[4]), sample(v[5]), sample(v[6]), sample(v[7])),)  # type: ignore[assignment]
+    made = tl.join(as_eight(left_words), as_eight(right_words))
+    tl.store(out + place, tl.reshape(made, (BLOCK, 16)), mask=inside)

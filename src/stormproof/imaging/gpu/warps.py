@@ -50,9 +50,9 @@ def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
 def _zoomed(data: Tensor, factors: npt.NDArray[np.float64], *, sizes: ragged.Sizes | None = None) -> Tensor:
     larger = factors[factors != 1]  # an enlargement by 1 is the image itself
     each = np.array([data.shape[1:3]], np.int64) if sizes is None else sizes.each
-    plan = _zoom_plan(each.tobytes(), larger.tobytes())
+    plans, last = _zoom_plan(each.tobytes(), larger.tobytes())
     copies = 1 + len(factors) - len(larger)
-    return triton_kernels.zoom(data, *(resident(table) for table in plan), copies, _GUARD, sizes=sizes)
+    return triton_kernels.zoom(data, resident(plans), resident(last), copies, _GUARD, sizes=sizes)
 
 
 def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
@@ -103,8 +103,8 @@ def displace(image: Batch, dy: Batch, dx: Batch) -> Batch:
         given, down, across = image, dy, dx
 
         def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
-            part = (own.part(rows, size).data for own in (given, down, across))
-            return _displaced(*part, _GUARD)
+            image, dy, dx = (own.part(rows, size).data for own in (given, down, across))
+            return _displaced(image, dy, dx, _GUARD)
 
         rest = dy.padded, dx.padded, _GUARD
         return image.like(ragged.run(triton_kernels.displace, alone, image.sizes, image.padded, *rest))
@@ -300,10 +300,6 @@ class Parts(Lazy):
         places[:, 0] += self._corners[:, 0] * places[:, 1] + self._corners[:, 1] * 3
         return places
 
-    def part(self, rows: list[int], size: tuple[int, int]) -> Parts:
-        """The parts for some images, which have one size."""
-        return Parts(self._sources, self._which[rows], self._corners[rows], size)
-
     def make(self) -> Tensor:
         corners, place = to_device(self._corners), self._sources[0].device
         rows, columns = (
@@ -316,6 +312,37 @@ class Parts(Lazy):
         return made
 
 
+class EnlargedParts(Lazy):
+    """The same for images of several sizes: enlarged to as many sizes, no source is kept that large."""
+
+    def __init__(
+        self, images: Any, each: npt.NDArray[np.int64], which: npt.NDArray[np.int64],
+        corners: npt.NDArray[np.int64], size: tuple[Any, Any],
+    ) -> None:  # fmt: skip
+        """`each` is the sizes that images `which` are enlarged to."""
+        super().__init__((*size, 3))
+        self._images, self._each, self._which, self._corners = images, each, which, corners
+
+    def make(self) -> Tensor:
+        raise BySize
+
+    def textures(self) -> npt.NDArray[np.int64]:
+        """The address of every image's source, and its height and width."""
+        known = [(resident(source).data_ptr(), *source.shape[:2]) for source in self._images]
+        return np.array(known)[self._which]
+
+    def plans(self) -> npt.NDArray[np.float64]:
+        """For rows and columns of every image: its source's side, the enlarged side, the part's start."""
+        sides = np.array([source.shape[:2] for source in self._images])[self._which]
+        return np.stack((sides, self._each, self._corners), 2).reshape(-1, 3).astype(np.float64)
+
+    def part(self, rows: list[int], size: tuple[int, int]) -> Parts:
+        """The parts for some images, which have one size."""
+        own = [(self._images[self._which[row]], tuple(self._each[row].tolist())) for row in rows]
+        sources = [_enlarged(source, large) for source, large in own]
+        return Parts(sources, np.arange(len(rows)), self._corners[rows], size)
+
+
 def enlarged_part(
     images: Any, sizes: Any, which: Any, corner: tuple[Any, Any], part: tuple[int, int]
 ) -> Batch:
@@ -326,18 +353,15 @@ def enlarged_part(
     are few of them, and it stays on the device.
     """
     which = np.atleast_1d(which)
+    corners = np.stack(np.broadcast_arrays(*corner, which)[:2], 1)
     if is_mixed(part):
         each = np.stack([picked([size[axis] for size in sizes], which) for axis in (0, 1)], 1)
-    else:
-        each = np.array(sizes)[which]
-    used: dict[tuple[int, ...], int] = {}
-    wanted = np.column_stack((which, each)).tolist()
-    order = np.array([used.setdefault(tuple(own), len(used)) for own in wanted])
+        return EnlargedParts(images, each, which, corners, part)
+    used, order = np.unique(which, return_inverse=True)
     sources = [
-        resident(images[i], partial(_enlarged, size=(tall, wide)), ("enlarged", tall, wide))
-        for i, tall, wide in used
+        resident(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i])) for i in used.tolist()
     ]
-    return Parts(sources, order, np.stack(np.broadcast_arrays(*corner, which)[:2], 1), part)
+    return Parts(sources, order, corners, part)
 
 
 def _enlarged(image: npt.NDArray[np.uint8], size: tuple[int, int]) -> Tensor:
