@@ -31,7 +31,7 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
 SCORED = Path(__file__).parent / "results" / "scored_models.py"
-_REPLICATES = 20
+_REPLICATES = 50
 
 
 def make_runs(folder: Path) -> list[Path]:

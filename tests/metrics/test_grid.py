@@ -192,6 +192,10 @@ def test_mpc_is_the_mean_of_corruptions_however_many_severities_each_has() -> No
     assert rpc(grid) == pytest.approx(0.6 / 0.9)
 
 
+def mpc_of_another_module(grid: Grid) -> float:
+    return 0.0
+
+
 def test_declared_aggregates_follow_what_the_measure_is() -> None:
     texts = tuple(FULL)
     whole = ConditionSet("coco-c", texts[1:], len(texts) - 1, texts[1:])  # as if it were a benchmark
@@ -199,5 +203,5 @@ def test_declared_aggregates_follow_what_the_measure_is() -> None:
     assert list(aggregates("E", FULL, whole)) == ["P", "CE", "mCE", "change"]
     assert list(aggregates("FPPI", FULL, whole)) == ["P"]  # a mean over conditions says nothing
     assert list(aggregates("AP", {**FULL, "fog@3": math.nan}, whole)) == ["P"]
-    with pytest.raises(ValueError, match="'mPC' of 'scores': give a unique name"):
-        declare("scores", "mPC")
+    with pytest.raises(ValueError, match="two aggregates are named 'mPC'"):
+        declare("scores", "mPC")(mpc_of_another_module)

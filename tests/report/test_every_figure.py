@@ -38,7 +38,7 @@ SIMPLE = ("gaussian_blur[sigma=1]", "gaussian_blur[sigma=2]")
 TARGET = "defocus[focus=2,kappa=2]"
 LOOSE = (*SIMPLE, TARGET)
 SERIES = (*GRADED, "gaussian_blur", "defocus")  # conditions without a severity count together
-HALVES = 4
+HALVES = 50
 Marks = dict[tuple[Any, ...], Any]
 
 

@@ -42,7 +42,7 @@ def drawn_around(value: float, rng: np.random.Generator, spread: float) -> Vecto
 def span(estimate: float, drawn: Vector, images: int = 500) -> tuple[Any, Any]:
     """The 95 % interval by its definition: Student's t times the halves' deviation, optimism at one end."""
     known = drawn[2:][np.isfinite(drawn[2:])]
-    reach = float(student.ppf(0.975, images - 1)) * known.std(ddof=1)
+    reach = float(student.ppf(0.975, min(images, len(drawn) - 2) - 1)) * known.std(ddof=1)
     optimism = estimate - drawn[0]
     low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)
     return pytest.approx(100 * low), pytest.approx(100 * high)

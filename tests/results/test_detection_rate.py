@@ -79,12 +79,12 @@ def test_rates_by_distance_are_counted(street: Run) -> None:
 
 def test_an_object_found_with_exactly_the_least_score_is_found(street: Run) -> None:
     """Those nearer than 40 m are found with a score of 0.9, those nearer than 60 m with 0.3."""
-    usual = street.detection_rates("distance", replicates=2)
+    usual = street.detection_rates("distance", replicates=50)
     for score in (0.9, 0.3):
-        found = street.detection_rates("distance", min_score=score, replicates=2)
+        found = street.detection_rates("distance", min_score=score, replicates=50)
         expected = usual.rate("clean") if score == 0.9 else [1.0] * 6 + [0.0] * 2
         assert found.rate("clean") == expected
-    assert street.detection_rates("distance", min_score=0.91, replicates=2).rate("clean") == [0.0] * 8
+    assert street.detection_rates("distance", min_score=0.91, replicates=50).rate("clean") == [0.0] * 8
 
 
 def test_an_object_on_the_edge_of_a_bin_belongs_to_the_farther_bin() -> None:

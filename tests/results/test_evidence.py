@@ -22,6 +22,7 @@ from stormproof.core.files import sha256
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.results.evidence import _deviations, _hash, check_evidence, compare_file, sampled, statement
+from stormproof.results.looks import Look
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import write_sealed
@@ -261,10 +262,18 @@ def test_the_result_is_that_of_the_worst_verdict(
     place: Path, outcomes: tuple[Outcome, ...], result: str
 ) -> None:
     verdicts: list[Any] = [
-        SimpleNamespace(outcome=outcome, requirement=SimpleNamespace(id=f"R{k}"), as_dict=dict)
+        SimpleNamespace(
+            outcome=outcome,
+            requirement=SimpleNamespace(id=f"R{k}"),
+            as_dict=dict,
+            look=None,
+            few=False,
+            doubt="",
+        )
         for k, outcome in enumerate(outcomes)
     ]
-    predicate = statement(Run(place / "run"), None, verdicts, pixels=0)["predicate"]
+    looks = [Look(images=8, requirements="0" * 32)]
+    predicate = statement(Run(place / "run"), None, verdicts, pixels=0, looks=looks)["predicate"]
     assert predicate["result"] == result
     told = {"passedTests": Outcome.PASS, "warnedTests": Outcome.INCONCLUSIVE, "failedTests": Outcome.FAIL}
     for key, outcome in told.items():

@@ -118,7 +118,7 @@ def test_every_average_precision_knows_its_optimism() -> None:
     cell = Objects(laid, lay_out(said, laid))
     found = cell.scored(weights(rng, 12))
     known = {"AP", "AP50", "AP75", "APs", "APm", "APl", "VOC07 AP50", "VOC10 AP50"}
-    assert {*found.optimism} == known
+    assert known <= {*found.optimism}
     for name in ("AP", "AP50", "APs", "VOC07 AP50"):
         car, bus, tram = found.optimism[name]
         assert 0 < car < bus < 1, name  # fewer buses

@@ -203,7 +203,7 @@ def test_kept_scores_of_another_shape_are_made_again(
     assert json.loads(path.read_text())["cells"] == content["cells"]
 
 
-@pytest.mark.parametrize("ending", ["-images.parquet", "-20.parquet"])
+@pytest.mark.parametrize("ending", ["-images.parquet", "-50.parquet"])
 @pytest.mark.parametrize("how", ["columns", "rows", "nulls", "types"])
 def test_kept_tables_of_another_shape_are_made_again(
     take: Callable[[str], Path], ending: str, how: str
