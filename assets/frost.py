@@ -168,7 +168,7 @@ class Look(NamedTuple):
 
 
 # Sizes, means and deviations are the statistics of the images the published scores were made with, so
-# that ours cover an image as brightly and as busily; lenses are fitted to their spectra (docs/adr/0065).
+# that ours cover an image as brightly and as busily; lenses are fitted to their spectra (docs/adr/0001).
 LOOKS = (
     Look(_feathers, (600, 900), (0.12, -0.12), (77.7, 149.1, 165.7), (26.9, 16.5, 15.3), (0.84, 0.6, 0.0)),
     Look(_sheaves, (315, 560), (0.08, -0.01), (200.8, 205.4, 214.5), (21.4, 22.1, 22.6)),

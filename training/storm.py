@@ -3,7 +3,7 @@
     python -m training storm weights/*.pt --scenes 300 --conditions imagenet-c --out scores.npz
 
 Every condition is made once for all networks, by the package's own recipes, and scored by the package's own
-metrics, for the whole set and for random halves of it, from which intervals follow (docs/adr/0068). Networks
+metrics, for the whole set and for random halves of it, from which intervals follow (docs/adr/0028). Networks
 run as they were trained, in PyTorch. A remedy without training is written NAME+REMEDY: `bn` normalises by
 the statistics of the test images instead of those of the training (Schneider et al. 2020); `clahe`, `nlm`
 and `restyled` (painted in the look of clean scenes) change the images first; `rebuilt` is the control of

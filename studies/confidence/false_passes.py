@@ -11,7 +11,7 @@ can be. Twins are two models of equal skill: their difference should be called s
 
 Scenes: "street" has 4 objects an image, of classes of similar frequency, each by itself; "photos" has some 7,
 in clusters of a class, harder to find in larger ones, more false alarms, and classes as uneven as COCO's: AP
-on few images is too high by as much as three networks are on few photographs of COCO (docs/adr/0068). Every
+on few images is too high by as much as three networks are on few photographs of COCO (docs/adr/0028). Every
 scene comes in four worlds, whose classes differ in difficulty. One line of JSON per set goes to standard
 output, so that pieces can be joined.
 """

@@ -65,7 +65,7 @@ def test_masks_boxes_and_maps_agree_with_the_image(warp: str, disk: np.ndarray) 
     assert iou(mask, seen) > 0.98
     assert ((moved.truth.semantic.labels == 1) == mask).all()
     assert moved.truth.instances.boxes[0].tolist() == list(box_of(mask))
-    # Boxes of masks are whole pixels, so each edge may be off by one (docs/adr/0016).
+    # Boxes of masks are whole pixels, so each edge may be off by one (docs/adr/0004).
     assert np.abs(moved.truth.instances.boxes[0] - np.array(box_of(seen), float)).max() <= 1
     assert moved.truth.instances.ids.tolist() == [7]
     assert moved.truth.instances.area[0] == mask.sum()

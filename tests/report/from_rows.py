@@ -108,7 +108,7 @@ class Rows:
         return sizes | {name: mean(table[:, :, k, 0]) for k, name in enumerate(self.classes)}
 
     def errors(self, condition: str) -> dict[str, float]:
-        """E and the share of objects with each flaw: what speaks is scored 0.4 or more (docs/adr/0013)."""
+        """E and the share of objects with each flaw: what speaks is scored 0.4 or more (docs/adr/0019)."""
         means, counts, objects = [], dict.fromkeys(FLAWS, 0), 0
         for image in self.by_condition[condition].values():
             loud = [i for i, score in enumerate(image.scores) if score >= 0.4]

@@ -120,7 +120,7 @@ def test_the_interval_of_an_estimate_by_hand() -> None:
 
 
 def test_how_a_score_on_few_images_errs() -> None:
-    """√x · (1 − x)^1.25 for average precision, √x for the IoU of a class (docs/adr/0066)."""
+    """√x · (1 − x)^1.25 for average precision, √x for the IoU of a class (docs/adr/0029)."""
     assert {measures()[name].fading for name in ("AP", "mask AP", "VOC07 AP50")} == {1.25}
     assert measures()["mIoU"].fading == 0
     parts = np.array([[0.25, 0.64, math.nan]])

@@ -1,6 +1,6 @@
 """Object masks from annotation files: polygons, run lengths and maps of instance ids.
 
-hotcoco fills polygons, pixel for pixel as pycocotools does (docs/adr/0007).
+hotcoco fills polygons, pixel for pixel as pycocotools does (docs/adr/0016).
 """
 
 from __future__ import annotations

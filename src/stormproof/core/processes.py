@@ -82,7 +82,7 @@ def _kernel_pool(workers: int, module: str) -> ProcessPoolExecutor:
     """A pool for a function of `module`, with kernels started and the module imported once for all workers.
 
     Workers are forked from a small process that has done both and nothing else: no thread, no GPU, no user
-    code (docs/adr/0064). Only Linux forks such a process safely.
+    code (docs/adr/0023). Only Linux forks such a process safely.
     """
     if sys.platform != "linux":
         return worker_pool(workers)

@@ -23,7 +23,7 @@ class Quota:
 
     The images of a condition are consecutive in a random order of all images. Conditions start at places
     spread evenly over that order, so every image is used about equally often; using the same images for all
-    conditions would give several times the error (docs/adr/0040). A larger size only adds images.
+    conditions would give several times the error (docs/adr/0029). A larger size only adds images.
     """
 
     size: int

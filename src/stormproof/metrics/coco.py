@@ -1,6 +1,6 @@
 """The twelve COCO numbers for boxes and masks, overall and per class.
 
-`cocomatching` finds the matches; precision and recall are those of pycocotools' `accumulate` (docs/adr/0011).
+`cocomatching` finds the matches; precision and recall are those of pycocotools' `accumulate` (docs/adr/0016).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RECALLS: dict[str, tuple[int, int]] = {
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
-_FADING = 1.25  # of AP by class and threshold; docs/adr/0066
+_FADING = 1.25  # of AP by class and threshold; docs/adr/0029
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "AP": ((80, 50),),

@@ -1,7 +1,7 @@
 """Matches of detections and objects by COCO's rule (pycocotools' `evaluateImg`), for every size and IoU.
 
 A weight applies to a whole image, and COCO matches within images, so weights change no match: scores and
-their spread are computed from the same matches (`metrics.coco`; docs/adr/0039, 0011).
+their spread are computed from the same matches (`metrics.coco`; docs/adr/0017, 0016).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def box_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Fl
 @kernel
 def _xywh(boxes: Any, sides: Any, chosen: Any) -> Any:
     """The chosen boxes with the sides stated in files, which may differ from x2 − x1 in the last bit
-    (docs/adr/0057)."""
+    (docs/adr/0007)."""
     found = np.empty((len(chosen), 4))
     for k in range(len(chosen)):
         i = chosen[k]

@@ -67,7 +67,7 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
 
     NaN where the reference loses no more than `least` (one point of mIoU), since the ratio is then arbitrary.
     The formula as printed subtracts D_clean only once from the whole sum, which contradicts the paper's own
-    Fig. 10d (docs/adr/0012).
+    Fig. 10d (docs/adr/0018).
     """
     require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {

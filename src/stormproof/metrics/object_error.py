@@ -1,6 +1,6 @@
 """Object error and flaw symptoms (*liu*): how wrong a detector is about each object, and in what way.
 
-The paper defines the error but not the matching. The default rule (docs/adr/0013) is the one that reproduces
+The paper defines the error but not the matching. The default rule (docs/adr/0019) is the one that reproduces
 the paper's levels. Only predictions scored 0.4 or more count. Each object is judged by the prediction of its
 own class that overlaps it most, or else by one of another class with an IoU of at least 0.1; an object with
 neither has error 1. False positives do not count, and images without countable objects are left out. A

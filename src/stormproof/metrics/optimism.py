@@ -9,7 +9,7 @@ is too high, on average by about
 
 where p is the precision at recall r on the curve of all classes together, each with the same weight. The two
 constants are empirical, from three networks on photographs and from simulation, and err on the safe side
-(docs/adr/0068).
+(docs/adr/0028).
 
 If every object of a class is found, its precision also counts at a recall of 1, the last of 101 points (of 11
 by VOC's rule of 2007). Among more images, some object is missed, and that point counts 0. So a perfect score

@@ -9,7 +9,7 @@ A score on few images is noisy, and average precision on few images is too high.
 The first correction is for a share that is easier or harder than others: a cell that has kept half of the
 clean score moves half as much with it (b). The second is for the size of shares: how much too high a score
 is depends on the score, for the AP of a class at a threshold about as g(x) = √x · (1 − x)^1.25, for the IoU
-of a class as √x. These curves are empirical (docs/adr/0066, docs/confidence.md).
+of a class as √x. These curves are empirical (docs/adr/0029, docs/confidence.md).
 """
 
 from __future__ import annotations

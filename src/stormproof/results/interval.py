@@ -10,7 +10,7 @@ and intervals, probabilities and verdicts all follow from it:
 about the population. t is Student's, with one degree of freedom less than there are images or halves,
 whichever are fewer. Optimism is how
 much too high a score is on few images; it moves one end outward, towards the true value, and is never
-subtracted from the estimate (docs/adr/0068). Optimism is rather overestimated, which is safe for a score but
+subtracted from the estimate (docs/adr/0028). Optimism is rather overestimated, which is safe for a score but
 unsafe for a ratio to that score. So the second row subtracts only the certain part of the clean score's
 optimism, and of the two rows, the one that moves an end further counts.
 

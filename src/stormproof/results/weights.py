@@ -6,7 +6,7 @@ machine.
 
 Intervals come from random halves of the images. A half varies about its set as the set varies about the
 population, and contains no image twice: average precision treats copies of an image as further objects, so
-drawing with replacement shows too little spread if classes are rare (docs/adr/0068).
+drawing with replacement shows too little spread if classes are rare (docs/adr/0028).
 Estimates from part of a grid draw with replacement: their shares are too small to be halved.
 """
 
