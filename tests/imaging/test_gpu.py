@@ -266,7 +266,7 @@ def test_neither_numba_nor_opencv_nor_a_compiler_is_loaded() -> None:
         "done = [corrupt_batch(images, c, ids=['a', 'b'], depth=depth) for suite in"
         " ('imagenet-c', 'holdout', 'optics', 'camera', 'mutators', 'contextual')"
         " for c in {c.corruption: c for c in SUITES[suite].conditions}.values()];"
-        "heavy = ('numba', 'cv2', 'torch._dynamo', 'torch._inductor');"
+        "heavy = 'numba', 'cv2', 'torch._dynamo', 'torch._inductor';"
         "print(len(done), [m for m in heavy if sys.modules.get(m)])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -30,7 +30,7 @@ Size = tuple[int, int]  # height, width
 _WORKING = 160
 _SHARE = 0.5  # of the device's free memory; the model needs some too
 _ASKED_EVERY = 1.0  # seconds between two looks at free memory, which take as long as a few recipes
-_LAUNCH = 65_535  # images in one launch of a kernel: CUDA's limit on the second side of its grid
+_LAUNCH = 65_535  # planes in one launch of a kernel: CUDA's limit on the second side of its grid
 
 
 def corrupt_batch(
@@ -202,7 +202,7 @@ def _most_at_once(images: Tensor, height: int, width: int) -> int:
     if not images.is_cuda:
         return len(images)
     need = _WORKING * images.shape[1] * height * width
-    return min(max(int(_SHARE * _free_memory(images.device)) // need, 1), _LAUNCH)
+    return min(max(int(_SHARE * _free_memory(images.device)) // need, 1), _LAUNCH // images.shape[1])
 
 
 _FREE: dict[Any, tuple[float, int]] = {}  # device → when its memory was looked at, and the bytes then free

@@ -65,7 +65,7 @@ class Sizes:
         return ((rows[:, None] < height) & (columns < width.transpose(1, 2)))[:, None]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)  # of few batches: where images are takes a byte per pixel of the device's memory
 def _known(sizes: bytes, device: torch.device) -> Sizes:
     return Sizes(np.frombuffer(sizes, np.int64).reshape(-1, 2))
 

@@ -355,7 +355,7 @@ def positions(plans: Tensor, count: int, reach: int = 0) -> tuple[Tensor, Tensor
     sides = plans.numel() // 4
     index = torch.empty((sides, count), dtype=torch.int32, device=plans.device)
     fraction = torch.empty((sides, count), dtype=torch.float32, device=plans.device)
-    _moves().positions_kernel[grid(count, 256, sides)](
+    _moves().positions_kernel[grid(count, 256, 1, sides)](
         index, fraction, plans, count, reach, BLOCK=256, **EXACT
     )
     return index, fraction

@@ -250,7 +250,7 @@ def mixed_ragged(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any) -
     before = torch.empty((sides, count), dtype=torch.int32, device=image.device)
     taps = torch.empty((sides, count, 4), dtype=torch.float32, device=image.device)
     plans, textures = to_device(parts.plans()), to_device(parts.textures())
-    _mixing().cubic_kernel[grid(count, 256, sides)](before, taps, plans, count, BLOCK=256, **EXACT)
+    _mixing().cubic_kernel[grid(count, 256, 1, sides)](before, taps, plans, count, BLOCK=256, **EXACT)
     _mixing().mix_enlarged_kernel[grid(wide, 128, images, tall)](
         image, out, textures, before, taps, resident(_doubles(a, b)), sizes.table, tall, wide, count,
         BLOCK=128, **EXACT,

@@ -309,8 +309,9 @@ def cubic_kernel(before, weights, plans, count, BLOCK: tl.constexpr):  # type: i
 
     A side's plan is three doubles: its pixels, those of the enlarged side, and where the part begins.
     """
-    side = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tiles = tl.cdiv(count, BLOCK)
+    side = (tl.program_id(0) // tiles).to(tl.int64)
+    at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     length, target, start = (
         tl.load(plans + 3 * side),
         tl.load(plans + 3 * side + 1),

@@ -72,8 +72,9 @@ def positions_kernel(index, fraction, plans, count, reach, BLOCK: tl.constexpr):
     A side's plan is four doubles: where its samples begin, how many there are, the step from one result to
     the next, and the number of results. Around these, `reach` more repeat the first and the last.
     """
-    side = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tiles = tl.cdiv(count, BLOCK)
+    side = (tl.program_id(0) // tiles).to(tl.int64)
+    at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     own = plans + 4 * side
     start, samples = tl.load(own).to(tl.int32), tl.load(own + 1).to(tl.int32)
     results = tl.load(own + 3).to(tl.int32)
