@@ -213,7 +213,7 @@ def _http_answer(dice: random.Random, folder: Path) -> None:
         def ask(self, question: object = None) -> Any:
             return answer
 
-    Endpoint(Saying(), "m", ("cat",), (), "1")([_IMAGE] * dice.choice((1, 2)))  # type: ignore[arg-type]
+    Endpoint(Saying(), "http://x", "m", ("cat",), (), "1")([_IMAGE] * dice.choice((1, 2)))  # type: ignore[arg-type]
 
 
 def _http_wire(dice: random.Random, folder: Path) -> None:
