@@ -208,12 +208,13 @@ def _http_answer(dice: random.Random, folder: Path) -> None:
     answer = tree(dice.choice((_ANSWER, {"predictions": _ANSWER["predictions"][:1]})), dice)
 
     class Saying:
-        url = "http://host"
+        shown = "http://host"
 
         def ask(self, question: object = None) -> Any:
             return answer
 
-    Endpoint(Saying(), "http://x", "m", ("cat",), (), "1")([_IMAGE] * dice.choice((1, 2)))  # type: ignore[arg-type]
+    server = Endpoint(Saying(), "http://host", "m", ("cat",), (), "1")  # type: ignore[arg-type]
+    server([_IMAGE] * dice.choice((1, 2)))
 
 
 def _http_wire(dice: random.Random, folder: Path) -> None:
