@@ -86,11 +86,11 @@ def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path)
 
 def test_it_grows_until_the_precision_is_reached(data, tmp_path):
     loose = run_to_precision(settings(data, tmp_path / "run", precision=8.0), do)[1]
-    tight = run_to_precision(settings(data, tmp_path / "run", precision=1.5), do)[1]
+    tight = run_to_precision(settings(data, tmp_path / "run", precision=0.9), do)[1]
     assert loose is not None
     if tight is not None:  # else the grid became full, which is as precise as can be
         assert loose.shares < tight.shares
-        assert 100 * tight.mpc.half_width <= 1.5
+        assert 100 * tight.mpc.half_width <= 0.9
 
 
 def test_label_maps_are_estimated_too(tmp_path):

@@ -18,8 +18,8 @@ import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
-GIVEN = {"model": "builtin:street-grid", "data": "world:val,size=128x80", "conditions": "fog@1,fog@3",
-         "options": "--limit 6 --engine local", "install": "stormproof"}  # fmt: skip
+GIVEN = {"model": "builtin:street-grid", "data": "world:val,size=128x80,count=50", "conditions": "fog@3",
+         "options": "--engine local", "install": "stormproof"}  # fmt: skip
 KEPT = ("verdicts.xml", "evidence.json", "report.html")
 
 
