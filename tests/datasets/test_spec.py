@@ -85,7 +85,7 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         "stormproof.core.registry.offered", lambda group: EntryPoints([point]).select(group=group)
     )
-    monkeypatch.setattr(READERS, "_complete", False)
+    monkeypatch.setattr(READERS, "_loaded_for", None)
     assert len(open_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
     assert len(open_dataset(f"photos:{photos},depth=anything")) == 3

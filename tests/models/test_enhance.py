@@ -89,7 +89,7 @@ def test_steps_run_in_order_and_name_the_model() -> None:
 def test_what_cannot_be_enhanced(tmp_path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'clahe'"):
         enhanced(Recorder(), ["clahee"])
-    with pytest.raises(UnknownName, match="Known: clahe, nlm"):
+    with pytest.raises(UnknownName, match="There are clahe, nlm"):
         enhanced(Recorder(), ["sharpen"])
     (tmp_path / "clean.json").write_text("[]")
     with pytest.raises(InvalidOption, match="no image to enhance"):

@@ -38,7 +38,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._things: dict[str, Thing] = {}
         self._modules: dict[str, str | None] = {}  # where each thing was declared
         self._broken: dict[str, str] = {}  # entry points that cannot be loaded, and why
-        self._complete = False
+        self._loaded_for: tuple[str, ...] | None = None  # the search path on which everything was looked for
         _EVERY.append(self)
 
     def add(self, name: str, thing: Thing, *, module: str | None) -> None:
@@ -80,14 +80,14 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             raise UnknownName(self.point.kind, name, self, hint) from None
 
     def __getitem__(self, name: str) -> Thing:
-        if name not in self._things and not self._complete:
+        if name not in self._things:
             self._seek(name)
         if name in self._broken:
             raise InvalidOption(self._broken[name])
         return self._things[name]
 
     def __contains__(self, name: object) -> bool:
-        if name not in self._things and not self._complete and isinstance(name, str):
+        if name not in self._things and isinstance(name, str):
             self._seek(name)
         return name in self._things or name in self._broken
 
@@ -116,9 +116,10 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def _load(self) -> None:
         """Import every file of the package and everything that other packages offer."""
-        if self._complete:
+        path = tuple(sys.path)
+        if self._loaded_for == path:
             return
-        self._complete = True  # also for look-ups while modules are being imported
+        self._loaded_for = path  # also for look-ups while modules are being imported
         if self._package:
             load_package(self._package)
         for entry in offered(self.point.group):
