@@ -14,6 +14,7 @@ from stormproof.core.sample import Truth
 from stormproof.core.spec import OBJECT
 from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import image_path
 
 Build = Callable[..., str]
 WITHOUT_TRUTH = {"images"}
@@ -145,8 +146,10 @@ def test_truth_needs_no_image_files(spec: str, kind: str, dataset: Dataset) -> N
     if kind in NEED_IMAGES_FOR_TRUTH:
         pytest.skip("pairs labels with image files, or takes sizes from them")
     truths = [dataset.truth(i) for i in range(len(dataset))]
-    for image in dataset.images:  # type: ignore[attr-defined]
-        image.unlink()
+    for i in range(len(dataset)):
+        path = image_path(dataset, i)
+        assert path is not None
+        path.unlink()
     again = open_dataset(spec)
     assert list(again.ids) == list(dataset.ids)
     for i, truth in enumerate(truths):

@@ -128,7 +128,7 @@ def _file(asked: str) -> tuple[Path | None, str | None]:
 
 def _file_names(dataset: Dataset, index: int, name: str) -> tuple[str, ...]:
     """What a table may call an image beside its id: its file's name, with its ending and without."""
-    source = abilities(dataset).source(index)
+    source = abilities(dataset).image_source(index)
     path = PurePosixPath(name if source is None else source.name)
     return path.name, path.stem
 

@@ -116,7 +116,7 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
     """The file of each sample in a folder, or the same file for all."""
     if text is None:
         return None
-    place, source = locate(text, abilities(dataset).root), abilities(dataset).source
+    place, source = locate(text, abilities(dataset).root), abilities(dataset).image_source
     if place.is_file():
         return (place,) * len(dataset)
     found = by_stem(list_files(place, suffixes), _ENDINGS)
@@ -211,8 +211,8 @@ class DatasetWithContext(Wrapper):
     def ids(self) -> Sequence[str]:
         return [self.dataset.ids[i] for i in self.kept] if self._is_subset else self.dataset.ids
 
-    def source(self, index: int) -> Source | None:
-        return abilities(self.dataset).source(self.kept[index])
+    def image_source(self, index: int) -> Source | None:
+        return abilities(self.dataset).image_source(self.kept[index])
 
     @property
     def _is_subset(self) -> bool:
@@ -342,8 +342,8 @@ class DatasetInClips(Wrapper):
     def size(self, index: int) -> tuple[int, int]:
         return self.dataset.size(index)
 
-    def source(self, index: int) -> Source | None:
-        return abilities(self.dataset).source(index)
+    def image_source(self, index: int) -> Source | None:
+        return abilities(self.dataset).image_source(index)
 
     def context_files(self, index: int) -> tuple[Path, ...]:
         """The files behind a sample's context, whose content belongs to the sample's."""

@@ -90,7 +90,7 @@ class Abilities:
     """
 
     root: Path | None = None  # the folder that relative paths in options start from
-    source: Callable[[int], Source | None] = lambda index: None  # of an image
+    image_source: Callable[[int], Source | None] = lambda index: None
     context_files: Callable[[int], tuple[Path, ...]] | None = None  # the files behind an image's context
     all_objects: Callable[[], tuple[Ints, Instances] | None] = lambda: None  # of all images, if faster
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
@@ -177,7 +177,7 @@ class FileDataset:
         every = getattr(self.labels, "all_objects", None)
         return None if every is None else every()
 
-    def source(self, index: int) -> LocalFile:
+    def image_source(self, index: int) -> LocalFile:
         return LocalFile(self.images[index])
 
     def size(self, index: int) -> tuple[int, int]:

@@ -106,7 +106,7 @@ def close_frames(places: Mapping[str, tuple[str, int]], *, gap: int) -> dict[str
 
 def file_names(dataset: Dataset) -> dict[str, str]:
     """The folder and name of each image's file by the image's id; the id itself if there is no file."""
-    source, names = abilities(dataset).source, dict[str, str]()
+    source, names = abilities(dataset).image_source, dict[str, str]()
     for index, name in enumerate(dataset.ids):
         path = None if (file := source(index)) is None else file.path
         names[name] = name if path is None else f"{path.parent.name}/{path.stem}"

@@ -26,7 +26,7 @@ def content_of(dataset: Dataset, index: int, image: Image) -> str:
 
 def stored_content(dataset: Dataset, index: int) -> str | None:
     """Size and digest of an image's file as it is now; None if it has no file or the file is gone."""
-    source = abilities(dataset).source(index)
+    source = abilities(dataset).image_source(index)
     try:
         if source is None or (source.path is not None and not source.path.exists()):
             return None
@@ -48,13 +48,13 @@ def file_content(path: Path) -> str:
 
 def image_path(dataset: Dataset, index: int) -> Path | None:
     """The file of an image; None if there is none, or if it is a member of an archive."""
-    source = abilities(dataset).source(index)
+    source = abilities(dataset).image_source(index)
     return None if source is None else source.path
 
 
 def has_files(dataset: Dataset) -> bool:
     """Whether the images are files, so that they can be digested without being rendered."""
-    return len(dataset) > 0 and abilities(dataset).source(0) is not None
+    return len(dataset) > 0 and abilities(dataset).image_source(0) is not None
 
 
 def size_and_digest(content: bytes) -> str:

@@ -167,9 +167,9 @@ class JoinedDataset:
     def ids(self) -> tuple[str, ...]:
         return tuple(f"{name}/{self.parts[name].ids[k]}" for name, k in self._places)
 
-    def source(self, index: int) -> LocalFile:
+    def image_source(self, index: int) -> LocalFile:
         name, k = self._places[index]
-        return self.parts[name].source(k)
+        return self.parts[name].image_source(k)
 
     @cached_property
     def attributes(self) -> dict[str, dict[str, str]]:

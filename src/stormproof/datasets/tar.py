@@ -105,7 +105,7 @@ class TarDataset:
         truth = self._truth(key, (image.shape[0], image.shape[1]))
         return Sample(key, image, truth, classes=self.classes, semantic_classes=self.semantic_classes)
 
-    def source(self, index: int) -> Member:
+    def image_source(self, index: int) -> Member:
         return self.images[self.ids[index]]
 
     def truth(self, index: int) -> Truth:
