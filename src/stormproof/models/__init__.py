@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import cast
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.spec import OBJECT, Spec, default_main
+from stormproof.core.spec import OBJECT, Spec, default_main, keyword_options
 from stormproof.models.model import ADAPTERS, Model, Precomputed
 
 __all__ = ["ADAPTERS", "Model", "Precomputed", "open_model", "refuse_bare_file"]
@@ -29,8 +28,11 @@ def open_model(text: str) -> Model | Precomputed:
     refuse_bare_file(text)
     spec = Spec.parse(_with_default(text))
     if spec.kind in ADAPTERS:
+        from stormproof.models.naming import take_naming
+
         opener = ADAPTERS[spec.kind]
-        return cast(Model | Precomputed, opener(spec.main, **spec.arguments(opener)[0]))
+        spec, given, naming = take_naming(spec, keyword_options(opener))
+        return naming.apply(opener(spec.main, **spec.arguments(opener)[0], **given))
     from stormproof.models.python import is_python, open_python
 
     if is_python(spec.kind):

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -26,9 +26,10 @@ from stormproof.core.files import locate
 from stormproof.core.identity import blake2b
 from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import OBJECT, Spec, local_object
+from stormproof.core.spec import OBJECT, Spec, keyword_options, local_object, takes_any_option
 from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
+from stormproof.models.naming import NAMING, take_naming
 from stormproof.models.predictions import read_prediction, read_predictions
 from stormproof.models.sources import is_installed, source_files
 
@@ -67,6 +68,10 @@ class FunctionModel:
             return self(images)
         self.takes[:] = ["images"]
         return found
+
+    def with_classes(self, names: tuple[str, ...]) -> FunctionModel:
+        """The same function with names for its labels, which may then be these names."""
+        return replace(self, classes=names, semantic_classes=self.semantic_classes or names)
 
     def _predict_all(self, images: Sequence[Image]) -> list[Prediction]:
         sizes = [(image.shape[0], image.shape[1]) for image in images]
@@ -253,6 +258,19 @@ def is_python(kind: str) -> bool:
 def open_python(spec: Spec) -> Model | Precomputed:
     """The model that a Python attribute is or makes; options become its keyword-only arguments."""
     module, found = _load(spec)
+    spec, _, naming = take_naming(spec, _declared(found))
+    return naming.apply(_open(spec, module, found))
+
+
+def _declared(found: Any) -> dict[str, Any]:
+    """The options that a function or class takes itself."""
+    try:
+        return dict.fromkeys(NAMING) if takes_any_option(found) else keyword_options(found)
+    except (TypeError, ValueError):  # not callable, or not written in Python
+        return {}
+
+
+def _open(spec: Spec, module: Any, found: Any) -> Model | Precomputed:
     if isinstance(found, type) or _makes_model(found):
         found = _made(found, spec)
     elif spec.options:

@@ -39,6 +39,7 @@ def open_torch(
     batch: int = 1,
     device: str = "cpu",
     score: float | None = None,
+    options: dict[str, str] | None = None,
 ) -> Network:
     """Open a module; its card says how to feed it and read its outputs, which a module does not show."""
     torch = framework("torch", extra="torch")
@@ -46,7 +47,7 @@ def open_torch(
     built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
     net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
-    settings = {"classes": classes, "decoder": decoder, "score": score}
+    settings = {"classes": classes, "decoder": decoder, "score": score, "options": options}
     name = weights.stem if weights else main.rpartition(":")[2]
     whole, names = assemble_card(weights, card, {"input": {}}, settings, name)
     return Network(
