@@ -32,6 +32,7 @@ from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.naming import NAMING, take_naming
 from stormproof.models.predictions import read_prediction, read_predictions
 from stormproof.models.sources import is_installed, source_files
+from stormproof.models.torch_detector import TorchDetector, returns_predictions
 
 _DEPTH = 4  # levels of called functions and nested containers that the identity of a function covers
 
@@ -111,9 +112,8 @@ def function_model(
     Without a fingerprint of its own, the function is identified by its code and the numbers, strings and
     arrays the code refers to. Weights inside other objects are not seen: state a fingerprint if they change.
     """
-    if _is_torch_module(function):
-        fix = "give a function that feeds it and returns boxes, scores and labels"
-        raise InvalidOption(f"{type(function).__name__} is a torch module; {fix}.")
+    if is_torch_module(function):
+        function = TorchDetector(function)
     if not callable(function):
         raise InvalidOption(f"{type(function).__name__} is not a model: it is not callable.")
     own = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
@@ -275,9 +275,12 @@ def _open(spec: Spec, module: Any, found: Any) -> Model | Precomputed:
         found = _made(found, spec)
     elif spec.options:
         found = partial(found, **_options(found, spec))
-    if _is_torch_module(found):
+    if is_torch_module(found):
+        if returns_predictions(found):
+            return function_model(TorchDetector(found), name=spec.main)
         at = f"torch:{spec.kind}:{spec.main}"
-        raise InvalidOption(f"{spec} is a torch module; open it as {at}, with a card.")
+        what = "is a torch module that does not return dictionaries of boxes, scores and labels"
+        raise InvalidOption(f"{spec} {what}; open it as {at}, with a card.")
     if isinstance(found, Model | Precomputed):
         return found
     if not callable(found):
@@ -313,7 +316,7 @@ def _names(found: object) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
 
-def _is_torch_module(found: object) -> bool:
+def is_torch_module(found: object) -> bool:
     return hasattr(found, "state_dict") and hasattr(found, "forward")
 
 

@@ -243,12 +243,12 @@ def choose_classes(
         fix = "none of those tried finds anything on these images; name them with classes="
         return named(network, "dataset"), f"{said}; {fix}.", False
     (best, score), *others = sorted(scored.items(), key=lambda item: -item[1])
-    images = min(IMAGES, len(data))
+    count = min(IMAGES, len(data))
     if others and others[0][1] == score:
-        tie = f"{best} and {others[0][0]} score the same on {images} images"
+        tie = f"{best} and {others[0][0]} score the same on {count} images"
         return named(network, best), f"classes: {best}; {tie}, so check them.", False
     rest = f"; the next, {others[0][0]}, {100 * others[0][1]:.1f}" if others else ""
-    said = f"classes: {best} scores best of {len(scored)} on {images} images ({100 * score:.1f}{rest})."
+    said = f"classes: {best} scores best of {len(scored)} on {count} images ({100 * score:.1f}{rest})."
     return named(network, best), said, True
 
 
