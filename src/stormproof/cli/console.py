@@ -65,6 +65,12 @@ def note(line: str) -> None:
     err.print(without_secrets(line), soft_wrap=True)
 
 
+def note_kind(given: str | None, full: str | None) -> None:
+    """Say which kind a bare file is opened as."""
+    if given is not None and full is not None and given.strip() != full:
+        note(f"{given} is opened as {full}")
+
+
 def warn(line: str) -> None:
     """Print a warning."""
     err.print(Text.assemble(("warning: ", "bold yellow"), without_secrets(line)), soft_wrap=True)

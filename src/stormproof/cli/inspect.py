@@ -85,14 +85,14 @@ def inspect(
     from stormproof.datasets.survey import problems_of
     from stormproof.results.store.record import RECORD
 
+    given, source = source, _with_kind(source)
+    console.note_kind(given, source)
     kind = source.partition(":")[0]
     if kind not in READERS and (kind in models.ADAPTERS or kind.endswith(".py")):
         from stormproof.cli.inspect_model import inspect_model
 
         inspect_model(source, data, fix=fix, tune=tune)
         return
-    if not source.partition(",")[0].endswith(".json"):  # annotations are likelier than results here
-        models.refuse_bare_file(source)
     if (Path(source) / RECORD).is_file():
         raise InvalidOption(f"{source} is a run folder; see it with: stormproof show {shlex.quote(source)}")
     if fix is not None or tune or data is not None:
@@ -115,6 +115,19 @@ def inspect(
             console.out.print(Text.assemble((f"{one.level} ", "yellow"), one.what), soft_wrap=True)
     if found.problems:
         raise typer.Exit(1)
+
+
+def _with_kind(source: str) -> str:
+    """The source with the kind of a bare file: a model's or, for what a dataset may be, a dataset's."""
+    from stormproof import datasets, models
+    from stormproof.models.files import refuse_other_formats
+
+    path = Path(source.partition(",")[0])
+    if path.suffix.lower() not in datasets.SUFFIXES or path.is_dir():
+        return models.full_spec(source)
+    if path.name == "model.json":
+        refuse_other_formats(str(path))
+    return datasets.full_spec(source)
 
 
 def _look(dataset: Dataset, check_all: bool) -> Survey:

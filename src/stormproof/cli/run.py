@@ -66,6 +66,8 @@ def run(
         _run_many(both, str(config or ""), dry_run=dry_run)
         return
     made = make_config(both, str(config) if config else "")
+    for given, full in ((both.get("model"), made.model), (both.get("data"), made.data)):
+        console.note_kind(given, full)
     if made.precision and not dry_run:
         _run_to_precision(made)
         return
