@@ -60,7 +60,6 @@ def run(
     """
     from stormproof.engine.plan import make_plan
 
-    console.announce_compiling()
     both = overlay(read_settings(config) if config else {}, settings)
     if is_plan(both):
         _run_many(both, str(config or ""), dry_run=dry_run)
