@@ -45,7 +45,7 @@ def start_kernels() -> None:
     _nothing()
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
+class _Announcer(event.Listener):
     """Hears of every loop that is compiled."""
 
     def on_start(self, _: object) -> None:
@@ -55,4 +55,5 @@ class _Announcer(event.Listener):  # type: ignore[misc]
         pass
 
 
-event.register("numba:compile", _Announcer())
+_register: Callable[..., None] = event.register
+_register("numba:compile", _Announcer())

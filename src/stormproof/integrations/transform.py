@@ -89,7 +89,7 @@ class CorruptionTransform:
     def _counted(self) -> str:
         """A name for an image that has none: how many came before, in which worker of a `DataLoader`."""
         worker = None
-        if "torch" in sys.modules:  # only then can this be a worker of a DataLoader
+        if "torch.utils.data" in sys.modules:  # only then can this be a worker of a DataLoader
             from torch.utils.data import get_worker_info
 
             worker = get_worker_info()
