@@ -235,7 +235,8 @@ def choose_classes(
         return named(network, "coco91"), f"classes: coco91 is a guess: {why}.", False
     if data is None:
         fix = (
-            "name them with classes=, or give labelled images with --data DATASET, and vocabularies are tried"
+            "name them with classes=, such as coco80 or coco91, or give labelled images with --data DATASET, "
+            "and vocabularies are tried"
         )
         return named(network, "dataset"), f"{said}; {fix}.", False
     scored = try_vocabularies(network, data, watch)
