@@ -248,7 +248,10 @@ def choose_classes(
     if others and others[0][1] == score:
         tie = f"{best} and {others[0][0]} score the same on {count} images"
         return named(network, best), f"classes: {best}; {tie}, so check them.", False
-    rest = f"; the next, {others[0][0]}, {100 * others[0][1]:.1f}" if others else ""
+    if not others:
+        said = f"classes: {best}, the only list tried that names every label predicted on {count} images"
+        return named(network, best), f"{said}; it scores {100 * score:.1f}.", True
+    rest = f"; the next, {others[0][0]}, {100 * others[0][1]:.1f}"
     said = f"classes: {best} scores best of {len(scored)} on {count} images ({100 * score:.1f}{rest})."
     return named(network, best), said, True
 
