@@ -30,6 +30,17 @@ def test_one_image_to_one_file(tmp_path: Path, photos: Path) -> None:
     assert "exists" in again.stderr
 
 
+def test_the_destination_may_be_named_as_in_other_verbs(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "foggy.png"
+    run = stormproof("corrupt", photos / "a.png", "--conditions", "fog@3", "--out", out)
+    assert run.returncode == 0, run.stderr
+    assert out.is_file()
+    both = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@3", "-o", out)
+    assert "name one destination" in both.stderr
+    none = stormproof("corrupt", photos / "a.png", "--conditions", "fog@3")
+    assert "with --out" in none.stderr
+
+
 def test_the_same_pixels_on_a_device(tmp_path: Path, photos: Path) -> None:
     pytest.importorskip("torch", reason="needs torch")
     write_image(photos / "small.png", make_image(9, (20, 31, 3)))

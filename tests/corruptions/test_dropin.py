@@ -10,7 +10,7 @@ import pytest
 import reference
 import stormproof
 from stormproof import corrupt, get_corruption_names
-from stormproof.core.errors import InvalidCondition, InvalidImage, UnknownName
+from stormproof.core.errors import InvalidCondition, InvalidImage, MissingContext, UnknownName
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
 
@@ -101,3 +101,12 @@ def test_public_names_are_there() -> None:
         assert getattr(stormproof, name) is not None
     with pytest.raises(AttributeError, match="no_such"):
         stormproof.no_such  # noqa: B018
+
+
+def test_a_corruption_that_needs_depth_says_so_at_once() -> None:
+    with pytest.raises(MissingContext, match="rain needs depth"):
+        corrupt(IMAGE, 3, "rain")
+    with pytest.raises(MissingContext, match="depth"):
+        corrupt(IMAGE, "rain@3")
+    with pytest.raises(UnknownName, match=r"write corrupt\(image, 'iso_noise@3'\)"):
+        corrupt(IMAGE, 3, "iso_noise")

@@ -157,3 +157,16 @@ def test_names_that_had_to_be_written_otherwise(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     write_image(folder / "a.png", np.zeros((2, 2), np.uint8))
     assert open_model(f"results:{tmp_path / 'maps'}").conditions == (condition,)
+
+
+def test_boxes_that_load_res_has_touched_are_read_as_boxes(tmp_path: Path) -> None:
+    """`loadRes` of pycocotools adds an outline of the box, an area, an id and iscrowd to every result."""
+    outline = [[1, 2, 1, 6, 4, 6, 4, 2]]
+    touched = {**ROW, "segmentation": outline, "area": 12, "id": 1, "iscrowd": 0}
+    (tmp_path / "r.json").write_text(json.dumps([touched]))
+    found = open_model(f"results:{tmp_path}/r.json").lookup("7", CLEAN)
+    assert found.masks is None
+    assert found.boxes.tolist() == [[1, 2, 4, 6]]
+    (tmp_path / "p.json").write_text(json.dumps([{**touched, "segmentation": [[1, 2, 1, 9, 11, 12]]}]))
+    with pytest.raises(ModelError, match="not polygons; convert it with pycocotools"):
+        open_model(f"results:{tmp_path}/p.json").lookup("7", CLEAN)

@@ -96,6 +96,7 @@ def common(
 ) -> None:
     # The options of every command. No docstring: it would replace the help of the app.
     del version
+    console.announce_compiling()
 
 
 def main() -> None:

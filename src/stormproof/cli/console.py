@@ -18,6 +18,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from stormproof.core import first_use
 from stormproof.core.private import without_secrets
 from stormproof.core.progress import Progress, progress_on
 from stormproof.core.table import Table as PlainTable
@@ -65,6 +66,12 @@ def note(line: str) -> None:
     err.print(without_secrets(line), soft_wrap=True)
 
 
+def note_kind(given: str | None, full: str | None) -> None:
+    """Say which kind a bare file is opened as."""
+    if given is not None and full is not None and given.strip() != full:
+        note(f"{given} is opened as {full}")
+
+
 def warn(line: str) -> None:
     """Print a warning."""
     err.print(Text.assemble(("warning: ", "bold yellow"), without_secrets(line)), soft_wrap=True)
@@ -73,9 +80,7 @@ def warn(line: str) -> None:
 @cache
 def announce_compiling() -> None:
     """Announce the first compilation of a corruption or metric, which otherwise looks like a hang."""
-    from stormproof.core.kernels import on_first_compile
-
-    on_first_compile(note)
+    first_use.on_first_compile(note)
 
 
 def fail(message: str) -> None:

@@ -54,8 +54,11 @@ def corrupt(
         ),
     ],
     destination: Annotated[
-        Path, typer.Argument(metavar="DST", help="A new folder; for one image, also a file.")
-    ],
+        Path | None, typer.Argument(metavar="[DST]", help="A new folder; for one image, also a file.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DST", help="The same, as in other verbs.")
+    ] = None,
     conditions: Conditions = None,
     seed: Seed = 0,
     workers: Workers = 0,
@@ -78,9 +81,9 @@ def corrupt(
 
     Examples:
 
-        stormproof corrupt street.jpg foggy.png --conditions fog@3
+        stormproof corrupt street.jpg --conditions fog@3 --out foggy.png
 
-        stormproof corrupt val2017 val2017-fog --conditions fog@1-3,snow
+        stormproof corrupt val2017 --conditions fog@1-3,snow --out val2017-fog
 
         stormproof corrupt val2017 val2017-c --conditions imagenet-c --workers 8
 
@@ -90,6 +93,7 @@ def corrupt(
 
         stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
+    destination = _destination(destination, out)
     chosen = chosen_conditions(conditions)
     path, suffix = Path(source), f".{file_format}"
     if is_dataset(source):
@@ -116,6 +120,14 @@ def corrupt(
         _one_file(path, destination, chosen[0], seed=seed, overwrite=overwrite, device=device)
         return
     _tree(path, destination, chosen, seed, worker_count(workers), suffix, overwrite, device)
+
+
+def _destination(given: Path | None, out: Path | None) -> Path:
+    if given is not None and out is not None:
+        raise InvalidOption(f"{given} and --out {out}: name one destination.")
+    if given is None and out is None:
+        raise InvalidOption("No destination given; name a new folder, or for one image a file, with --out.")
+    return given or out or Path()
 
 
 def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
@@ -151,7 +163,6 @@ def _dataset(
     chosen = choose_format(opened, layout, Spec.parse(spec).kind)
     alone = len(conditions) == 1
     parts = [Part("" if alone else condition_folder(c), (version_of(c),)) for c in conditions]
-    console.announce_compiling()
     order = Order(spec, tuple(parts), chosen, "val", suffix, seed)
     write_dataset(order, destination, workers, "corrupting")
 
@@ -164,7 +175,6 @@ def _one_file(
 
     if destination.exists() and not overwrite:
         raise OutputError(f"{destination} exists; give another name, or --overwrite.")
-    console.announce_compiling()
     image = read_image(source)
     if device is None:
         corrupted = corrupt_image(image, condition, seed=seed, image_id=source.name)

@@ -64,7 +64,6 @@ def gallery(
         raise InvalidOption(
             "These conditions cannot be made from an image alone: they need depth; give a dataset with it."
         )
-    console.announce_compiling()
     height = max(round(pixels.shape[0] * width / pixels.shape[1]), 1)
     sheet = Sheet(rows, (height, width))
     made = tiles(pixels, rows, seed=seed, width=width, depth=depth)

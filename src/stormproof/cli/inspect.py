@@ -44,16 +44,22 @@ def inspect(
         str | None,
         typer.Option(help="For a model: predict and draw the first three images of this dataset."),
     ] = None,
-    draft: Annotated[
+    fix: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="For a network file: write a draft of its card."),
+        typer.Option(
+            "--fix",
+            "--draft",
+            metavar="FILE",
+            help="For a network file: write a card to FILE with every hint applied. With labelled images "
+            "(--data), they decide classes and input where the network does not show them.",
+        ),
     ] = None,
     tune: Annotated[
         bool,
         typer.Option(
             "--tune",
-            help="For a network file: try the usual inputs on 64 labelled images of --data, and write the "
-            "card of the best, beside the network or to --draft.",
+            help="For a network file: try the usual inputs on 64 labelled images of --data; with --fix "
+            "FILE, the best is written to the card.",
         ),
     ] = False,
 ) -> None:
@@ -72,25 +78,25 @@ def inspect(
 
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017
 
-        stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --tune
+        stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --fix detector.yaml
     """
     from stormproof import models
     from stormproof.datasets import READERS, open_dataset
     from stormproof.datasets.survey import problems_of
     from stormproof.results.store.record import RECORD
 
+    given, source = source, _with_kind(source)
+    console.note_kind(given, source)
     kind = source.partition(":")[0]
     if kind not in READERS and (kind in models.ADAPTERS or kind.endswith(".py")):
         from stormproof.cli.inspect_model import inspect_model
 
-        inspect_model(source, data, draft=draft, tune=tune)
+        inspect_model(source, data, fix=fix, tune=tune)
         return
-    if not source.partition(",")[0].endswith(".json"):  # annotations are likelier than results here
-        models.refuse_bare_file(source)
     if (Path(source) / RECORD).is_file():
         raise InvalidOption(f"{source} is a run folder; see it with: stormproof show {shlex.quote(source)}")
-    if draft is not None or tune or data is not None:
-        raise InvalidOption(f"--data, --draft and --tune are about a model, but {source} is a dataset.")
+    if fix is not None or tune or data is not None:
+        raise InvalidOption(f"--data, --fix and --tune are about a model, but {source} is a dataset.")
     try:
         opened = open_dataset(source)
     except DatasetError as error:
@@ -109,6 +115,19 @@ def inspect(
             console.out.print(Text.assemble((f"{one.level} ", "yellow"), one.what), soft_wrap=True)
     if found.problems:
         raise typer.Exit(1)
+
+
+def _with_kind(source: str) -> str:
+    """The source with the kind of a bare file: a model's or, for what a dataset may be, a dataset's."""
+    from stormproof import datasets, models
+    from stormproof.models.files import refuse_other_formats
+
+    path = Path(source.partition(",")[0])
+    if path.suffix.lower() not in datasets.SUFFIXES or path.is_dir():
+        return models.full_spec(source)
+    if path.name == "model.json":
+        refuse_other_formats(str(path))
+    return datasets.full_spec(source)
 
 
 def _look(dataset: Dataset, check_all: bool) -> Survey:

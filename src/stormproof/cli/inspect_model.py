@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
-import yaml
 
 from stormproof.cli import console
-from stormproof.core.errors import InvalidOption, OutputError, StormproofError, counted
+from stormproof.core.errors import CardChange, InvalidOption, OutputError, StormproofError, counted
 from stormproof.core.files import write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Prediction, Sample
@@ -23,50 +22,68 @@ from stormproof.models import open_model
 from stormproof.models.decoders import DECODERS
 from stormproof.models.guess import describe_shape
 from stormproof.models.model import Model
-from stormproof.models.network import Network
 from stormproof.models.sanity_checks import PROBES, Probe, check_predictions, describe_model, probe
 from stormproof.tools.drawing import draw
 
+if TYPE_CHECKING:
+    from stormproof.tools.tune import Tuning
+
 STREET = "world:val,count=3,size=768x480"
 _IMAGES = 3
+_RUNTIME = ("threads", "batch", "device")  # options of a spec that a card cannot hold
 _BEST = 20  # detections drawn per image
 
 
-def inspect_model(text: str, data: str | None, *, draft: Path | None, tune: bool) -> None:
+def inspect_model(text: str, data: str | None, *, fix: Path | None, tune: bool) -> None:
     """Print how the network will be run; with data, draw its detections on the first images.
 
-    `draft` is where to write its card. `tune` tries the usual inputs on the labels of `data`.
+    `fix` is where to write a card to which every hint is applied. `tune` tries the usual inputs on the labels
+    of `data`.
     """
     spec = Spec.parse(text)
-    if (draft or tune) and spec.kind not in PROBES:
+    if (fix or tune) and spec.kind not in PROBES:
         raise InvalidOption(
-            f"--draft and --tune are for network files ({', '.join(PROBES)}), not {text!r:.80}."
+            f"--fix and --tune are for network files ({', '.join(PROBES)}), not {text!r:.80}."
         )
     if tune and data is None:
         raise InvalidOption("--tune needs labelled images: add --data, e.g. --data coco:val.json.")
+    if fix is not None and fix.exists():
+        raise OutputError(f"{fix} exists already; name another file for the card, or remove it.")
     dataset = open_dataset(data or STREET)
     samples = [dataset[i] for i in range(min(len(dataset), _IMAGES if data else 1))]
     found = probe(spec, samples[0].image) if spec.kind in PROBES else None
     if found is not None:
         _print_probe(found)
-    if found is not None and draft is not None and not tune:
-        _write_card(draft, _draft_lines(found), found.card)
+        if fix is not None or tune:
+            _fix(spec, found, samples, data, fix, tune=tune)
+            return
     try:
         model = open_model(text)
     except StormproofError as error:
         console.warn(f"it cannot be run yet: {error}")
+        if found is not None and "decoder" in found.card:
+            console.note(f"Write a card that runs: stormproof inspect {shlex.quote(text)} --fix CARD.yaml")
         raise typer.Exit(1) from None
     console.say(f"run as: {describe_model(model)}")
     if found is not None and found.guessed and not has_card(spec):
         _say_guess(found, text)
     if isinstance(model, Model):
-        predictions = model([sample.image for sample in samples])
-        for line in check_predictions(model, predictions, [sample.image.shape[:2] for sample in samples]):
-            console.warn(line)
-        if data and not tune:
+        predictions = _predict(model, samples, text)
+        if data:
             _draw(samples, predictions, model.classes)
-    if found is not None and tune and isinstance(model, Network):
-        _tune(model, found, str(data), draft or Path(spec.main).with_suffix(".yaml"))
+
+
+def _predict(model: Model, samples: Sequence[Sample], text: str) -> list[Prediction]:
+    """Predictions for some images; what looks wrong in them is printed."""
+    try:
+        predictions = model([sample.image for sample in samples])
+    except CardChange as error:
+        console.warn(f"it cannot be run yet: {error}")
+        console.note(f"Write a card that runs: stormproof inspect {shlex.quote(text)} --fix CARD.yaml")
+        raise typer.Exit(1) from None
+    for line in check_predictions(model, predictions, [sample.image.shape[:2] for sample in samples]):
+        console.warn(line)
+    return predictions
 
 
 def has_card(spec: Spec) -> bool:
@@ -76,19 +93,61 @@ def has_card(spec: Spec) -> bool:
 
 def _say_guess(found: Probe, text: str) -> None:
     console.warn(
-        f"how to feed it is a guess ({found.guessed}): the file does not say, and such networks differ. "
-        f"Find out on labelled images: stormproof inspect {shlex.quote(text)} --data DATASET --tune"
+        f"how to feed it is a guess ({found.guessed}): the file does not say, and such networks differ. Find "
+        f"out on labelled images: stormproof inspect {shlex.quote(text)} --data DATASET --fix CARD.yaml"
     )
 
 
-def _tune(model: Network, found: Probe, data: str, path: Path) -> None:
+def _fix(
+    spec: Spec, found: Probe, samples: Sequence[Sample], data: str | None, path: Path | None, *, tune: bool
+) -> None:
+    """Apply every hint, print what was changed, and write the card where asked."""
     from stormproof.datasets.dataset import open_dataset as open_labelled
-    from stormproof.tools.tune import input_candidates, tune_input
+    from stormproof.tools.fix import draft_values, fix_network
 
-    if path.exists():
-        raise InvalidOption(f"{path} exists already; name another file for the card with --draft FILE.")
-    with console.progress("trying inputs", 1 + len(input_candidates(model.card.input)), "inputs") as progress:
-        done = tune_input(model, open_labelled(data), step=progress.advance)
+    labelled = open_labelled(data) if data else None
+    if labelled is not None and not (labelled.classes or labelled.semantic_classes):
+        labelled = None
+    tune = tune or (labelled is not None and bool(found.guessed) and not has_card(spec))
+    images = [sample.image for sample in samples]
+    try:
+        done = fix_network(spec, found, images, labelled, tune=tune, watch=console.progress)
+    except StormproofError as error:
+        console.warn(f"it cannot be fixed: {error}")
+        if path is not None and not found.problem:
+            _write_card(path, _draft_lines(found), draft_values(spec, found))
+            console.note("That card is a draft, which does not run: complete it.")
+        raise typer.Exit(1) from None
+    if done.tuning is not None:
+        _print_tuning(done.tuning)
+    for line in done.changes:
+        console.say(f"fixed: {line}")
+    for line in done.doubts:
+        console.warn(line)
+    if path is None:
+        console.note("Nothing was written: --fix CARD.yaml writes the card.")
+        return
+    chosen = done.tuning and f"Input chosen on {done.tuning.images} images of {data}: {done.tuning.verdict}"
+    lines = [*([chosen] if chosen else []), *done.changes, *(f"Not sure: {line}" for line in done.doubts)]
+    _write_card(path, [f"# {line}" for line in lines], done.card())
+    _try_card(spec, path, samples)
+
+
+def _try_card(spec: Spec, path: Path, samples: Sequence[Sample]) -> None:
+    """Open the network with the card that was written, as a run will, and print what still looks wrong."""
+    kept = {key: value for key, value in spec.options.items() if key in _RUNTIME}
+    text = str(Spec(spec.kind, spec.main, {"card": str(path), **kept}))
+    model = open_model(text)
+    console.say(f"run as: {describe_model(model)}")
+    if isinstance(model, Model):
+        _predict(model, samples, text)
+    console.say(
+        f"run it with: stormproof run --model {shlex.quote(text)} --data DATASET --conditions imagenet-c "
+        "--out runs/NAME"
+    )
+
+
+def _print_tuning(done: Tuning) -> None:
     table = console.table(
         f"{done.measure} on {done.images} images (in %), by input",
         ("input",),
@@ -100,11 +159,6 @@ def _tune(model: Network, found: Probe, data: str, path: Path) -> None:
         table.add_row(trial.words, f"{100 * trial.score:.1f}", lead, style=bold)
     console.out.print(table)
     console.say(done.verdict)
-    fed = done.chosen.input.model_dump(include={"channels", "mean", "std", "resize", "pad"})
-    tuned = {**found.card, "input": {**found.card["input"], **fed}}
-    if isinstance(model.card.classes, str | list):
-        tuned["classes"] = model.card.classes
-    _write_card(path, [f"# Chosen on {done.images} images of {data}: {done.verdict}"], tuned)
 
 
 def _print_probe(found: Probe) -> None:
@@ -125,8 +179,8 @@ def _print_probe(found: Probe) -> None:
 
 
 def _draft_lines(found: Probe) -> list[str]:
-    """Comments of a draft: what to check, and what only a person knows."""
-    lines = ["# A draft: what the graph shows, and the defaults for such networks. Check it."]
+    """Comments of a draft: what to complete, and what only a person knows."""
+    lines = ["# A draft: what the graph shows, and the defaults for such networks. Complete it."]
     if found.why:
         lines.append(f"# The outputs: {found.why}")
     if "decoder" not in found.card:
@@ -139,22 +193,13 @@ def _draft_lines(found: Probe) -> list[str]:
     return lines
 
 
-def _write_card(path: Path, comments: Sequence[str], card: dict[str, Any]) -> None:
-    """Write a card; an existing file is never replaced."""
-    if path.exists():
-        raise OutputError(f"{path} exists already; name another file, or remove it.")
-    whole = {**card, **({} if "classes" in card else {"classes": "dataset"})}
-    body = yaml.safe_dump(_plain(whole), sort_keys=False, allow_unicode=True)
-    write_text(path, "\n".join(comments) + "\n" + body)
+def _write_card(path: Path, comments: Sequence[str], card: Mapping[str, Any]) -> None:
+    from stormproof.tools.fix import card_text
+
+    write_text(path, "".join(f"{line}\n" for line in comments) + card_text(card))
     console.say(
         f"card: {path}; a run reads it as card={path}, or by itself beside the network, with its name"
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _draw(samples: Sequence[Sample], predictions: Sequence[Prediction], classes: Sequence[str]) -> None:

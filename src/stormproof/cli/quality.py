@@ -97,7 +97,6 @@ def _measured(
     from stormproof.datasets import open_dataset
     from stormproof.tools.quality_table import measure
 
-    console.announce_compiling()
     count = len(open_dataset(spec))
     indices = range(count if limit is None else min(limit, count))
     workers = max(min(workers, len(indices)), 1)

@@ -60,12 +60,13 @@ def run(
     """
     from stormproof.engine.plan import make_plan
 
-    console.announce_compiling()
     both = overlay(read_settings(config) if config else {}, settings)
     if is_plan(both):
         _run_many(both, str(config or ""), dry_run=dry_run)
         return
     made = make_config(both, str(config) if config else "")
+    for given, full in ((both.get("model"), made.model), (both.get("data"), made.data)):
+        console.note_kind(given, full)
     if made.precision and not dry_run:
         _run_to_precision(made)
         return

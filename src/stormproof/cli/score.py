@@ -126,7 +126,6 @@ def score(
         classes=ClassMatching(matching), one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap
     )
     keep_memory()
-    console.announce_compiling()
     load_plugins(plugin or ())
     if table is not None:
         _print_tables(table, [Run(folder, data=data) for folder in runs_in(runs).values()], by, as_csv=as_csv)

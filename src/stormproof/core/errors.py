@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from typing import Any
 
 
 def first_few(names: Sequence[str], shown: int = 5) -> str:
@@ -141,6 +142,17 @@ class MissingExtra(StormproofError, ImportError):
 
 class ModelError(StormproofError, ValueError):
     """A model's files, card or answers are broken, or are refused because reading them is unsafe."""
+
+
+class CardChange(ModelError):
+    """A model's card is wrong in a way that shows: `change` is the part of a card that mends it."""
+
+    def __init__(self, message: str, change: Mapping[str, Any]) -> None:
+        self.change = dict(change)
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[CardChange], tuple[str, dict[str, Any]]]:
+        return type(self), (str(self), self.change)
 
 
 class StoreError(StormproofError, ValueError):

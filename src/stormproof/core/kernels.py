@@ -11,6 +11,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import numba
+from numba.core import event
+
+from stormproof.core.first_use import compilation_starts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,20 +45,15 @@ def start_kernels() -> None:
     _nothing()
 
 
-def on_first_compile(say: Callable[[str], None]) -> None:
-    """Call `say` with a message the first time this process compiles a loop that is not cached on disk."""
-    from numba.core import event
+class _Announcer(event.Listener):
+    """Hears of every loop that is compiled."""
 
-    class _Once(event.Listener):
-        said = False
+    def on_start(self, _: object) -> None:
+        compilation_starts()
 
-        def on_start(self, _: object) -> None:
-            if not self.said:
-                self.said = True
-                say("Compiling for this machine: the first use of a kernel takes seconds; then it is cached.")
+    def on_end(self, _: object) -> None:
+        pass
 
-        def on_end(self, _: object) -> None:
-            pass
 
-    register: Callable[..., None] = event.register
-    register("numba:compile", _Once())
+_register: Callable[..., None] = event.register
+_register("numba:compile", _Announcer())

@@ -30,10 +30,12 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        r"""Read a spec; a comma that belongs to a path is written `\,`.
+        r"""Read a spec; a comma that belongs to a path is written `\,`; in a list [a,b] it is not.
 
         >>> Spec.parse(r"images:a\,b").main
         'a,b'
+        >>> Spec.parse("onnx:a.onnx,classes=[background,person],score=0.1").options
+        {'classes': '[background,person]', 'score': '0.1'}
         """
         kind, colon, rest = text.strip().partition(":")
         is_address = kind in ("http", "https")
@@ -44,7 +46,7 @@ class Spec:
             if kind.endswith(".py"):
                 example = f"{kind}:function"
             raise InvalidOption(f"Cannot read {shown!r}; write kind:main, for example {example}.")
-        main, *pairs = (part.replace("\\,", ",") for part in re.split(r"(?<!\\),", rest))
+        main, *pairs = (part.replace("\\,", ",") for part in _split(rest))
         if not main.strip():
             raise InvalidOption(f"Nothing follows {kind + ':'!r} in {shown!r}; name a file or folder there.")
         options: dict[str, str] = {}
@@ -69,22 +71,30 @@ class Spec:
         return cls(kind, "", cls.parse(f"{kind or '?'}:-{comma}{pairs}").options)
 
     def __str__(self) -> str:
-        values = [self.main, *(f"{key}={value}" for key, value in self.options.items())]
-        kind, *rest = (value.replace(",", "\\,") for value in (self.kind, *values))
-        return f"{kind}:" + ",".join(rest)
+        values = (f"{key}={_escaped(value)}" for key, value in self.options.items())
+        main = self.main.replace(",", "\\,")
+        return self.kind.replace(",", "\\,") + ":" + ",".join((main, *values))
 
     def arguments(self, *functions: Callable[..., Any]) -> list[dict[str, Any]]:
         """The options as keyword arguments of some functions, converted to the types that these declare.
 
         A function declares its options as keyword-only parameters, each annotated with str, int, float, bool
         or another type that can be made from a string, such as Path. An option goes to the first function
-        that takes it; a function with a parameter `**options` takes any, as strings.
+        that takes it; a function with a parameter `**options` takes any, as strings. `name.key=value` goes to
+        a parameter `name` that is declared as a dict.
         """
         known = [keyword_options(function) for function in functions]
-        any_ones = [i for i, function in enumerate(functions) if _takes_any_option(function)]
+        any_ones = [i for i, function in enumerate(functions) if takes_any_option(function)]
         found: list[dict[str, Any]] = [{} for _ in known]
         for key, text in self.options.items():
             owner = next((i for i, options in enumerate(known) if key in options), None)
+            group, dot, entry = key.partition(".")
+            grouped = next(
+                (i for i, options in enumerate(known) if dot and _is_dict(options.get(group))), None
+            )
+            if owner is None and grouped is not None:
+                found[grouped].setdefault(group, {})[entry] = text
+                continue
             if owner is None and any_ones:
                 found[any_ones[0]][key] = text
                 continue
@@ -101,6 +111,20 @@ class Spec:
             if missing:
                 raise InvalidOption(f"{self} lacks {', '.join(missing)}; add ,{missing[0]}=…")
         return found
+
+
+# An option whose value is a list: everything up to the first bracket that closes it.
+_LIST = re.compile(r"(?<==)\s*\[[^\[\]=]*\]\s*(?=,|$)")
+
+
+def _split(rest: str) -> list[str]:
+    """The parts between commas that are neither escaped nor inside the list of an option."""
+    kept = _LIST.sub(lambda found: re.sub(r"(?<!\\),", r"\\,", found[0]), rest)
+    return re.split(r"(?<!\\),", kept)
+
+
+def _escaped(value: str) -> str:
+    return value if _LIST.fullmatch(f"={value}", 1) else value.replace(",", "\\,")
 
 
 def spec_file(text: str) -> Path | None:
@@ -123,7 +147,15 @@ def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def _takes_any_option(opener: Callable[..., Any]) -> bool:
+def _is_dict(parameter: inspect.Parameter | None) -> bool:
+    kinds = getattr(parameter and parameter.annotation, "__args__", None) or (
+        parameter and parameter.annotation,
+    )
+    return any(kind is dict or getattr(kind, "__origin__", None) is dict for kind in kinds)
+
+
+def takes_any_option(opener: Callable[..., Any]) -> bool:
+    """Whether a function has a parameter `**options`."""
     parameters = inspect.signature(opener).parameters.values()
     return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidCondition, UnknownName
+from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Image, as_rgb, check_image
 from stormproof.corruptions import corrupt_image, find
@@ -77,11 +77,20 @@ def _severity(severity: object) -> int:
 
 def _name(name: str | None, number: int) -> str:
     if name is not None:
-        find(name)
-        if name not in _SUBSETS["all"]:
-            hint = "Use stormproof.corrupt_image for it."
-            raise UnknownName("corruption of imagecorruptions", name, _SUBSETS["all"], hint)
-        return name
+        needs = find(name).needs
+        if name in _SUBSETS["all"]:
+            return name
+        if needs:
+            raise MissingContext(
+                f"{name} needs {' and '.join(needs)}, which an image alone does not have; corrupt a dataset "
+                f"that has it: stormproof corrupt images:FOLDER,depth=FOLDER --conditions {name}@3 --out DIR."
+            )
+        raise UnknownName(
+            "corruption of imagecorruptions",
+            name,
+            _SUBSETS["all"],
+            f"It is one of Stormproof's: write corrupt(image, '{name}@3').",
+        )
     if number == -1:
         raise InvalidCondition("Give corruption_name='fog' or corruption_number=9 (0 to 18).")
     if not 0 <= number < len(_SUBSETS["all"]):

@@ -20,7 +20,7 @@ from stormproof.datasets.dataset import READERS, Dataset, missing_members, open_
 from stormproof.datasets.groups import with_groups
 from stormproof.datasets.writing import WRITERS, Writer
 
-__all__ = ["READERS", "WRITERS", "Dataset", "Writer", "find_writer", "open_dataset"]
+__all__ = ["READERS", "SUFFIXES", "WRITERS", "Dataset", "Writer", "find_writer", "full_spec", "open_dataset"]
 # The options that every kind takes: pixels are read first, then files beside the dataset.
 _WRAPPERS: tuple[Callable[..., Dataset], ...] = (
     with_pixel_rules,
@@ -47,8 +47,7 @@ def open_dataset(text: str) -> Dataset:
     `attach_context` (depth, disparity, calib, right and so on), of `with_sequences` (sequences) and of
     `with_groups` (groups).
     """
-    _refuse_bare_path(text)
-    spec = Spec.parse(text)
+    spec = Spec.parse(full_spec(text))
     opener = _find_opener(spec)
     own, *others = spec.arguments(opener, *_WRAPPERS)
     try:
@@ -71,27 +70,36 @@ _MARKS = {
     "JPEGImages": "voc", "Annotations": "voc", "leftImg8bit": "cityscapes", "image_2": "kitti",
     "training/image_2": "kitti", "testannot": "camvid", "valannot": "camvid", "data.yaml": "yolo",
 }  # fmt: skip
-_SUFFIXES = {
+# Kinds of files, by suffix.
+SUFFIXES = {
     ".json": "coco", ".yaml": "yolo", ".yml": "yolo", ".tar": "tar",
     ".jpg": "images", ".jpeg": "images", ".png": "images",
 }  # fmt: skip
 
 
-def _refuse_bare_path(text: str) -> None:
-    """Refuse `val.json` or `val2017`, which name a file or folder but no kind; suggest the likely kind."""
+def full_spec(text: str) -> str:
+    """The spec with the kind of a bare file, `coco:val.json` for `val.json`; all other specs as they are.
+
+    A bare folder may be of several kinds: it is refused, and the likely spec suggested.
+
+    >>> full_spec("val.json,images=val2017"), full_spec("yolo:data.yaml")
+    ('coco:val.json,images=val2017', 'yolo:data.yaml')
+    """
     main, comma, rest = text.strip().partition(",")
     if ":" in main.removeprefix("C:"):
-        return
+        return text
     path = Path(main).expanduser()
     if path.is_dir():
         kind = next((kind for mark, kind in _MARKS.items() if (path / mark).exists()), "images")
     else:
-        kind = _SUFFIXES.get(path.suffix.lower(), "")
+        kind = SUFFIXES.get(path.suffix.lower(), "")
         if kind == "coco" and "panoptic" in path.stem:
             kind = "panoptic"
-    if kind:
-        what = f"{text!r} names a {'folder' if path.is_dir() else 'file'} but not its kind"
-        raise InvalidOption(f"{what}; write {kind}:{main}{comma}{rest} (kinds: {', '.join(READERS)}).")
+    full = f"{kind}:{main}{comma}{rest}" if kind else text
+    if kind and path.is_dir():
+        what = f"{text!r} names a folder but not its kind"
+        raise InvalidOption(f"{what}; write {full} (kinds: {', '.join(READERS)}).")
+    return full
 
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:

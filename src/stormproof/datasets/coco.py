@@ -32,8 +32,9 @@ from stormproof.datasets.annotations import (
     required,
     unique_names,
 )
-from stormproof.datasets.dataset import READERS, Dataset, FileDataset, abilities
+from stormproof.datasets.dataset import READERS, Dataset, FileDataset, Labels, abilities
 from stormproof.datasets.image_files import image_path
+from stormproof.datasets.semantic_masks import BACKGROUND, MaskMaps, listed_classes
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
 _NUMBERS: set[type] = {int, float}
@@ -42,8 +43,13 @@ _KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, 
 
 
 @READERS.declare("coco")
-def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> FileDataset:
+def open_coco(
+    main: str, *, images: str | None = None, masks: bool = True, semantic: str | None = None
+) -> FileDataset:
     """Open `instances_*.json`; `images` is the folder of its images, `masks=false` reads boxes only.
+
+    `semantic` names classes, as person or [person,car]: their masks also become a semantic map, with
+    background as its first class.
 
     Truth needs no image files: without an images folder, everything but indexing works.
     """
@@ -54,16 +60,27 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
     numbers = [identifier(record, "id", path, f"image number {i}") for i, record in enumerate(records)]
     annotations = expect_list(content, "annotations", path)
     directory = image_folder(path, images)
+    classes = class_names(categories.values(), path)
+    labels: Labels = index_annotations(annotations, records, [*categories], path, masks=masks)
+    drawn = () if semantic is None else listed_classes(semantic, classes)
+    if drawn:
+        if getattr(labels, "segmentations", None) is None:
+            raise InvalidOption(
+                f"semantic={semantic}: {path} has no masks to draw, or masks=false leaves them out."
+            )
+        places = {name: label for label, name in enumerate(drawn, start=1)}
+        labels = MaskMaps(labels, tuple(places.get(name, 0) for name in classes))
     return FileDataset(
         name=path.stem,
         root=path.parent,
         ids=unique_names(map(str, numbers), path, "image id"),
         images=tuple(directory / _image_file(record, path) for record in records),
-        labels=index_annotations(annotations, records, [*categories], path, masks=masks),
+        labels=labels,
         sources=(path,),
-        classes=class_names(categories.values(), path),
+        classes=classes,
+        semantic_classes=(BACKGROUND, *drawn) if drawn else (),
         category_ids=tuple(categories),
-        variant="" if masks else "boxes only",
+        variant=f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only",
     )
 
 

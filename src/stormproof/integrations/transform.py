@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +12,9 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.randomness import Draw
+from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.corruption import find
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.corruptions.on_device import corrupt_batch
 
 AnyImages = Any  # a torch tensor or a PIL image: neither is imported before it is used
 
@@ -55,31 +56,50 @@ class CorruptionTransform:
         names = [self._counted() for _ in images] if ids is None else ids
         groups: dict[Condition, list[int]] = defaultdict(list)
         for i, name in enumerate(names):
-            draw = Draw.keyed(self.seed, name, "training", epoch)
-            if _share(draw, "corrupt") < self.share:
-                groups[self.conditions[int(_share(draw, "condition") * len(self.conditions))]].append(i)
+            condition = self._drawn(name, epoch)
+            if condition is not None:
+                groups[condition].append(i)
         out = images.clone()
         for condition, members in groups.items():
-            keys = [f"{names[i]} epoch {epoch}" for i in members]
+            from stormproof.corruptions.on_device import corrupt_batch
+
+            keys = [_key(names[i], epoch) for i in members]
             out[members] = corrupt_batch(images[members], condition, ids=keys, seed=self.seed)
         return out
 
     def _pil(self, image: Any, ids: str | Sequence[str] | None, *, epoch: int) -> Any:
+        """The same pixels as for a tensor; torch is not needed."""
         import PIL.Image
-        import torch
 
         if not isinstance(image, PIL.Image.Image):
             raise InvalidImage(f"Give a tensor or a PIL image, not {type(image).__name__}.")
-        planes = torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)
-        return PIL.Image.fromarray(self(planes, ids, epoch=epoch).permute(1, 2, 0).numpy())
+        name = self._counted() if ids is None else ids if isinstance(ids, str) else ids[0]
+        pixels, condition = np.array(image.convert("RGB")), self._drawn(name, epoch)
+        if condition is not None:
+            pixels = corrupt_image(pixels, condition, seed=self.seed, image_id=_key(name, epoch))
+        return PIL.Image.fromarray(pixels)
+
+    def _drawn(self, name: str, epoch: int) -> Condition | None:
+        """The condition of an image in an epoch; None if it stays clean."""
+        draw = Draw.keyed(self.seed, name, "training", epoch)
+        if _share(draw, "corrupt") >= self.share:
+            return None
+        return self.conditions[int(_share(draw, "condition") * len(self.conditions))]
 
     def _counted(self) -> str:
         """A name for an image that has none: how many came before, in which worker of a `DataLoader`."""
-        from torch.utils.data import get_worker_info
+        worker = None
+        if "torch.utils.data" in sys.modules:  # only then can this be a worker of a DataLoader
+            from torch.utils.data import get_worker_info
 
-        worker = get_worker_info()
+            worker = get_worker_info()
         self._calls += 1
         return f"{worker.seed if worker else ''} {self._calls}"
+
+
+def _key(name: str, epoch: int) -> str:
+    """What the noise of an image is drawn by."""
+    return f"{name} epoch {epoch}"
 
 
 def _share(draw: Draw, name: str) -> float:

@@ -7,14 +7,13 @@ adds one.
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
-from typing import cast
 
-from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.spec import OBJECT, Spec, default_main
+from stormproof.core.errors import UnknownName
+from stormproof.core.spec import OBJECT, Spec, default_main, keyword_options
+from stormproof.models.files import check_format, full_spec
 from stormproof.models.model import ADAPTERS, Model, Precomputed
 
-__all__ = ["ADAPTERS", "Model", "Precomputed", "open_model", "refuse_bare_file"]
+__all__ = ["ADAPTERS", "Model", "Precomputed", "full_spec", "open_model"]
 
 
 def open_model(text: str) -> Model | Precomputed:
@@ -26,35 +25,20 @@ def open_model(text: str) -> Model | Precomputed:
         from stormproof.models.python import open_object
 
         return open_object(text.removeprefix(f"{OBJECT}:"))
-    refuse_bare_file(text)
-    spec = Spec.parse(_with_default(text))
+    spec = Spec.parse(_with_default(full_spec(text)))
+    check_format(spec)
     if spec.kind in ADAPTERS:
+        from stormproof.models.naming import take_naming
+
         opener = ADAPTERS[spec.kind]
-        return cast(Model | Precomputed, opener(spec.main, **spec.arguments(opener)[0]))
+        spec, given, naming = take_naming(spec, keyword_options(opener))
+        return naming.apply(opener(spec.main, **spec.arguments(opener)[0], **given))
     from stormproof.models.python import is_python, open_python
 
     if is_python(spec.kind):
         return open_python(spec)
     hint = f"Kinds: {', '.join(ADAPTERS)}; or package.module:attribute, or script.py:function."
     raise UnknownName("kind of model", spec.kind, ADAPTERS, hint)
-
-
-# The spec of a file by its suffix.
-_FILES = {
-    ".onnx": "onnx:{0}", ".tflite": "tflite:{0}", ".pt": "torch:{0}",
-    ".pth": "torch:{0},module=package.module:factory",
-    ".safetensors": "torch:{0},module=package.module:factory", ".json": "results:{0}", ".py": "{0}:function",
-}  # fmt: skip
-
-
-def refuse_bare_file(text: str) -> None:
-    """Refuse `x.onnx` or `yolo11n.pt`, which name a file but no kind; suggest the likely spec."""
-    main, comma, rest = text.strip().partition(",")
-    suffix = PurePath(main).suffix.lower()
-    if suffix not in _FILES or ":" in main.removeprefix("C:"):
-        return
-    form = "ultralytics:{0},trust=true" if suffix == ".pt" and "yolo" in main.lower() else _FILES[suffix]
-    raise InvalidOption(f"{text!r} names a file but not its kind; write {form.format(main)}{comma}{rest}")
 
 
 def _with_default(text: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.boxes import shared, union
-from stormproof.core.errors import ModelError
+from stormproof.core.errors import CardChange, ModelError
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, STRIDE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
@@ -73,6 +73,16 @@ def to_prediction(
     return Prediction(boxes, scores[stay], labels[stay], _masks(found, rows[stay], fit, boxes))
 
 
+def option_missing(problem: str, **options: Any) -> CardChange:
+    """The error of a decoder that needs other options, and where to set them."""
+    given = "".join(f",options.{key}={str(value).lower()}" for key, value in options.items())
+    inside = ", ".join(f"{key}: {str(value).lower()}" for key, value in options.items())
+    return CardChange(
+        f"{problem}; add {given} to the model, or set options: {{{inside}}} in its card.",
+        {"options": options},
+    )
+
+
 def _has_area(boxes: Array) -> Bools:
     inside: Bools = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
     return inside
@@ -91,10 +101,11 @@ def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
     scores = np.asarray(found.scores, np.float64)
     _require_finite(scores, found.boxes)
     if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
-        fix = "set options: {logits: true} in its card, or choose another decoder"
+        said = f"Scores range from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1"
         if scores.max() > _NO_LOGIT:
             fix = "these are coordinates, such as the key points of a pose network, not scores"
-        raise ModelError(f"Scores range from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1; {fix}.")
+            raise ModelError(f"{said}; {fix}.")
+        raise option_missing(f"{said}: they are logits, or another decoder's", logits=True)
     scores = np.clip(scores, 0, 1)
     if found.labels is not None:
         rows = np.flatnonzero(scores >= least)

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import yaml
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 from stormproof.core.errors import ModelError, UnknownName
 from stormproof.core.files import expand, read_yaml
 from stormproof.core.spec import keyword_options
 from stormproof.models.candidates import Limits
-from stormproof.models.classes import resolve_classes
+from stormproof.models.classes import is_background, resolve_classes
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
@@ -112,6 +113,8 @@ def complete_card(
 
     Errors name the card by `where` and describe the network's `outputs`.
     """
+    if card.get("decoder") not in (None, guess.get("decoder")):  # another decoder has other options
+        guess = {key: value for key, value in guess.items() if key != "options"}
     merged = {**guess, **card}
     decoder = merged.get("decoder")
     known = guess.get("input", {})
@@ -162,13 +165,28 @@ def assemble_card(
     and describe its `outputs`.
     """
     given, place = read_card(file, card)
-    given |= {key: value for key, value in settings.items() if value is not None}
+    given |= {key: value for key, value in settings.items() if value is not None and key != "options"}
+    given |= _with_options(guess, given, settings.get("options") or {})
     whole = complete_card(guess, given, place or file or name, outputs)
     if whole.decoder == "efficientdet-rows" and whole.classes == "coco80":
         raise ModelError(f"{name}: EfficientDet outputs COCO's own numbers, up to 90; write classes=coco91.")
     # A card names text files relative to itself; a spec relative to the working directory.
     near = place.parent if place and settings.get("classes") is None else None
     return whole, _class_names(whole, near, name)
+
+
+def _with_options(
+    guess: Mapping[str, Any], given: Mapping[str, Any], texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """The options of the decoder where a spec sets some of them, as in options.fractions=true."""
+    if not texts:
+        return {}
+    same = given.get("decoder") in (None, guess.get("decoder"))
+    held = given.get("options") or (guess.get("options", {}) if same else {})
+    try:
+        return {"options": {**held, **{key: yaml.safe_load(text) for key, text in texts.items()}}}
+    except (yaml.YAMLError, TypeError) as error:
+        raise ModelError(f"options {dict(texts)} cannot be read ({' '.join(str(error).split())}).") from None
 
 
 def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
@@ -181,13 +199,20 @@ def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
         plane = ", such as [background, person] for a single plane" if card.decoder == "logits" else ""
         raise ModelError(
             f"{name}: the graph does not name its classes; add ,classes=coco80 (or coco91, voc21, "
-            f"cityscapes19, a text file) or write classes: in the card{plane}; classes=dataset means that "
-            "its labels index the dataset's classes."
+            f"cityscapes19, a text file, a list such as [cat,dog]) or write classes: in the card{plane}; "
+            "classes=dataset means that its labels index the dataset's classes."
         )
-    for old in card.rename:
+    if DECODERS[card.decoder].task == "semantic" and len(names) == 1 and not is_background(names[0]):
+        names = ("background", *names)  # the only class of a map is its foreground
+    return renamed(names, card.rename, name)
+
+
+def renamed(names: Sequence[str], changes: Mapping[str, str], model: str) -> tuple[str, ...]:
+    """Class names of a model, some of them renamed; several classes may get the same name."""
+    for old in changes:
         if old not in names:
-            raise UnknownName(f"class to rename in the card of {name}", old, names)
-    return tuple(card.rename.get(old, old) for old in names)
+            raise UnknownName(f"class to rename in the card of {model}", old, names)
+    return tuple(changes.get(old, old) for old in names)
 
 
 def chosen_outputs(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:

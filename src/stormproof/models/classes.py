@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -105,22 +106,47 @@ def is_background(name: str) -> bool:
 
 
 def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[str, ...] | None:
-    """Class names from a vocabulary's name, a list, or a text file (in the folder `near`), one per line."""
+    """Class names from a vocabulary's name, a list, a text file (in the folder `near`), one per line, or the
+    name of the only class.
+
+    >>> resolve_classes("[background, person]", None), resolve_classes("face", None)
+    (('background', 'person'), ('face',))
+    """
     if value is None:
         return None
     if isinstance(value, list):
         return tuple(str(name) for name in value)
     if value in VOCABULARIES:
         return VOCABULARIES[value]
+    if value.startswith("[") and value.endswith("]"):
+        return _listed(value)
     if "." not in value and "/" not in value:
-        hint = f"Vocabularies: {', '.join(VOCABULARIES)}; or name a text file with one class per line."
-        raise UnknownName("vocabulary", value, VOCABULARIES, hint)
+        _refuse_near_vocabulary(value)
+        return (value,)
     path = locate(value, near, error=ModelError)
     # An empty line is kept: it is an output without a name.
     names = tuple(line.strip() for line in read_text(path, error=ModelError).splitlines())
     if not any(names):
         raise ModelError(f"{path} contains no class names; write one per line.")
     return names
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The names in `[a, b]`; an empty one, as in `[,person]`, is an output without a name."""
+    names = tuple(name.strip() for name in text[1:-1].split(","))
+    if not any(names):
+        raise ModelError(f"classes={text} names no class; write classes=[background,person], for example.")
+    return names
+
+
+def _refuse_near_vocabulary(name: str) -> None:
+    """Refuse `coco` or `VOC21`, which mean a vocabulary and not a class of that name."""
+    if re.search(r"\d$", name) or get_close_matches(name.lower(), VOCABULARIES, cutoff=0.6):
+        hint = (
+            f"Vocabularies: {', '.join(VOCABULARIES)}; or name a text file with one class per line, or the "
+            f"classes themselves: classes=[{name}]."
+        )
+        raise UnknownName("vocabulary", name, VOCABULARIES, hint)
 
 
 @dataclass(frozen=True, slots=True)

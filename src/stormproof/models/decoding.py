@@ -13,8 +13,8 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from stormproof.core.errors import ModelError
-from stormproof.models.candidates import Array, Candidates
+from stormproof.core.errors import CardChange
+from stormproof.models.candidates import Array, Candidates, option_missing
 from stormproof.models.geometry import Size
 
 Outputs = Sequence[Array]  # of one image: without a batch axis
@@ -168,9 +168,10 @@ def ssd(outputs: Outputs, size: Size, *, logits: bool = False, background: bool 
     corners, scores = flat(outputs[0], 4)[:, _YXYX], flat(outputs[1])
     turned = np.any(corners[:, 2:] < corners[:, :2], axis=1)
     if turned.sum() > 0.1 * len(turned):  # decoded boxes have positive sides by construction
-        raise ModelError(
+        raise CardChange(
             f"{turned.sum()} of {len(turned)} boxes have negative sides: these are offsets from anchors, not "
-            "boxes; set decoder: ssd-raw in the card."
+            "boxes; set decoder: ssd-raw in the card.",
+            {"decoder": "ssd-raw"},
         )
     scores = scores[:, 1:] if background else scores
     return Candidates(in_pixels(corners, size), _probabilities(scores, logits))
@@ -229,9 +230,10 @@ def plain_boxes(outputs: Outputs, size: Size, *, logits: bool = False, fractions
     """Any n×4 boxes x1 y1 x2 y2, in input pixels or fractions, and n×classes scores."""
     corners, scores = flat(outputs[0], 4), flat(outputs[1])
     if not fractions and len(corners) > 9 and np.abs(corners).max() < 4:
-        raise ModelError(
+        raise option_missing(
             f"All {len(corners)} boxes lie within {corners.min():.2g} to {corners.max():.2g}: they are "
-            "fractions of the image, not pixels; set options: {fractions: true} in the card."
+            "fractions of the image, not pixels",
+            fractions=True,
         )
     placed = in_pixels(corners, size) if fractions else corners
     return Candidates(placed, _probabilities(scores, logits))
@@ -386,9 +388,8 @@ def score_planes(
     if probabilities:
         return scores - 0.5
     if scores.min() >= 0 and scores.max() <= 1:
-        raise ModelError(
-            "The single plane of scores lies within 0 to 1, so it holds probabilities: set "
-            "options: {probabilities: true} in the card."
+        raise option_missing(
+            "The single plane of scores lies within 0 to 1, so it holds probabilities", probabilities=True
         )
     return scores
 

@@ -40,11 +40,12 @@ def open_tflite(
     decoder: str | None = None,
     threads: int = 1,
     score: float | None = None,
+    options: dict[str, str] | None = None,
 ) -> Network:
     """Open a model file; as with ONNX, a card states what the graph does not show."""
     path = model_file(main, "a LiteRT model")
     interpreter = _interpreter(path, threads)
-    settings = {"classes": classes, "decoder": decoder, "score": score}
+    settings = {"classes": classes, "decoder": decoder, "score": score, "options": options}
     graph = _graph(interpreter, path)
     whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
     return Network(

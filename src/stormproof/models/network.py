@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.errors import CardChange, ModelError, StormproofError
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
@@ -58,6 +58,10 @@ class Network:
     @property
     def semantic_classes(self) -> tuple[str, ...]:
         return self.names if self._decoder.task == "semantic" else ()
+
+    @property
+    def semantic_task(self) -> bool:
+        return self._decoder.task == "semantic"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -119,10 +123,9 @@ class Network:
             fix = (
                 "use classes=coco91, as COCO's own numbers go up to 90" if coco else "name all with classes="
             )
-            raise ModelError(
-                f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}, or set "
-                "label_offset in the card."
-            )
+            said = f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}"
+            change = {"classes": "coco91"} if coco else {}
+            raise CardChange(f"{said}, or set label_offset in the card.", change)
 
 
 def _batches(fits: Sequence[Fit], most: int) -> Iterator[list[int]]:

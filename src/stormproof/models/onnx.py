@@ -55,11 +55,14 @@ def open_onnx(
     iou: float | None = None,
     keep: int | None = None,
     decoder: str | None = None,
+    options: dict[str, str] | None = None,
 ) -> Network:
     """Open a model file; `card` defaults to the YAML file of the same name beside it, if there is one."""
     path = model_file(main, "an ONNX model")
     session, graph, weights = _load(path, threads, device)
-    settings = {"decoder": decoder, "classes": classes, "score": score, "iou": iou, "keep": keep}
+    settings = {
+        "decoder": decoder, "options": options, "classes": classes, "score": score, "iou": iou, "keep": keep,
+    }  # fmt: skip
     whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
     _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1

@@ -18,10 +18,10 @@ from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.sample import RLE, Prediction, box_shape_problem, panoptic_map
 
 Array = npt.NDArray[Any]
-_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
+PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
 _IGNORED = ("keypoints", "keypoints_scores")  # what torchvision's pose networks add
 _EXPECTED = (
-    f"a Prediction, a dict with some of {', '.join(_KEYS)}, an H×W array of classes, supervision's "
+    f"a Prediction, a dict with some of {', '.join(PREDICTION_KEYS)}, an H×W array of classes, supervision's "
     "Detections or Ultralytics' Results"
 )
 
@@ -60,9 +60,11 @@ def read_prediction(
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
         raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
-    unknown = [key for key in item if key not in (*_KEYS, *_IGNORED)]
+    unknown = [key for key in item if key not in (*PREDICTION_KEYS, *_IGNORED)]
     if unknown:
-        raise InvalidPrediction(f"{name} returned the keys {unknown}; known keys are {', '.join(_KEYS)}.")
+        raise InvalidPrediction(
+            f"{name} returned the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}."
+        )
     raw = item.get("semantic")
     semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
     masks = None if item.get("masks") is None else _masks(item["masks"], size, name)

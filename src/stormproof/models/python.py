@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -26,11 +26,13 @@ from stormproof.core.files import locate
 from stormproof.core.identity import blake2b
 from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image, Prediction
-from stormproof.core.spec import OBJECT, Spec, local_object
+from stormproof.core.spec import OBJECT, Spec, keyword_options, local_object, takes_any_option
 from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
+from stormproof.models.naming import NAMING, take_naming
 from stormproof.models.predictions import read_prediction, read_predictions
 from stormproof.models.sources import is_installed, source_files
+from stormproof.models.torch_detector import TorchDetector, returns_predictions
 
 _DEPTH = 4  # levels of called functions and nested containers that the identity of a function covers
 
@@ -67,6 +69,10 @@ class FunctionModel:
             return self(images)
         self.takes[:] = ["images"]
         return found
+
+    def with_classes(self, names: tuple[str, ...]) -> FunctionModel:
+        """The same function with names for its labels, which may then be these names."""
+        return replace(self, classes=names, semantic_classes=self.semantic_classes or names)
 
     def _predict_all(self, images: Sequence[Image]) -> list[Prediction]:
         sizes = [(image.shape[0], image.shape[1]) for image in images]
@@ -106,9 +112,8 @@ def function_model(
     Without a fingerprint of its own, the function is identified by its code and the numbers, strings and
     arrays the code refers to. Weights inside other objects are not seen: state a fingerprint if they change.
     """
-    if _is_torch_module(function):
-        fix = "give a function that feeds it and returns boxes, scores and labels"
-        raise InvalidOption(f"{type(function).__name__} is a torch module; {fix}.")
+    if is_torch_module(function):
+        function = TorchDetector(function)
     if not callable(function):
         raise InvalidOption(f"{type(function).__name__} is not a model: it is not callable.")
     own = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
@@ -253,13 +258,29 @@ def is_python(kind: str) -> bool:
 def open_python(spec: Spec) -> Model | Precomputed:
     """The model that a Python attribute is or makes; options become its keyword-only arguments."""
     module, found = _load(spec)
+    spec, _, naming = take_naming(spec, _declared(found))
+    return naming.apply(_open(spec, module, found))
+
+
+def _declared(found: Any) -> dict[str, Any]:
+    """The options that a function or class takes itself."""
+    try:
+        return dict.fromkeys(NAMING) if takes_any_option(found) else keyword_options(found)
+    except (TypeError, ValueError):  # not callable, or not written in Python
+        return {}
+
+
+def _open(spec: Spec, module: Any, found: Any) -> Model | Precomputed:
     if isinstance(found, type) or _makes_model(found):
         found = _made(found, spec)
     elif spec.options:
         found = partial(found, **_options(found, spec))
-    if _is_torch_module(found):
+    if is_torch_module(found):
+        if returns_predictions(found):
+            return function_model(TorchDetector(found), name=spec.main)
         at = f"torch:{spec.kind}:{spec.main}"
-        raise InvalidOption(f"{spec} is a torch module; open it as {at}, with a card.")
+        what = "is a torch module that does not return dictionaries of boxes, scores and labels"
+        raise InvalidOption(f"{spec} {what}; open it as {at}, with a card.")
     if isinstance(found, Model | Precomputed):
         return found
     if not callable(found):
@@ -295,7 +316,7 @@ def _names(found: object) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
 
-def _is_torch_module(found: object) -> bool:
+def is_torch_module(found: object) -> bool:
     return hasattr(found, "state_dict") and hasattr(found, "forward")
 
 

@@ -347,7 +347,7 @@ def _problem(row: object, labels: Mapping[Any, int], ids: frozenset[str] | None)
 
 def _read_masks(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[RLE, ...] | None:
     """The masks, if every row has one."""
-    lacking = [row for row in rows if "segmentation" not in row]
+    lacking = [row for row in rows if "segmentation" not in row or _is_outline(row)]
     if lacking or not rows:
         if any("bbox" not in row for row in rows):
             image = lacking[0]["image_id"]
@@ -362,8 +362,20 @@ def _read_masks(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[RLE, ...
     return tuple(masks)
 
 
+def _is_outline(row: Mapping[str, Any]) -> bool:
+    """Whether the segmentation is only the outline of the box, as `loadRes` of pycocotools adds it."""
+    shape = row["segmentation"]
+    if "bbox" not in row or not isinstance(shape, list) or len(shape) != 1 or not isinstance(shape[0], list):
+        return False
+    x, y, width, height = row["bbox"]
+    corners = [x, y, x, y + height, x + width, y + height, x + width, y]
+    return len(shape[0]) == 8 and all(map(is_number, shape[0])) and bool(np.allclose(shape[0], corners))
+
+
 def _mask_size(segmentation: object) -> tuple[int, int]:
     size = segmentation.get("size") if isinstance(segmentation, Mapping) else None
     if isinstance(size, list) and [*map(type, size)] == [int, int] and 0 < min(size) <= max(size) < 1 << 20:
         return size[0], size[1]
-    raise InvalidTruth("segmentation must be run lengths with a size, as in COCO results.")
+    fix = "convert it with pycocotools.mask.frPyObjects and merge, which give run lengths"
+    polygons = f", not polygons; {fix}" if isinstance(segmentation, list) else ""
+    raise InvalidTruth(f"segmentation must be run lengths with a size, as in COCO results{polygons}.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from stormproof.models.network import Array, Forward, Network, plan_input, prepa
 from stormproof.models.onnx import probe_onnx
 
 PROBES: dict[str, Callable[[str], tuple[Graph, Forward]]] = {"onnx": probe_onnx, "tflite": probe_tflite}
-_USUAL_SIDE = 640
+USUAL_SIDE = 640
 _FEW = 3  # predicted classes, out of many known ones, that are suspiciously few
 _ENOUGH = 20  # detections needed to judge
 
@@ -60,7 +60,7 @@ def probe(spec: Spec, image: Image) -> Probe:
         return Probe(graph, {"input": guess_input(graph)}, "", (), str(error))
     decoder = DECODERS[card["decoder"]] if "decoder" in card else None
     usual = decoder.usual if decoder else {"std": 255}
-    card["input"] = {"size": (_USUAL_SIDE, _USUAL_SIDE), **usual, **card["input"]}
+    card["input"] = {"size": (USUAL_SIDE, USUAL_SIDE), **usual, **card["input"]}
     if decoder and decoder.task == "detection":
         card |= {key: value for key, value in asdict(decoder.limits).items() if value is not None}
     if batch_problem(graph):
@@ -128,20 +128,37 @@ def _short(values: Sequence[float]) -> str:
     return f"{values[0]:g}" if len({*values}) == 1 else "[" + " ".join(f"{v:g}" for v in values) + "]"
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What looks wrong, with the likely cause; `change` is the part of a card that mends it, if one does."""
+
+    words: str
+    change: Mapping[str, Any] = field(default_factory=dict)
+
+
 def check_predictions(
     model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
 ) -> list[str]:
-    """What looks wrong in predictions for a few ordinary images, each with the likely cause."""
-    found = _check_maps(predictions)
+    """What looks wrong in predictions for a few ordinary images, in words."""
+    return [fault.words for fault in find_faults(model, predictions, sizes)]
+
+
+def find_faults(
+    model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
+) -> list[Fault]:
+    """What looks wrong in predictions for a few ordinary images."""
+    found = [Fault(words) for words in _check_maps(predictions)]
     if not model.classes and any(p.semantic is not None or p.panoptic is not None for p in predictions):
         return found
     boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
     scores = np.concatenate([np.zeros(0), *(p.scores for p in predictions)])
     labels = np.concatenate([np.zeros(0, np.int64), *(p.labels for p in predictions)])
     if not len(boxes):
-        return [*found, "nothing was found in any of these images: check mean, std and channels in the card."]
+        nothing = "nothing was found in any of these images: check mean, std and channels in the card."
+        return [*found, Fault(nothing)]
     if boxes.max() <= 4 and min(min(size) for size in sizes) > 32:
-        found.append("all boxes lie within 4 pixels: they are fractions; set options: {fractions: true}.")
+        words = "all boxes lie within 4 pixels: they are fractions; set options: {fractions: true}."
+        found.append(Fault(words, {"options": {"fractions": True}}))
     if len(boxes) < _ENOUGH:
         return found
     reach = max(
@@ -150,19 +167,22 @@ def check_predictions(
         if len(p)
     )
     if reach < 0.3 and isinstance(model, Network) and model.card.decoder == "yolov10":
-        found.append(
-            "all boxes lie in the upper left corner: if they are cells of a map, set options: {scale: 4}."
-        )
+        words = "all boxes lie in the upper left corner: if they are cells of a map, set options: {scale: 4}."
+        found.append(Fault(words, {"options": {"scale": 4}}))
     if len(model.classes) > 5 and len(np.unique(labels)) < _FEW:
         names = ", ".join(model.classes[i] for i in np.unique(labels) if i < len(model.classes))
-        found.append(f"only {names} in {len(labels)} detections: check classes and label_offset in the card.")
+        words = f"only {names} in {len(labels)} detections: check classes and label_offset in the card."
+        found.append(Fault(words))
     if scores.min() >= 0.2:
-        found.append(
+        words = (
             f"no score is below {scores.min():.2f}: the network discards low scores, which AP needs too; "
             "export it with a threshold near 0."
         )
+        found.append(Fault(words))
     if scores.max() < 0.1:
-        found.append(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")
+        found.append(
+            Fault(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")
+        )
     return found
 
 

@@ -18,11 +18,13 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
-from stormproof.models.card import Card, InputCard, assemble_card
-from stormproof.models.model import ADAPTERS, model_file
+from stormproof.core.spec import Spec
+from stormproof.models.card import Card, InputCard, assemble_card, read_card
+from stormproof.models.model import ADAPTERS, Model, Precomputed, fingerprint, model_file
 from stormproof.models.network import Array, Forward, Network
 from stormproof.models.predictions import as_array
 from stormproof.models.sources import source_files
+from stormproof.models.torch_detector import TorchDetector, returns_predictions
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 
@@ -39,15 +41,25 @@ def open_torch(
     batch: int = 1,
     device: str = "cpu",
     score: float | None = None,
-) -> Network:
-    """Open a module; its card says how to feed it and read its outputs, which a module does not show."""
+    options: dict[str, str] | None = None,
+) -> Model | Precomputed:
+    """Open a module; its card says how to feed it and read its outputs, which a module does not show.
+
+    A module that answers with dictionaries of boxes, scores and labels needs none.
+    """
     torch = framework("torch", extra="torch")
     torch.set_num_threads(threads)
     built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
     net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
-    settings = {"classes": classes, "decoder": decoder, "score": score}
+    settings = {"classes": classes, "decoder": decoder, "score": score, "options": options}
     name = weights.stem if weights else main.rpartition(":")[2]
+    given, _ = read_card(weights, card)
+    needs_card = any(key in given for key in ("decoder", "input")) or decoder or score is not None
+    if not needs_card and returns_predictions(net, device):
+        return _detector(
+            net, name, card, classes, (*((weights,) if weights else ()), *_sources(built)), device
+        )
     whole, names = assemble_card(weights, card, {"input": {}}, settings, name)
     return Network(
         name=whole.name or name,
@@ -58,6 +70,20 @@ def open_torch(
         batch=1 if whole.decoder == "torchvision" else batch,
         in_torch=True,
     )
+
+
+def _detector(
+    net: Any, name: str, card: str | None, classes: str | None, files: tuple[Path, ...], device: str
+) -> Model | Precomputed:
+    """A module that returns predictions, under the names that a card or the spec gives."""
+    from stormproof.models.naming import take_naming
+    from stormproof.models.python import FunctionModel
+
+    function = TorchDetector(net, device)
+    identity = fingerprint(files, {"module": "returns predictions", "classes": function.classes})
+    given = {key: value for key, value in (("card", card), ("classes", classes)) if value is not None}
+    _, _, naming = take_naming(Spec("torch", name, given), {})
+    return naming.apply(FunctionModel(function, name, function.classes, function.classes, identity))
 
 
 def load_script(torch: Any, path: Path | None, device: str) -> Any:

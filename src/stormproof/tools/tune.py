@@ -8,7 +8,7 @@ that every later run will have.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -70,6 +70,12 @@ class Tuning:
         if gain is None:
             return f"The input as guessed is the best of {len(self.trials)} on these {self.images} images."
         by = f"{100 * gain.interval.estimate:+.1f} points of {self.measure} ({_range(gain.interval)})"
+        if self.chosen is not best and self.chosen.gain is not None:
+            behind = 100 * (best.score - self.chosen.score)
+            return (
+                f"{self.chosen.words}: the same in BGR scores {behind:.1f} more, which is not clear on "
+                f"{self.images} images, so RGB is chosen."
+            )
         if self.chosen is best:
             behind = 100 * (best.score - self.trials[1].score)
             return (
@@ -118,7 +124,8 @@ def tune_input(network: Network, data: OpenedDataset, *, step: Callable[[], obje
     with TemporaryDirectory(prefix="stormproof-tune-") as folder:
         found = {}
         for k, (words, card) in enumerate(inputs.items()):
-            scores = _scored(network, card, data, Path(folder) / str(k), count)
+            fed = replace(network, card=network.card.model_copy(update={"input": card}))
+            scores = score_clean(fed, data, Path(folder) / str(k), count)
             if scores is not None:
                 found[words] = scores
             step()
@@ -135,17 +142,26 @@ def tune_input(network: Network, data: OpenedDataset, *, step: Callable[[], obje
     best, guess = trials[0], next(trial for trial in trials if trial.gain is None)
     # If several are equally good, any may lead by chance, without harm: no correction for many trials.
     clear = best.gain is not None and best.gain.interval.low > 0
-    return Tuning(base.headline, count, tuple(trials), best if clear else guess)
+    return Tuning(base.headline, count, tuple(trials), _prefer_rgb(best, trials) if clear else guess)
 
 
-def _scored(network: Network, card: InputCard, data: OpenedDataset, out: Path, images: int) -> Scores | None:
-    """The network's scores with one input format; None if its outputs then cannot be scored."""
-    trial = replace(network, card=network.card.model_copy(update={"input": card}))
+def _prefer_rgb(best: Trial, trials: Sequence[Trial]) -> Trial:
+    """The same input in RGB if BGR is not clearly better: most networks are trained on RGB."""
+    twin = best.words.replace("BGR", "RGB")
+    other = next((trial for trial in trials if trial.words == twin and trial is not best), None)
+    if best.input.channels != "BGR" or other is None or other.gain is None or other.gain.interval.low <= 0:
+        return best
+    lead = (best.scores - other.scores)[best.scores.headline]["clean"]
+    return best if lead.interval.low > 0 else other
+
+
+def score_clean(network: Network, data: OpenedDataset, out: Path, images: int) -> Scores | None:
+    """The network's scores on the first clean images; None if its outputs cannot be scored."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             done = run(
-                OpenedModel(None, trial),
+                OpenedModel(None, network),
                 data, out=out, conditions="clean", limit=images, chunk=images, progress=False,
             )  # fmt: skip
         return done.score(interval=True)

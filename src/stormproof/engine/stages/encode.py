@@ -78,7 +78,8 @@ def check_prediction(found: object, size: tuple[int, int], classes: int, semanti
     found = replace(found)  # checked again: the model may have changed it since it was made
     if classes and len(found) and not 0 <= found.labels.min() <= found.labels.max() < classes:
         bad = found.labels[(found.labels < 0) | (found.labels >= classes)][0]
-        raise InvalidPrediction(f"label {bad}, but there are {classes} classes (0 to {classes - 1})")
+        fix = "name the model's own with classes=, such as coco91 for COCO's own numbers"
+        raise InvalidPrediction(f"label {bad}, but there are {classes} classes (0 to {classes - 1}); {fix}")
     for mask in found.masks or ():
         if mask.size != size:
             raise InvalidPrediction(f"a mask has size {mask.size}, the image {size} (height, width)")
