@@ -27,6 +27,7 @@ from stormproof.style.layers import (
     TAPS,
     Layer,
     share_noise,
+    strength,
 )
 from stormproof.style.torchnet import Network, adain, statistics
 from stormproof.world.samples import render
@@ -78,7 +79,9 @@ class Painter:
         *levels, own = self._levels(images, ENLARGED)
         features = torch.lerp(own.float(), adain(own, look), alpha).to(self.kind)
         others = {NOISE: self._noise(own), **dict(zip(TAPS[:-1], levels, strict=True))}
-        output = functional.avg_pool2d(self.decoder(features, others, alpha).float().clamp(0, 1), ENLARGED)
+        output = functional.avg_pool2d(
+            self.decoder(features, others, strength(alpha)).float().clamp(0, 1), ENLARGED
+        )
         height, width = images.shape[1:3]
         return (output[..., :height, :width] * 255).round().permute(0, 2, 3, 1).to(torch.uint8)
 

@@ -27,6 +27,7 @@ from stormproof.style.layers import (
     Field,
     Levels,
     share_noise,
+    strength,
 )
 
 STYLE_SIDE = 512  # pixels of a style's shorter side, as the authors resize it
@@ -129,7 +130,7 @@ class AdaIN:
         features = content.features
         if alpha:
             features = adain(features, content.own, style, alpha)
-        return to_image(self.decoder(features[None], content.levels, alpha)[0], content.size)
+        return to_image(self.decoder(features[None], content.levels, strength(alpha))[0], content.size)
 
 
 def draw_noise(draw: Draw, size: tuple[int, ...]) -> Field:

@@ -85,10 +85,10 @@ def torch_decoder(layers: Sequence[Layer], weights: Weights) -> Decode:
 
     network = Network(layers, weights).eval()
 
-    def decode(features: Field, levels: Levels, alpha: float) -> Field:
+    def decode(features: Field, levels: Levels, strength: float) -> Field:
         others = {name: torch.from_numpy(level) for name, level in levels.items()}
         with torch.no_grad():
-            return np.asarray(network(torch.from_numpy(features), others, alpha).numpy())
+            return np.asarray(network(torch.from_numpy(features), others, strength).numpy())
 
     return decode
 

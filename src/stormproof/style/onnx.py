@@ -29,7 +29,7 @@ from stormproof.style.layers import (
 )
 
 OPSET = 17
-ALPHA = "alpha"  # the input that says how much of a style is painted
+STRENGTH = "strength"  # the input that says how far detail has faded
 
 
 def onnx_graph(
@@ -38,7 +38,7 @@ def onnx_graph(
     """An ONNX model: float32 N×C×H×W in (`x`) and out (`y`), any height and width.
 
     The outputs of the convolutions named in `taps` follow `y`. Layers that join other inputs make these
-    inputs of the model, and `alpha`, a scalar. `half` keeps the weights as float16, which halves the file;
+    inputs of the model, and `strength`, a scalar. `half` keeps the weights as float16, which halves the file;
     they are widened when it is loaded, so the arithmetic is float32 either way.
     """
     from onnx import TensorProto, helper, numpy_helper
@@ -65,7 +65,7 @@ def onnx_graph(
     if any(isinstance(layer, Up) for layer in layers):
         constant("twice", np.array([1, 1, 2, 2], np.float32))
     if joined:
-        add("Sub", [constant("one", np.array(1, np.float32)), ALPHA], "rest")
+        add("Sub", [constant("one", np.array(1, np.float32)), STRENGTH], "rest")
     x = "x"
     for k, layer in enumerate(layers):
         y = "y" if k == len(layers) - 1 else f"t{k}"
@@ -79,7 +79,7 @@ def onnx_graph(
             x = add("Relu", [sums], y) if layer.relu else sums
         elif isinstance(layer, Join):
             # The weights take the factor, because they are far fewer than the values.
-            share = ALPHA if layer.grows else "rest"
+            share = STRENGTH if layer.grows else "rest"
             faded = add("Mul", [weight(f"{layer.name}.weight"), share], f"{layer.name}.faded")
             more = add("Conv", [layer.source, faded], f"{y}.more", kernel_shape=[1, 1])
             x = add("Add", [x, more], y)
@@ -109,7 +109,7 @@ def onnx_graph(
                 )
                 for join in joined
             ),
-            *([helper.make_tensor_value_info(ALPHA, kind, [])] if joined else []),
+            *([helper.make_tensor_value_info(STRENGTH, kind, [])] if joined else []),
         ],
         [helper.make_tensor_value_info(name, kind, ["n", channels, f"{name}_rows", f"{name}_columns"])
          for name, channels in outputs],
@@ -167,12 +167,12 @@ def encoder(model: bytes | Path) -> Encode:
 def decoder(model: bytes | Path) -> Decode:
     """A function that runs a decoder's graph with those levels that it joins."""
     opened = session(model)
-    joined = [node.name for node in opened.get_inputs() if node.name not in ("x", ALPHA)]
+    joined = [node.name for node in opened.get_inputs() if node.name not in ("x", STRENGTH)]
 
-    def decode(features: Field, levels: Levels, alpha: float) -> Field:
+    def decode(features: Field, levels: Levels, strength: float) -> Field:
         given = {"x": features, **{name: levels[name] for name in joined}}
         if joined:
-            given[ALPHA] = np.array(alpha, np.float32)
+            given[STRENGTH] = np.array(strength, np.float32)
         return np.asarray(opened.run(None, given)[0], np.float32)
 
     return decode

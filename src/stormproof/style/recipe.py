@@ -30,7 +30,7 @@ def style(
     """The image repainted in another's style, from not at all (α = 0) to fully (α = 1).
 
     AdaIN moves every feature channel to the style's mean and deviation (huang2017). In feature space α
-    blends features, and the built-in network adds the content's detail times 1−α; in pixel space it blends
+    blends features, and the built-in network adds the content's detail times (1−α)³; in pixel space it blends
     the fully painted image over the original. With `on=objects` or `on=background` only those pixels are
     repainted. `styles` is a folder of images, `network` a style network, `stylemap` a JSON file that says
     which style an image gets; else it is drawn.

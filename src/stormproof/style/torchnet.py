@@ -45,13 +45,13 @@ class Network(nn.Module):
                 getattr(self.convs[f"c{module}"], part).data.copy_(value)
 
     def forward(
-        self, x: Tensor, others: Mapping[str, Tensor] | None = None, alpha: Tensor | float = 0
+        self, x: Tensor, others: Mapping[str, Tensor] | None = None, strength: Tensor | float = 0
     ) -> Tensor:
-        """The output for `x`; `others` are what layers join at strength α, a number or N×1×1×1."""
+        """The output for `x`; `others` are what layers join, at a strength that is a number or N×1×1×1."""
         for layer in self.layers:
             if isinstance(layer, Join):
                 assert others is not None
-                share = alpha if layer.grows else 1 - alpha
+                share = strength if layer.grows else 1 - strength
                 x = x + self.convs[f"c{layer.name}"](others[layer.source] * share)
             else:
                 x = self.step(layer, x)
