@@ -7,9 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.imagefile import read_image
 from stormproof.core.randomness import Draw
+from stormproof.corruptions import apply
+from stormproof.datasets import open_dataset
 from stormproof.style.adain import (
     AdaIN,
     Statistics,
@@ -191,6 +196,21 @@ def test_original_vgg_files_against_a_plain_torch_network(tmp_path: Path) -> Non
     got = opened.decoder(adain(content.features, content.own, own, 0.6)[None], content.levels, 0.6)[0]
     assert got.shape == (3, 40, 56)  # 8·⌈H/8⌉ × 8·⌈W/8⌉
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+def test_original_vgg_files_by_one_command_and_as_a_condition(tmp_path: Path) -> None:
+    for file, layers in (("vgg_normalised", VGG_ENCODER), ("decoder", VGG_DECODER)):
+        state = {name: torch.from_numpy(value) for name, value in random_weights(layers, 0).items()}
+        torch.save(state, tmp_path / f"{file}.pth")
+    network = f"adain:{tmp_path / 'vgg_normalised.pth'},decoder={tmp_path / 'decoder.pth'}"
+    asked = ["--network", network, "--out", str(tmp_path / "out"), "-j", "1"]
+    said = CliRunner().invoke(app, ["stylize", "world:val,count=1,size=64x48", *asked])
+    assert said.exit_code == 0, said.output
+    (written,) = (tmp_path / "out").rglob("*.png")
+    sample = open_dataset("world:val,count=1,size=64x48")[0]
+    painted = apply(sample, f'style[alpha=1,network="{network}"]', seed=0)
+    np.testing.assert_array_equal(read_image(written), painted.image)
+    assert not np.array_equal(painted.image, apply(sample, "style[alpha=1]", seed=0).image)
 
 
 @pytest.mark.parametrize(
