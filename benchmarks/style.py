@@ -14,7 +14,7 @@ from stormproof.style.networks import open_network
 from stormproof.style.sources import list_styles, read_style
 from stormproof.world.samples import render
 
-# Seconds for 640×480; the cost of eleven α in single images. Two thirds of an image's cost is the decoder's, so
+# Seconds for 640×480; the cost of eleven α in single images. The decoder is two thirds of an image's cost, so
 # the second bar is higher than the 6.0 of the network before, with its smaller decoder and larger encoder.
 SINGLE, SEQUENCE = 0.7, 8.5
 REPEATS = 5
