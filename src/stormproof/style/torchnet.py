@@ -40,9 +40,9 @@ class Network(nn.Module):
             nn.init.zeros_(module.bias)
         if weights is not None:
             for name in weight_shapes(self.layers):
-                module, part = name.split(".")
+                layer, part = name.split(".")
                 value = torch.from_numpy(weights[name].astype("float32"))
-                getattr(self.convs[f"c{module}"], part).data.copy_(value)
+                getattr(self.convs[f"c{layer}"], part).data.copy_(value)
 
     def forward(
         self, x: Tensor, others: Mapping[str, Tensor] | None = None, strength: Tensor | float = 0
@@ -61,6 +61,7 @@ class Network(nn.Module):
         """The outputs of the named convolutions (after their ReLU)."""
         found = []
         for layer in self.layers:
+            assert not isinstance(layer, Join)  # an encoder joins nothing
             x = self.step(layer, x)
             if isinstance(layer, Conv) and layer.name in names:
                 found.append(x)
