@@ -18,7 +18,17 @@ from onnx import numpy_helper
 from torch import Tensor
 from torch.nn import functional
 
-from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, Layer
+from stormproof.style.layers import (
+    BUILTIN_DECODER,
+    BUILTIN_ENCODER,
+    CELL,
+    NOISE,
+    NOISE_CHANNELS,
+    TAPS,
+    Layer,
+    share_noise,
+    strength,
+)
 from stormproof.style.torchnet import Network, adain, statistics
 from stormproof.world.samples import render
 from training.pool import array, read
@@ -62,22 +72,35 @@ class Painter:
 
     def look(self, images: Tensor, enlarged: int = 1) -> tuple[Tensor, Tensor]:
         """The statistics of the features of uint8 N×H×W×3 images."""
-        return statistics(self._features(images, enlarged))
+        return statistics(self._levels(images, enlarged)[-1])
 
     def __call__(self, images: Tensor, look: tuple[Tensor, Tensor], alpha: float = 1.0) -> Tensor:
         """Paint uint8 N×H×W×3 images at twice their size and reduce them."""
-        own = self._features(images, ENLARGED)
+        *levels, own = self._levels(images, ENLARGED)
         features = torch.lerp(own.float(), adain(own, look), alpha).to(self.kind)
-        output = functional.avg_pool2d(self.decoder(features).float().clamp(0, 1), ENLARGED)
+        others = {NOISE: self._noise(own), **dict(zip(TAPS[:-1], levels, strict=True))}
+        output = functional.avg_pool2d(
+            self.decoder(features, others, strength(alpha)).float().clamp(0, 1), ENLARGED
+        )
         height, width = images.shape[1:3]
         return (output[..., :height, :width] * 255).round().permute(0, 2, 3, 1).to(torch.uint8)
 
-    def _features(self, images: Tensor, enlarged: int) -> Tensor:
+    def _levels(self, images: Tensor, enlarged: int) -> list[Tensor]:
+        """The encoder's levels, of images continued by reflection to whole cells."""
         unit = images.to(self.device).permute(0, 3, 1, 2).to(self.kind) / 255
         if enlarged > 1:
             unit = functional.interpolate(unit, scale_factor=enlarged, mode="bicubic").clamp(0, 1)
-        features: Tensor = self.encoder(unit)
-        return features
+        height, width = unit.shape[2:]
+        unit = functional.pad(unit, (0, -width % CELL, 0, -height % CELL), mode="reflect")
+        return self.encoder.taps(unit, TAPS)
+
+    def _noise(self, features: Tensor) -> Tensor:
+        """Noise for a batch, different for its images and the same for every batch."""
+        n, _, height, width = features.shape
+        generator = torch.Generator().manual_seed(0)
+        cells = torch.randn((n, NOISE_CHANNELS, height + 2, width + 2), generator=generator)
+        noise: Tensor = share_noise(cells)
+        return noise.to(self.device, self.kind)
 
 
 class Restyled:

@@ -12,9 +12,11 @@ import pytest
 
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import as_rgb
+from stormproof.style.adain import STYLE_SIDE, shorter_side
 from stormproof.style.networks import folder, open_network
+from stormproof.style.sources import read_style
 
-PSNR, LEFT = 22.0, 0.30  # medians: dB at α = 0; share of the distance to the style left at α = 1
+PSNR, LEFT = 32.0, 0.75  # medians: dB at α = 0; share of the distance to the style left at α = 1
 
 
 def evaluation() -> ModuleType:
@@ -30,27 +32,35 @@ def evaluation() -> ModuleType:
 
 @pytest.mark.slow
 def test_reconstruction_and_distance_to_the_style(shared: Path) -> None:
-    pytest.importorskip("torch")
+    """Judged by the first stages of a detector, which the training has not used."""
+    pytest.importorskip("onnx")
     evaluate = evaluation()
     photographs = sorted((shared / "data/coco/val2017").glob("*.jpg"))
-    contents = [as_rgb(read_image(path))[:320, :320] for path in photographs[::30]]
-    network = open_network()
-    again = evaluate.reconstructed(network)
-    assert np.median([evaluate.psnr(again(image), image) for image in contents]) >= PSNR
-    paintings = [shared / "data/paintings" / name for name in evaluate.HELD_OUT_PAINTINGS]
-    judge = evaluate.Judge.read(shared)
-    styled = evaluate.styled(network, contents, paintings, judge)
-    assert np.median([left for *_, left in styled]) <= LEFT
-    half_flat = contents[0][:160, :200].copy()
-    half_flat[:, :100] = 120
-    ((*_, left),) = evaluate.styled(network, [half_flat], paintings[:1], judge)
-    found = evaluate.painted(network, [half_flat], paintings[:1], judge)
-    assert found["left"] == found["left, paintings held out"] == round(left, 3)
-    assert found["lattice"] > 0
+    contents = [as_rgb(read_image(path)) for path in photographs[::30]]
+    paintings = [read_style(shared / "data/paintings" / name) for name in evaluate.HELD_OUT_PAINTINGS]
+    styles = [shorter_side(painting, STYLE_SIDE) for painting in paintings]
+    network, witness = open_network(), evaluate.Witness.read(shared)
+    exact, left = [], []
+    for image in contents:
+        content = network.encode_content(image)
+        for style in styles:
+            look = network.encode_style(style)
+            left.append(witness.distance_left(network.paint(content, look, 1.0), image, style))
+        exact.append(evaluate.psnr(network.paint(content, look, 0.0), image))
+    assert np.median(exact) >= PSNR
+    assert np.median(left) <= LEFT
+
+
+def test_the_distance_left_is_none_of_the_style_itself_and_all_of_the_content(shared: Path) -> None:
+    pytest.importorskip("onnx")
+    witness = evaluation().Witness.read(shared)
+    rng = np.random.default_rng(0)
+    content, style = (rng.integers(0, top, (420, 430, 3), np.uint8) for top in (80, 250))
+    assert witness.distance_left(style, content, style) == 0
+    assert witness.distance_left(content, content, style) == 1
 
 
 def test_a_lattice_is_seen_where_the_content_is_flat() -> None:
-    pytest.importorskip("torch")
     lattice = evaluation().lattice
     flat = np.full((64, 96, 3), 120, np.uint8)
     drawn = flat.copy()
@@ -58,20 +68,6 @@ def test_a_lattice_is_seen_where_the_content_is_flat() -> None:
     assert lattice(flat, flat) == 0
     assert lattice(drawn, flat) > 3
     assert lattice(drawn, np.random.default_rng(0).integers(0, 256, flat.shape, np.uint8)) is None
-
-
-def test_a_weave_stays_where_the_cells_are_and_strokes_move() -> None:
-    pytest.importorskip("torch")
-    evaluate = evaluation()
-    down, right = evaluate.MOVE
-    flat = np.full((200, 240, 3), 120, np.uint8)
-    drawn = flat + np.random.default_rng(0).integers(0, 9, flat.shape, np.uint8)
-    strokes = evaluate.weave(drawn, drawn[down:, right:], flat)
-    fixed = evaluate.weave(drawn, drawn[:-down, :-right], flat)
-    assert strokes[0] > 5
-    assert strokes[1] == 0
-    assert fixed[1] == pytest.approx(fixed[0], rel=0.05)
-    assert evaluate.weave(flat, flat[down:, right:], drawn * 8) is None
 
 
 def test_the_notice_of_the_pair_they_grew_from_is_shipped() -> None:

@@ -103,13 +103,13 @@ class Atlas:
         return torch.cat(parts)[order]
 
     def contents(self, count: int, size: tuple[int, int]) -> object:
-        """Photographs and scenes, two to three; most at their size, the others up to twice as large."""
-        return self._mixed(count, {PHOTO: 0.4, SCENE: 0.6}, size, (0.8, 2.1), 0.75)
+        """Photographs and scenes, two to one; most at their size, the others up to twice as large."""
+        return self._mixed(count, {PHOTO: 0.67, SCENE: 0.33}, size, (0.8, 2.1), 0.75)
 
     def styles(self, count: int, size: tuple[int, int]) -> object:
         """Styles with random colours, so that few paintings give many styles."""
         torch = self.torch
-        shares = {PAINTING: 0.5, PROCEDURAL: 0.25, PHOTO: 0.2, SCENE: 0.05}
+        shares = {PAINTING: 0.6, PROCEDURAL: 0.25, PHOTO: 0.15}
         style = self._mixed(count, shares, size, (0.55, 1.4), 0.25)
         draw = self._rand(count, 9).to(self.device)
         order = torch.argsort(self._rand(count, 3), 1).to(self.device)
@@ -157,15 +157,24 @@ def _encoded(image: np.ndarray, kind: str) -> np.ndarray:
 def photographs(shared: Path, turn: int) -> list[np.ndarray]:
     """Every colour photograph of the training images, cut to a square of its own pixels."""
     coco = json.loads((shared / "data/coco_train/instances_train2017.json").read_text())
-    names = sorted(row["file_name"] for row in coco["images"])
-    found = []
-    for k, name in enumerate(names):
-        with PIL.Image.open(shared / "data/coco_train/train2017" / name) as image:
+    files = [shared / "data" / place / name for place, name in _other_photographs(shared)]
+    files += sorted(shared / "data/coco_train/train2017" / row["file_name"] for row in coco["images"])
+    squares = []
+    for k, file in enumerate(files):
+        with PIL.Image.open(file) as image:
             if image.mode == "RGB":
-                found.append(
+                squares.append(
                     _square(np.asarray(image), PHOTO_SIDE, (k * 0.618 + turn * 0.5) % 1, scaled=False)
                 )
-    return found
+    return squares
+
+
+def _other_photographs(shared: Path) -> list[tuple[str, str]]:
+    """Photographs of VOC and CamVid: folder and file name."""
+    places = (("voc2012/JPEGImages", "*.jpg"), ("camvid/images", "*.png"))
+    return [
+        (place, file.name) for place, kind in places for file in sorted((shared / "data" / place).glob(kind))
+    ]
 
 
 def paintings(shared: Path, held: bool) -> list[np.ndarray]:

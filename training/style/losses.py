@@ -1,4 +1,4 @@
-"""The losses of the style networks, measured by the judge, which is the distilled encoder (huang2017)."""
+"""The losses of the style network, measured by the encoder it has, which stays as it is (huang2017)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from student import Student
+from student import Critic, Student
 from torch import Tensor
 from torch.nn import functional
 
-from stormproof.style.layers import TAPS
-from stormproof.style.torchnet import Network, statistics
+from stormproof.style.torchnet import statistics
 
-Statistics = tuple[Tensor, Tensor]
+Statistics = tuple[Tensor, ...]
 CELL = 8  # pixels; features are an eighth of the image, so a lattice has this period
 WINDOW = 32  # pixels over which a lattice is looked for
-BORDER = 16  # pixels of a painting that its edge influences
 FLAT = 0.002  # variance of fine detail above which a window does not count as flat
 
 
@@ -24,21 +22,22 @@ FLAT = 0.002  # variance of fine detail above which a window does not count as f
 class Balance:
     """The weight of each term."""
 
-    content: float = 1.0
-    style: float = 0.8
-    pixels: float = 120.0
-    edges: float = 50.0
-    perceptual: float = 8.0
-    lattice: float = 1000.0
-    shift: float = 1000.0
-    kept: float = 0.5
+    content: float = 2.0
+    shapes: float = 1.0
+    style: float = 4.0
+    coarse: float = 3.0
+    pixels: float = 300.0
+    edges: float = 60.0
+    perceptual: float = 2.0
+    lattice: float = 300.0
+    critic: float = 0.0
     range: float = 10.0
 
 
 @torch.no_grad()
-def level_units(judge: Network, styles: Tensor) -> list[Tensor]:
+def level_units(student: Student, styles: Tensor) -> list[Tensor]:
     """The usual variance of a style's features at each level, by which levels are given equal weight."""
-    return [statistics(f)[1].square().mean() for f in judge.taps(styles, TAPS)]
+    return [statistics(f)[1].square().mean() for f in student.levels(styles)]
 
 
 def mixed(features: Tensor, own: Statistics, style: Statistics, alpha: Tensor) -> Tensor:
@@ -48,35 +47,45 @@ def mixed(features: Tensor, own: Statistics, style: Statistics, alpha: Tensor) -
 
 
 def between(a: Statistics, b: Statistics, share: Tensor) -> Statistics:
-    return torch.lerp(a[0], b[0], share), torch.lerp(a[1], b[1], share)
+    return tuple(torch.lerp(x, y, share) for x, y in zip(a, b, strict=True))
 
 
-def distance(a: Statistics, b: Statistics) -> Tensor:
-    """Sum over channels of squared differences of means and deviations, by sample."""
-    return sum((x - y).square().sum((1, 2, 3)) for x, y in zip(a, b, strict=True))
+def moments(features: Tensor) -> Statistics:
+    """Mean, deviation and covariances of the channels, as N×C×1×1, the same and N×1×C×C."""
+    mean, deviation = statistics(features)
+    with torch.autocast(features.device.type, enabled=False):
+        centred = (features.float() - mean).flatten(2)
+        covariances = centred @ centred.transpose(1, 2) / centred.shape[2]
+    return mean, deviation, covariances[:, None]
 
 
-def distance_left(network: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
-    """The remaining distance to the style, summed over channels and levels: output ÷ content."""
+def distances(a: Statistics, b: Statistics) -> Tensor:
+    """Squared distances by sample: of means and deviations, and of covariances."""
+    plain = sum((x - y).square().sum((1, 2, 3)) for x, y in zip(a[:2], b[:2], strict=True))
+    return torch.stack((plain, (a[2] - b[2]).square().sum((1, 2, 3))))
+
+
+def distance_left(student: Student, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
+    """The remaining distance to the style (means and deviations, not squared): output ÷ content."""
     got, had, wanted = (
-        [statistics(f) for f in network.taps(image, TAPS)] for image in (output.clamp(0, 1), content, style)
+        [moments(f) for f in student.levels(image)] for image in (output.clamp(0, 1), content, style)
     )
-    left, first = (sum(distance(a, b) for a, b in zip(s, wanted, strict=True)) for s in (got, had))
-    return left / first
+    left, first = (sum(distances(a, b)[0] for a, b in zip(s, wanted, strict=True)) for s in (got, had))
+    return (left / first).sqrt()
 
 
-def style_loss(output: Sequence[Statistics], wanted: Sequence[Statistics], apart: Sequence[Tensor]) -> Tensor:
-    """The remaining share of the distance to the style, per sample.
+def style_loss(output: Sequence[Statistics], had: Sequence[Statistics], styles: Sequence[Statistics],
+               alpha: Tensor) -> Tensor:  # fmt: skip
+    """The remaining share of the distance to the α-mixture of content's and style's moments.
 
-    Dividing by the pair's own distance gives every pair the same weight. One half gives every level the same
-    weight; the other is the plain sum over all channels, by which styles are judged.
+    Dividing by the pair's own distance gives every pair and every level the same weight.
     """
-    left = [distance(a, b) for a, b in zip(output, wanted, strict=True)]
-    floor = [first.mean().detach() * 0.1 for first in apart]
-    by_level = sum(
-        here / (first + least) for here, first, least in zip(left, apart, floor, strict=True)
-    ) / len(left)
-    return (by_level + sum(left) / (sum(apart) + sum(floor))) / 2
+    total = 0.0
+    for got, own, style in zip(output, had, styles, strict=True):
+        apart = distances(own, style).detach()
+        least = 0.1 * apart.mean(1, keepdim=True)
+        total = total + distances(got, between(own, style, alpha)) / (apart + least)
+    return total.mean() / len(output)
 
 
 def detail(image: Tensor) -> Tensor:
@@ -106,71 +115,69 @@ def edges(image: Tensor) -> tuple[Tensor, Tensor]:
     return image.diff(dim=2), image.diff(dim=3)
 
 
-def moved(output: Tensor, other: Tensor, content: Tensor, shift: tuple[int, int]) -> Tensor:
-    """How much a painting of flat content changes as the content moves by `shift` pixels (down, right).
+def normalised(features: Tensor) -> Tensor:
+    """Features without their statistics: where things are, whatever they look like."""
+    mean, deviation = statistics(features)
+    return (features.float() - mean) / deviation
 
-    Strokes move along with the content. A weave stays where the cells are: it repeats every two cells, with
-    harmonics, so `lattice` does not see it.
-    """
-    down, right = shift
-    here = output[:, :, down:, right:]
-    there = other[:, :, : here.shape[2], : here.shape[3]]
-    inside = (slice(None), slice(None), slice(BORDER, -BORDER), slice(BORDER, -BORDER))
-    energy = functional.avg_pool2d((here - there)[inside].square().mean(1), WINDOW)
-    flat = flatness(content[:, :, down:, right:][inside])
-    return (energy * flat).sum() / (flat.sum() + 1)
+
+def judged(student: Student, images: Tensor) -> tuple[list[Statistics], list[Tensor]]:
+    """The moments of images at every level, the colours themselves included, and the features."""
+    levels = student.levels(images)
+    return [moments(features) for features in (images, *levels)], levels
+
+
+def split(groups: Sequence[Statistics], size: int) -> tuple[list[Statistics], list[Statistics]]:
+    """The moments of the first `size` images and of the others."""
+    first = [tuple(part[:size] for part in level) for level in groups]
+    return first, [tuple(part[size:] for part in level) for level in groups]
 
 
 def losses(
-    student: Student, judge: Network, units: Sequence[Tensor], content: Tensor, style: Tensor,
-    alpha: Tensor, share: Tensor, shift: tuple[int, int], balance: Balance,
-) -> dict[str, Tensor]:  # fmt: skip
+    student: Student, units: Sequence[Tensor], content: Tensor, style: Tensor, alpha: Tensor,
+    reduced: int, balance: Balance, critic: Critic | None = None,
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:  # fmt: skip
     """All terms, weighted: the first contents are painted in their styles at α, the others reconstructed.
 
-    Contents are a cell larger than the output, so that they can move by `shift`; `share` blends each style
-    with the one before it.
+    Styles are also compared in images reduced by `reduced`, where strokes are judged as a whole. Returns the
+    painted images and the looks of their styles too.
     """
     n, painted = len(content), len(style)
-    height, width = (length - CELL for length in content.shape[2:])
-    other = content[:painted, :, shift[0] : shift[0] + height, shift[1] : shift[1] + width]
-    content = content[:, :, :height, :width]
     with torch.no_grad():
-        seen = judge.taps(torch.cat((content, style)), TAPS)
-    every = student.encoder(torch.cat((content, style, other)))
-    features = every[: n + painted]
-    own, looks = statistics(features[:n]), statistics(features[n:])
-    looks = between(looks, tuple(part.roll(1, 0) for part in looks), share)
+        known, seen = judged(student, torch.cat((content[:painted], style)))
+        rest = student.levels(content[painted:])
+        seen = [torch.cat((a[:painted], b)) for a, b in zip(seen, rest, strict=True)]
+        had, wanted = split(known, painted)
+        small = [functional.avg_pool2d(image, reduced) for image in (content[:painted], style)]
+        small_had, small_wanted = split(judged(student, torch.cat(small))[0], painted)
+        own = statistics(seen[-1])
+        looks = wanted[-1][:2]
     plain = torch.cat((alpha, torch.zeros(n - painted, 1, 1, 1, device=alpha.device)))
-    again = mixed(every[n + painted :].float(), statistics(every[n + painted :]), looks, alpha)
-    looks = tuple(torch.cat((part, mine[painted:])) for part, mine in zip(looks, own, strict=True))
-    first = mixed(features[:n].float(), own, looks, plain)
-    drawn = student.decoder(torch.cat((first, again))).float()[:, :, :height, :width]
-    output, elsewhere = drawn[:n], drawn[n:]
+    target = tuple(torch.cat((part, mine[painted:])) for part, mine in zip(looks, own, strict=True))
+    first = mixed(seen[-1].float(), own, target, plain)
+    output = student.decode(first, seen, plain).float()
 
-    shown = judge.taps(output, TAPS)
-    had = [statistics(f[:painted]) for f in seen]
-    styles = [statistics(f[n:]) for f in seen]
-    styles = [between(s, tuple(part.roll(1, 0) for part in s), share) for s in styles]
-    apart = [distance(a, b).detach() for a, b in zip(had, styles, strict=True)]
-    wanted = [between(a, b, alpha) for a, b in zip(had, styles, strict=True)]
-    target = mixed(seen[-1][:painted].float(), had[-1], styles[-1], alpha)
-    perceptual = sum(
-        functional.mse_loss(got[painted:].float(), want[painted:n].float()) / unit
-        for got, want, unit in zip(shown, seen, units, strict=True)
-    )
+    shown, features = judged(student, output[:painted])
+    small_shown, _ = judged(student, functional.avg_pool2d(output[:painted], reduced))
     again, original = output[painted:], content[painted:]
+    perceptual = sum(
+        functional.mse_loss(got.float(), want.float()) / unit
+        for got, want, unit in zip(student.levels(again), rest, units, strict=True)
+    )
     terms = {
-        "content": functional.mse_loss(shown[-1][:painted].float(), target) / units[-1],
-        "style": style_loss([statistics(f[:painted]) for f in shown], wanted, apart).mean(),
+        "content": functional.mse_loss(features[-1].float(), first[:painted]) / units[-1],
+        "shapes": functional.mse_loss(normalised(features[-2]), normalised(seen[-2][:painted])),
+        "style": style_loss(shown, had, wanted, alpha),
+        "coarse": style_loss(small_shown, small_had, small_wanted, alpha),
         "pixels": functional.mse_loss(again, original),
         "edges": sum(functional.l1_loss(a, b) for a, b in zip(edges(again), edges(original), strict=True))
         / 2,
         "perceptual": perceptual / len(units),
         "lattice": lattice(output[:painted], content[:painted]),
-        "shift": moved(output[:painted], elsewhere, content[:painted], shift),
         "range": (output - output.clamp(0, 1)).square().mean(),
     }
-    # The encoder's first channels keep the values of the distilled encoder.
-    first = features[:, : seen[-1].shape[1]].float()
-    terms["kept"] = functional.mse_loss(first, seen[-1].float()) / units[-1]
-    return {name: getattr(balance, name) * value for name, value in terms.items()}
+    look = torch.cat(looks, 1).flatten(1) / units[-1].sqrt()
+    if critic is not None:
+        full = (alpha.flatten() > 0.8).float()
+        terms["critic"] = -(critic(output[:painted], look).mean((1, 2, 3)) * full).sum() / (full.sum() + 1)
+    return {name: getattr(balance, name) * value for name, value in terms.items()}, output[:painted], look

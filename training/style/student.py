@@ -1,69 +1,64 @@
-"""The networks to train, grown from the distilled pair (wct16x_4SE and 4SD), and their judge."""
+"""The network to train: the distilled encoder (wct16x_4SE) as it is, and a new decoder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, DISTILLED_ENCODER, Weights, convolutions
+from stormproof.style.layers import (
+    BUILTIN_DECODER,
+    DISTILLED_ENCODER,
+    NOISE,
+    NOISE_CHANNELS,
+    TAPS,
+    Weights,
+)
 from stormproof.style.torchnet import Network
 
-# The built-in decoder has one more layer: its first starts as the pair's first, its second as the identity.
-ORIGINS = {"conv42": "conv41", "conv41": None}
 
-
-def read_pair(folder: Path) -> tuple[Weights, Weights]:
-    """The distilled encoder's and decoder's weights."""
-    states = [
-        torch.load(folder / f"wct16x_4S{part}.pth", map_location="cpu", weights_only=True) for part in "ED"
-    ]
-    encoder, decoder = ({k: v.numpy() for k, v in state.get("model", state).items()} for state in states)
-    return encoder, decoder
-
-
-@torch.no_grad()
-def grow(network: Network, old: Weights, origins: Mapping[str, str | None] | None = None) -> None:
-    """Initialise a wider and deeper network so that it computes what the old one does.
-
-    The old channels come first and ignore new ones. New channels read all channels, with random weights. A
-    layer without an origin starts as the identity, which its ReLU does not change: its input is positive.
-    """
-    before = 0  # old channels among the inputs
-    for conv in convolutions(network.layers):
-        module = network.convs[f"c{conv.name}"]
-        origin = (origins or {}).get(conv.name, conv.name)
-        if origin is None:
-            weight = np.zeros((before, before, conv.size, conv.size), np.float32)
-            weight[range(before), range(before), conv.size // 2, conv.size // 2] = 1
-            bias = np.zeros(before, np.float32)
-        else:
-            weight, bias = old[f"{origin}.weight"], old[f"{origin}.bias"]
-        outputs, inputs = weight.shape[:2]
-        module.weight[:outputs] = 0
-        module.weight[:outputs, :inputs] = torch.from_numpy(weight.astype(np.float32))
-        module.bias[:outputs] = torch.from_numpy(bias.astype(np.float32))
-        before = outputs
+def read_encoder(folder: Path) -> Weights:
+    """The distilled encoder's weights."""
+    state = torch.load(folder / "wct16x_4SE.pth", map_location="cpu", weights_only=True)
+    return {name: value.numpy() for name, value in state.get("model", state).items()}
 
 
 class Student(nn.Module):
-    """An encoder and a decoder that begin as the distilled pair."""
+    """An encoder that stays as it is, and a decoder that learns."""
 
-    def __init__(self, pair: tuple[Weights, Weights]) -> None:
+    def __init__(self, encoder: Weights) -> None:
         super().__init__()
-        self.encoder, self.decoder = Network(BUILTIN_ENCODER), Network(BUILTIN_DECODER)
-        grow(self.encoder, pair[0])
-        grow(self.decoder, pair[1], ORIGINS)
+        self.encoder = Network(DISTILLED_ENCODER, encoder).requires_grad_(False)
+        self.decoder = Network(BUILTIN_DECODER)
+        # The encoder's features are about ten units high; the decoder works with about one.
+        for name, share in (("conv42", 0.2), ("join3", 0.1), ("join2", 0.1), ("join1", 0.1), ("conv11", 0.3)):
+            self.decoder.convs[f"c{name}"].weight.data.mul_(share)
+
+    def levels(self, images: Tensor) -> list[Tensor]:
+        """The encoder's features at relu1_1 … relu4_1."""
+        return self.encoder.taps(images, TAPS)
+
+    def decode(
+        self, features: Tensor, levels: list[Tensor], alpha: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """The image of `features`, with the detail of the content's `levels` as far as α leaves it."""
+        shape = (len(features), NOISE_CHANNELS, *features.shape[2:])
+        noise = torch.randn(shape, device=features.device, generator=generator)
+        others = {NOISE: noise, **dict(zip(TAPS[:-1], levels, strict=False))}
+        return self.decoder(features, others, alpha)
 
     def load(self, path: Path) -> None:
         """Continue from saved `weights`."""
         with np.load(path) as stored:
-            for part, network in (("encoder", self.encoder), ("decoder", self.decoder)):
-                own = {k.removeprefix(f"{part}."): stored[k] for k in stored if k.startswith(f"{part}.")}
-                grow(network, own)
+            own = {
+                name.removeprefix("decoder."): stored[name]
+                for name in stored.files
+                if name.startswith("decoder.")
+            }
+        fresh = Network(BUILTIN_DECODER, own)
+        self.decoder.load_state_dict(fresh.state_dict())
 
     def weights(self) -> dict[str, np.ndarray]:
         return {
@@ -73,6 +68,28 @@ class Student(nn.Module):
         }
 
 
-def judge(pair: tuple[Weights, Weights]) -> Network:
-    """The distilled encoder, frozen: it measures how far a painting is from its style."""
-    return Network(DISTILLED_ENCODER, pair[0]).eval().requires_grad_(False)
+class Critic(nn.Module):
+    """Tells patches of a painting from patches painted in its style: how far each is from genuine.
+
+    What repeats like a lattice keeps a style's statistics, so the statistics alone do not prevent it.
+    """
+
+    def __init__(self, width: int = 48, look: int = 256) -> None:
+        super().__init__()
+        steps, inputs = [], 3
+        for outputs in (width, 2 * width, 4 * width):
+            steps += [self._normed(nn.Conv2d(inputs, outputs, 4, 2, 1)), nn.LeakyReLU(0.2)]
+            inputs = outputs
+        self.body = nn.Sequential(*steps)
+        self.genuine = self._normed(nn.Conv2d(inputs, 1, 3))
+        self.match = self._normed(nn.Linear(look, inputs))
+
+    @staticmethod
+    def _normed(layer: nn.Module) -> nn.Module:
+        return nn.utils.parametrizations.spectral_norm(layer)
+
+    def forward(self, images: Tensor, look: Tensor) -> Tensor:
+        """A map of N×1×h×w; `look` is N×256, the style's statistics."""
+        seen = self.body(images * 2 - 1)
+        wanted = self.match(look)[:, :, None, None]
+        return self.genuine(seen) + (seen * wanted).mean((1, 2, 3), keepdim=True)

@@ -1,8 +1,9 @@
-"""Trains the built-in style networks: `python train.py --data data.npz --pair DIR --out DIR`.
+"""Trains the built-in style network: `python train.py --data data.npz --encoder DIR --out DIR`.
 
-Half of a batch is reconstructed (α = 0), half painted: at α = 1, or two times in five at a random α. The
-networks begin as the distilled pair (wct16x_4SE, 4SD), and its encoder judges what they paint.
-Needs torch, NumPy and Pillow only. Writes the weights (float16, averaged over steps) and the log as it goes.
+A part of a batch is reconstructed (α = 0), the others painted: at α = 1, or two times in five at a random α.
+The encoder is the distilled one (wct16x_4SE) and stays as it is; it also judges what the decoder paints.
+Needs torch, NumPy and Pillow only. Writes the weights (float16, averaged over steps), the log and a sheet of
+paintings as it goes.
 """
 
 from __future__ import annotations
@@ -16,51 +17,67 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import torch
-from data import HELD_PAINTING, HELD_PHOTO, HELD_SCENE, Atlas
-from losses import CELL, Balance, distance_left, lattice, level_units, losses, mixed, moved
-from student import Student, judge, read_pair
+from data import HELD_PAINTING, HELD_PHOTO, HELD_SCENE, PAINTING, PROCEDURAL, Atlas
+from losses import Balance, distance_left, lattice, level_units, losses, mixed
+from student import Critic, Student, read_encoder
 from torch import Tensor, nn
+from torch.nn import functional
 
-from stormproof.style.torchnet import Network, statistics
+from stormproof.style.torchnet import statistics
 
 AVERAGING = 0.999
-# Most crops are multiples of eight pixels, the size of a cell; some are not, as most images.
-MOVE = (3, 5)  # pixels by which validation moves a content against the cells
-SIZES, SIZE_SHARES = ((256, 256), (251, 246), (244, 253)), (0.7, 0.15, 0.15)
+REDUCED = (2, 2, 3)  # by how much images are reduced for the coarse comparison: one at random
 
 
 @torch.no_grad()
-def validate(student: Student, judge: Network, atlas: Atlas, few: bool) -> dict[str, float]:
+def paint(student: Student, content: Tensor, style: Tensor, alpha: float) -> Tensor:
+    """Contents in one style, with the same noise every time."""
+    levels = student.levels(content)
+    look = statistics(student.encoder(style))
+    share = torch.full((1, 1, 1, 1), alpha, device=content.device)
+    features = mixed(levels[-1].float(), statistics(levels[-1]), look, share)
+    generator = torch.Generator(device=content.device).manual_seed(0)
+    return student.decode(features, levels, share, generator)
+
+
+@torch.no_grad()
+def validate(student: Student, atlas: Atlas, few: bool) -> dict[str, float]:
     """Scores on held-out photographs, scenes and paintings."""
     found = {}
     cut = (slice(0, 2), slice(None), slice(0, 96), slice(0, 96)) if few else ()
     style = atlas.held(HELD_PAINTING)[cut]
-    wanted = statistics(student.encoder(style))
     for name, group in (("photo", HELD_PHOTO), ("scene", HELD_SCENE)):
         content = atlas.held(group)[cut]
-        features = student.encoder(content)
-        own = statistics(features)
-        again = student.decoder(features).clamp(0, 1)
+        again = paint(student, content, style[:1], 0.0).clamp(0, 1)
         psnr = -10 * torch.log10((again - content).square().mean((1, 2, 3)))
-        elsewhere = student.encoder(content[:, :, MOVE[0] :, MOVE[1] :])
-        full = torch.ones(1, 1, 1, 1, device=style.device)
-        left, pattern, weave = [], [], []
+        left, pattern = [], []
         for k in range(len(style)):
-            look = tuple(part[k : k + 1] for part in wanted)
-            output = student.decoder(mixed(features, own, look, full))
-            other = student.decoder(mixed(elsewhere, statistics(elsewhere), look, full))
+            output = paint(student, content, style[k : k + 1], 1.0)
             pair = style[k : k + 1].expand(len(content), -1, -1, -1)
-            left.append(distance_left(judge, output, content, pair))
+            left.append(distance_left(student, output, content, pair))
             pattern.append(lattice(output, content).sqrt())
-            weave.append(moved(output, other, content, MOVE).sqrt())
         found |= {
             f"{name}_psnr": psnr.median().item(),
             f"{name}_left": torch.cat(left).median().item(),
             f"{name}_lattice": 255 * torch.stack(pattern).mean().item(),
-            f"{name}_weave": 255 * torch.stack(weave).mean().item(),
         }
     return {key: round(value, 4) for key, value in found.items()}
+
+
+@torch.no_grad()
+def sheet(student: Student, atlas: Atlas, few: bool) -> PIL.Image.Image:
+    """Held-out photographs in the style of the held-out paintings, of a trained one and of a drawing."""
+    content = atlas.held(HELD_PHOTO)[:2, :, :96, :96] if few else atlas.held(HELD_PHOTO)[:6]
+    styles = [atlas.held(HELD_PAINTING)[k : k + 1] for k in range(3)]
+    styles += [atlas.held(PAINTING)[7:8], atlas.held(PROCEDURAL)[5:6]]
+    shown = [(style, 1.0) for style in styles[: 2 if few else None]]
+    shown.insert(1, (styles[0], 0.5))
+    rows = [content, *(paint(student, content, style, alpha) for style, alpha in shown)]
+    rows = [torch.cat(tuple(row), 2) for row in rows]
+    whole = (torch.cat(rows, 1).float().clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
+    return PIL.Image.fromarray(whole)
 
 
 def rate_at(warmth: float, progress: float, highest: float) -> float:
@@ -75,33 +92,10 @@ def save(student: Student, path: Path) -> None:
     temporary.replace(path)
 
 
-def throughput(student: Student) -> float:
-    """Images a second through encoder, AdaIN and decoder: batches of 16 at 512×512, half precision."""
-    fast = copy.deepcopy(student).half()
-    images = torch.rand(16, 3, 512, 512, device="cuda", dtype=torch.half)
-    alpha = torch.ones(1, 1, 1, 1, device="cuda")
-    with torch.no_grad():
-        style = statistics(fast.encoder(images[:1]))
-        for k in range(25):
-            if k == 5:
-                torch.cuda.synchronize()
-                start = time.perf_counter()
-            features = fast.encoder(images)
-            fast.decoder(mixed(features, statistics(features), style, alpha).half())
-        torch.cuda.synchronize()
-    return 20 * 16 / (time.perf_counter() - start)
-
-
 def draw_alpha(count: int, generator: torch.Generator) -> Tensor:
     """α: 1, or two times in five a random number from 0 to 1."""
     draw = torch.rand(2, count, 1, 1, 1, generator=generator)
     return torch.where(draw[0] < 0.4, draw[1], 1.0)
-
-
-def draw_share(count: int, generator: torch.Generator) -> Tensor:
-    """The share of another style: mostly 0."""
-    draw = torch.rand(2, count, 1, 1, 1, generator=generator)
-    return torch.where(draw[0] < 0.2, draw[1], 0.0)
 
 
 def _weights(given: list[str]) -> dict[str, float]:
@@ -111,20 +105,19 @@ def _weights(given: list[str]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument(
-        "--pair", type=Path, required=True, help="folder of wct16x_4SE.pth and wct16x_4SD.pth"
-    )
+    parser.add_argument("--encoder", type=Path, required=True, help="folder of wct16x_4SE.pth")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--begin", type=Path, help="weights to continue from")
     parser.add_argument("--until", type=float, help="stop at this time (seconds since 1970)")
     parser.add_argument("--seconds", type=float, default=500)
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--rate", type=float, default=4e-4)
-    parser.add_argument("--warm-up", type=int, default=400, help="steps")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--crop", type=int, default=320, help="pixels per side, a multiple of 8")
+    parser.add_argument("--rate", type=float, default=8e-4)
+    parser.add_argument("--warm-up", type=int, default=300, help="steps")
     parser.add_argument(
         "--balance", nargs="*", default=[], metavar="TERM=WEIGHT", help="the weight of a term"
     )
-    parser.add_argument("--painted", type=float, default=0.5, help="share of a batch that is painted")
+    parser.add_argument("--painted", type=float, default=0.67, help="share of a batch that is painted")
     parser.add_argument("--name", default="style", help="name of the files")
     parser.add_argument("--report-every", type=float, default=60)
     options = parser.parse_args()
@@ -136,23 +129,22 @@ def main() -> None:
     torch.backends.cudnn.benchmark = True
     name, balance = options.name, replace(Balance(), **_weights(options.balance))
     atlas = Atlas(options.data, device, seed=int(options.begin is not None))
-    pair = read_pair(options.pair)
-    student = Student(pair)
+    student = Student(read_encoder(options.encoder))
     if options.begin:
         student.load(options.begin)
-    student, judging = (part.to(device, memory_format=torch.channels_last) for part in (student, judge(pair)))
+    student = student.to(device, memory_format=torch.channels_last)
+    critic = Critic().to(device, memory_format=torch.channels_last) if balance.critic else None
     average = copy.deepcopy(student).eval().requires_grad_(False)
-    units = level_units(judging, atlas.styles(32, SIZES[0]))
-    learned = list(student.parameters())
-    groups = [
-        {"params": list(part.parameters()), "share": share}
-        for part, share in ((student.decoder, 1.0), (student.encoder, 0.5))
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4)
+    size = (options.crop, options.crop)
+    units = level_units(student, atlas.styles(32, size))
+    learned = [p for p in student.decoder.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(learned, lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4)
+    if critic is not None:
+        rival = torch.optim.Adam(critic.parameters(), lr=4e-4, betas=(0.5, 0.99))
     log: dict[str, object] = {
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__,
-        "batch": options.batch, "rate": options.rate, "seconds": round(seconds),
-        "begin": options.begin.name if options.begin else "the distilled pair",
+        "batch": options.batch, "crop": options.crop, "rate": options.rate, "seconds": round(seconds),
+        "begin": options.begin.name if options.begin else "scratch",
         "balance": asdict(balance), "painted": options.painted,
         "images": {int(g): len(images) for g, images in atlas.groups.items()}, "curve": [],
     }  # fmt: skip
@@ -164,48 +156,53 @@ def main() -> None:
         nonlocal sums, counted
         row = {"step": step, "seconds": round(time.time() - begun, 1)}
         row |= {k: round(v.item() / max(counted, 1), 5) for k, v in sums.items()}
-        row |= validate(average, judging, atlas, few=device == "cpu")
+        row |= validate(average, atlas, few=device == "cpu")
         log["curve"].append(row)
         sums, counted = {}, 0
         print(name, json.dumps(row), flush=True)
         save(average, options.out / f"{name}.npz")
         (options.out / f"{name}.json").write_text(json.dumps(log, indent=1))
+        sheet(average, atlas, few=device == "cpu").save(options.out / f"{name}.jpg", quality=90)
 
     while (elapsed := time.time() - begun) < seconds:
         for group in optimizer.param_groups:
-            group["lr"] = group["share"] * rate_at(
-                (step + 1) / options.warm_up, elapsed / seconds, options.rate
-            )
-        size = SIZES[int(torch.multinomial(torch.tensor(SIZE_SHARES), 1, generator=generator))]
+            group["lr"] = rate_at((step + 1) / options.warm_up, elapsed / seconds, options.rate)
         painted = round(options.batch * options.painted)
-        larger = (size[0] + CELL, size[1] + CELL)
-        content, style = atlas.contents(options.batch, larger), atlas.styles(painted, size)
-        shift = tuple(torch.randint(1, CELL, (2,), generator=generator).tolist())
+        content, style = atlas.contents(options.batch, size), atlas.styles(painted, size)
+        reduced = REDUCED[int(torch.randint(len(REDUCED), (1,), generator=generator))]
         content, style = (x.contiguous(memory_format=torch.channels_last) for x in (content, style))
-        alpha, share = (
-            draw(painted, generator).to(device, non_blocking=True) for draw in (draw_alpha, draw_share)
-        )
+        alpha = draw_alpha(painted, generator).to(device, non_blocking=True)
         with torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext():
-            terms = losses(student, judging, units, content, style, alpha, share, shift, balance)
+            terms, shown, look = losses(student, units, content, style, alpha, reduced, balance, critic)
         optimizer.zero_grad(set_to_none=True)
         torch.stack(list(terms.values())).sum().backward()
         norm = nn.utils.clip_grad_norm_(learned, 20.0)
         if step % 50 == 0 and not torch.isfinite(norm):  # checking waits for the device, so rarely
             raise SystemExit(f"{name}: diverged at step {step}")
         optimizer.step()
+        if critic is not None:
+            with torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext():
+                full = (alpha > 0.8).float()
+                genuine = critic(style, look).float()
+                false = critic(shown.detach().clamp(0, 1), look).float()
+            doubt = functional.relu(1 - genuine) * full + functional.relu(1 + false) * full
+            doubt = doubt.mean((1, 2, 3)).sum() / (full.sum() + 1)
+            rival.zero_grad(set_to_none=True)
+            doubt.backward()
+            rival.step()
+            terms["doubt"] = doubt
         step, counted = step + 1, counted + 1
         keep = min(AVERAGING, step / (step + 10))
         with torch.no_grad():
-            torch._foreach_lerp_(list(average.parameters()), list(student.parameters()), 1 - keep)
+            torch._foreach_lerp_(
+                list(average.decoder.parameters()), list(student.decoder.parameters()), 1 - keep
+            )
         for key, value in terms.items():
             sums[key] = sums.get(key, 0) + value.detach()
         if elapsed - reported >= options.report_every:
             reported = elapsed
             report()
     report()
-    if device == "cuda":
-        log["images_per_second_512_batch16"] = round(throughput(average), 1)
-        (options.out / f"{name}.json").write_text(json.dumps(log, indent=1))
 
 
 if __name__ == "__main__":

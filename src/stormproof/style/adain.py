@@ -1,4 +1,8 @@
-"""Adaptive instance normalisation (huang2017): the content's features take the style's statistics."""
+"""Adaptive instance normalisation (huang2017): the content's features take the style's statistics.
+
+The built-in decoder gets more than these features: the content's own detail, which fades as α grows, so that
+α = 0 is nearly the image itself, and noise, which grows with α, so that large areas do not become a lattice.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,20 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_npz
+from stormproof.core.randomness import Draw, digest, normal_quantiles
 from stormproof.core.sample import Image
-from stormproof.style.layers import EPSILON, Field, Run
+from stormproof.style.layers import (
+    CELL,
+    EPSILON,
+    NOISE,
+    NOISE_CHANNELS,
+    Decode,
+    Encode,
+    Field,
+    Levels,
+    share_noise,
+    strength,
+)
 
 STYLE_SIDE = 512  # pixels of a style's shorter side, as the authors resize it
 SMALLEST = 16  # pixels per side; an eighth of less is too small to be padded by reflection
@@ -70,25 +86,34 @@ class Encoded:
     features: Field
     own: Statistics
     size: tuple[int, int]
+    levels: Levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaIN:
-    """An encoder and a decoder."""
+    """An encoder and a decoder; `joined` are the names of what the decoder gets beside the features."""
 
     name: str
-    encoder: Run
-    decoder: Run
+    encoder: Encode
+    decoder: Decode
     fingerprint: str
     channels: int
+    joined: tuple[str, ...] = ()
 
     def encode_content(self, image: Image) -> Encoded:
         """Features of an H×W×3 image of any size."""
-        features = self.encoder(to_planes(at_least(image, SMALLEST)))[0]
-        return Encoded(features, Statistics.of(features), (image.shape[0], image.shape[1]))
+        shown = at_least(image, SMALLEST)
+        if self.joined:
+            shown = whole_cells(shown)
+        features, levels = self.encoder(to_planes(shown))
+        if NOISE in self.joined:
+            # Equal images are painted alike, wherever and whenever.
+            levels[NOISE] = draw_noise(Draw.keyed(0, digest(image), NOISE), features.shape[2:])
+        size = (image.shape[0], image.shape[1])
+        return Encoded(features[0], Statistics.of(features[0]), size, levels)
 
     def encode_style(self, image: Image) -> Statistics:
-        return Statistics.of(self.encoder(to_planes(shorter_side(image, STYLE_SIDE)))[0])
+        return Statistics.of(self.encoder(to_planes(shorter_side(image, STYLE_SIDE)))[0][0])
 
     def load_style(self, path: Path) -> Statistics:
         """A style from its saved statistics."""
@@ -105,7 +130,13 @@ class AdaIN:
         features = content.features
         if alpha:
             features = adain(features, content.own, style, alpha)
-        return to_image(self.decoder(features[None])[0], content.size)
+        return to_image(self.decoder(features[None], content.levels, strength(alpha))[0], content.size)
+
+
+def draw_noise(draw: Draw, size: tuple[int, ...]) -> Field:
+    """The noise that a decoder of `size` cells joins, 1×C×H×W."""
+    shape = (1, NOISE_CHANNELS, size[0] + 2, size[1] + 2)
+    return np.asarray(share_noise(normal_quantiles()[draw.bits(NOISE, shape)]), np.float32)
 
 
 def to_planes(image: Image) -> Field:
@@ -125,6 +156,12 @@ def at_least(image: Image, side: int) -> Image:
     """The image, its last row and column repeated where it is too small for a network."""
     down, right = max(side - image.shape[0], 0), max(side - image.shape[1], 0)
     return np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge") if down or right else image
+
+
+def whole_cells(image: Image) -> Image:
+    """The image, continued by reflection to whole cells, so that the sizes of all levels fit together."""
+    down, right = (-length % CELL for length in image.shape[:2])
+    return np.pad(image, ((0, down), (0, right), (0, 0)), mode="reflect") if down or right else image
 
 
 def shorter_side(image: Image, side: int) -> Image:

@@ -1,7 +1,8 @@
 """Encoders and decoders of AdaIN as data: a tuple of layers and the weights by name.
 
 One description serves the ONNX graph (`onnx.py`) and the torch network (`torchnet.py`). All convolutions
-pad by reflection, pooling halves and rounds up, up-sampling doubles by nearest neighbour (huang2017).
+pad by reflection, pooling halves and rounds up. The original decoder doubles by nearest neighbour
+(huang2017); the built-in one doubles smoothly, and more enters it than the features: see `Join`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Field = npt.NDArray[np.float32]
 Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
+Levels = dict[str, Field]  # what a decoder may join, by name
+Encode = Callable[[Field], tuple[Field, Levels]]  # an image's features, and the levels on the way to them
+Decode = Callable[[Field, Levels, float], Field]  # features, levels and strength as an image
 Weights = Mapping[str, npt.NDArray[np.floating]]  # "conv11.weight", "conv11.bias", …
 
 EPSILON = 1e-5  # added to variances, as in the original
@@ -36,10 +41,28 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """Every value twice in both directions."""
+    """Twice the size: every value twice in both directions or, if `smooth`, bilinear."""
+
+    smooth: bool = False
 
 
-Layer = Conv | Pool | Up
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Adds a 1×1 convolution of another input, `source`, times 1−s or, if it `grows`, times s.
+
+    An encoder's level brings a content's detail: all of it at α = 0, none at α = 1, where only the features
+    with the style's statistics are left. Noise brings irregularity to what the style paints on flat areas.
+    The strength s is that of `strength`.
+    """
+
+    name: str
+    source: str
+    inputs: int
+    outputs: int
+    grows: bool = False
+
+
+Layer = Conv | Pool | Up | Join
 
 
 def chain(channels: int, blocks: Sequence[Sequence[tuple[str, int]]], between: Layer) -> tuple[Layer, ...]:
@@ -92,17 +115,60 @@ DISTILLED_ENCODER = (
 )
 DISTILLED_DECODER = _decoder(128, _BACK, (64, 64, 64, 64, 32, 32, 16, 16, 3))
 
-# The built-in pair, grown from that one: more channels at the bottleneck and where they cost least.
-BUILTIN_ENCODER = (DISTILLED_ENCODER[0], *_encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 128, 256)))
-BUILTIN_DECODER = _decoder(
-    256, f"conv42 {_BACK}", (128, 96, 96, 64, 64, 48, 48, 24, 24, 3), sizes=(2, 4, 2, 2)
-)
+# The built-in pair: the distilled encoder as it is, and a decoder of our own.
+CELL = 8  # pixels per side that share a feature
+NOISE, NOISE_CHANNELS = "noise", 8  # an input at the size of the features
+NEIGHBOUR = 0.35  # how much of each neighbouring cell's noise a cell gets too
+BUILTIN_ENCODER = DISTILLED_ENCODER
+BUILTIN_DECODER = (
+    Conv("conv42", 128, 160), Join("join4", NOISE, NOISE_CHANNELS, 160, grows=True), Conv("conv41", 160, 160),
+    Up(smooth=True),
+    Conv("conv34", 160, 96), Join("join3", "conv31", 64, 96),
+    Conv("conv33", 96, 96), Conv("conv32", 96, 96), Conv("conv31", 96, 56),
+    Up(smooth=True),
+    Conv("conv22", 56, 56), Join("join2", "conv21", 32, 56), Conv("conv21", 56, 24),
+    Up(smooth=True),
+    Conv("conv13", 24, 24), Join("join1", "conv11", 16, 24), Conv("conv12", 24, 24),
+    Conv("conv11", 24, 3, relu=False),
+)  # fmt: skip
 
 TAPS = ("conv11", "conv21", "conv31", "conv41")  # relu1_1 … relu4_1, where styles are compared
 
 
+def strength(alpha: float) -> float:
+    """How far detail has faded and noise has grown: 1−(1−α)³.
+
+    The content's detail hides a style, so it fades faster than features are blended: at α = 0.5 an eighth
+    of it is left, and an image keeps less structure than if its pixels were blended, as in theodoridis.
+
+    >>> [strength(alpha) for alpha in (0, 0.5, 1)]
+    [0, 0.875, 1]
+    """
+    return 1 - (1 - alpha) ** 3
+
+
+def share_noise(cells: Any) -> Any:
+    """Noise of unit variance that neighbouring cells share, one cell smaller on every side than `cells`.
+
+    A decoder paints one stroke per cell where neighbours have nothing in common, so large areas would look
+    like a lattice. Works on arrays and tensors.
+    """
+    rows = cells[..., 1:-1, :] + NEIGHBOUR * (cells[..., :-2, :] + cells[..., 2:, :])
+    both = rows[..., 1:-1] + NEIGHBOUR * (rows[..., :-2] + rows[..., 2:])
+    return both / (1 + 2 * NEIGHBOUR**2)
+
+
 def convolutions(layers: Sequence[Layer]) -> list[Conv]:
     return [layer for layer in layers if isinstance(layer, Conv)]
+
+
+def joins(layers: Sequence[Layer]) -> list[Join]:
+    return [layer for layer in layers if isinstance(layer, Join)]
+
+
+def level_names(encoder: Sequence[Layer], joined: Sequence[str]) -> tuple[str, ...]:
+    """Those of the joined inputs that are levels of an encoder, in its order."""
+    return tuple(conv.name for conv in convolutions(encoder) if conv.name in joined)
 
 
 def weight_shapes(layers: Sequence[Layer]) -> dict[str, tuple[int, ...]]:
@@ -111,4 +177,6 @@ def weight_shapes(layers: Sequence[Layer]) -> dict[str, tuple[int, ...]]:
     for conv in convolutions(layers):
         shapes[f"{conv.name}.weight"] = (conv.outputs, conv.inputs, conv.size, conv.size)
         shapes[f"{conv.name}.bias"] = (conv.outputs,)
+    for join in joins(layers):
+        shapes[f"{join.name}.weight"] = (join.outputs, join.inputs, 1, 1)
     return shapes

@@ -17,21 +17,26 @@ from stormproof.core.loading import framework
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec
 from stormproof.models import builtin
+from stormproof.style import onnx
 from stormproof.style.adain import AdaIN
 from stormproof.style.layers import (
+    BUILTIN_DECODER,
     BUILTIN_ENCODER,
     DISTILLED_DECODER,
     DISTILLED_ENCODER,
     VGG_DECODER,
     VGG_ENCODER,
+    Decode,
+    Encode,
     Field,
     Layer,
-    Run,
+    Levels,
     Weights,
     convolutions,
+    joins,
+    level_names,
     weight_shapes,
 )
-from stormproof.style.onnx import fingerprint, onnx_graph, runner, session
 from stormproof.style.recipe import BUILT_IN
 
 _PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
@@ -55,19 +60,37 @@ class StyleNetwork(Protocol):
     def paint(self, content: Any, style: Any, alpha: float) -> Image: ...
 
 
-def torch_runner(layers: Sequence[Layer], weights: Weights) -> Run:
-    """A function that runs the layers in torch."""
+def torch_encoder(layers: Sequence[Layer], weights: Weights, taps: Sequence[str]) -> Encode:
+    """A function that runs an encoder in torch."""
+    import torch
+
+    from stormproof.style.torchnet import Network
+
+    network = Network(layers, weights).eval()
+    last = convolutions(layers)[-1].name
+
+    def encode(image: Field) -> tuple[Field, Levels]:
+        with torch.no_grad():
+            *levels, features = (x.numpy() for x in network.taps(torch.from_numpy(image), (*taps, last)))
+        return features, dict(zip(taps, levels, strict=True))
+
+    return encode
+
+
+def torch_decoder(layers: Sequence[Layer], weights: Weights) -> Decode:
+    """A function that runs a decoder in torch."""
     import torch
 
     from stormproof.style.torchnet import Network
 
     network = Network(layers, weights).eval()
 
-    def run(batch: Field) -> Field:
+    def decode(features: Field, levels: Levels, strength: float) -> Field:
+        others = {name: torch.from_numpy(level) for name, level in levels.items()}
         with torch.no_grad():
-            return np.asarray(network(torch.from_numpy(batch)).numpy())
+            return np.asarray(network(torch.from_numpy(features), others, strength).numpy())
 
-    return run
+    return decode
 
 
 def adain_from(
@@ -78,14 +101,19 @@ def adain_from(
     torch: bool = False,
 ) -> AdaIN:
     """AdaIN over layers and weights, as ONNX graphs or in torch."""
-    make: Callable[[Sequence[Layer], Weights], Run]
-    make = torch_runner if torch else lambda layers, weights: runner(onnx_graph(layers, weights))
     total = hashlib.blake2b(digest_size=16)
     for layers, weights in (encoder, decoder):
         for key in sorted(weight_shapes(layers)):
             total.update(np.ascontiguousarray(weights[key], np.float32).tobytes())
+    joined = tuple(join.source for join in joins(decoder[0]))
+    taps = level_names(encoder[0], joined)
+    if torch:
+        first, second = torch_encoder(*encoder, taps), torch_decoder(*decoder)
+    else:
+        first = onnx.encoder(onnx.onnx_graph(*encoder, taps=taps))
+        second = onnx.decoder(onnx.onnx_graph(*decoder))
     channels = convolutions(encoder[0])[-1].outputs
-    return AdaIN(name, make(*encoder), make(*decoder), total.hexdigest(), channels)
+    return AdaIN(name, first, second, total.hexdigest(), channels, joined)
 
 
 def read_weights(path: str | Path) -> dict[str, np.ndarray]:
@@ -120,11 +148,13 @@ def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
     raise ModelError(f"{main}: the weights fit no known encoder ({', '.join(_PAIRS)}).")
 
 
-def open_built_in() -> AdaIN:
-    """The pair that comes with the package."""
-    files = [folder() / "encoder.onnx", folder() / "decoder.onnx"]
+def open_built_in(place: Path | None = None) -> AdaIN:
+    """The pair that comes with the package, or another of its shape in a folder."""
+    files = [(place or folder()) / f"{part}.onnx" for part in ("encoder", "decoder")]
     channels = convolutions(BUILTIN_ENCODER)[-1].outputs
-    return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), fingerprint(files), channels)
+    joined = tuple(join.source for join in joins(BUILTIN_DECODER))
+    first, second = onnx.encoder(files[0]), onnx.decoder(files[1])
+    return AdaIN(BUILT_IN, first, second, onnx.fingerprint(files), channels, joined)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,12 +218,12 @@ def open_magenta(main: str, *, transform: str) -> Magenta:
     for file in files:
         if not file.is_file():
             raise InvalidOption(f"{file}: no such model file; check the path.")
-    predict, paint = map(session, files)
+    predict, paint = map(onnx.session, files)
     if len(predict.get_inputs()) != 1 or len(paint.get_inputs()) != 2:
         raise ModelError(
             f"{main}, {transform}: give the predicting graph first, then transform=PAINTING GRAPH."
         )
-    return Magenta("magenta", predict, paint, fingerprint(files))
+    return Magenta("magenta", predict, paint, onnx.fingerprint(files))
 
 
 _OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "magenta": open_magenta}

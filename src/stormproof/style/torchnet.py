@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stormproof.style.layers import EPSILON, Conv, Layer, Pool, Weights, convolutions
+from stormproof.style.layers import (
+    EPSILON,
+    Conv,
+    Join,
+    Layer,
+    Pool,
+    Up,
+    Weights,
+    convolutions,
+    joins,
+    weight_shapes,
+)
 
 
 class Network(nn.Module):
@@ -17,28 +28,40 @@ class Network(nn.Module):
     def __init__(self, layers: Sequence[Layer], weights: Weights | None = None) -> None:
         super().__init__()
         self.layers = tuple(layers)
-        convs = convolutions(self.layers)
-        self.convs = nn.ModuleDict({f"c{c.name}": nn.Conv2d(c.inputs, c.outputs, c.size) for c in convs})
-        for conv in convs:
+        self.convs = nn.ModuleDict(
+            {f"c{c.name}": nn.Conv2d(c.inputs, c.outputs, c.size) for c in convolutions(self.layers)}
+            | {f"c{j.name}": nn.Conv2d(j.inputs, j.outputs, 1, bias=False) for j in joins(self.layers)}
+        )
+        for conv in convolutions(self.layers):
             module = self.convs[f"c{conv.name}"]
             assert isinstance(module, nn.Conv2d)
             assert module.bias is not None
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu" if conv.relu else "linear")
             nn.init.zeros_(module.bias)
-            if weights is not None:
-                for part in ("weight", "bias"):
-                    value = torch.from_numpy(weights[f"{conv.name}.{part}"].astype("float32"))
-                    getattr(module, part).data.copy_(value)
+        if weights is not None:
+            for name in weight_shapes(self.layers):
+                layer, part = name.split(".")
+                value = torch.from_numpy(weights[name].astype("float32"))
+                getattr(self.convs[f"c{layer}"], part).data.copy_(value)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, others: Mapping[str, Tensor] | None = None, strength: Tensor | float = 0
+    ) -> Tensor:
+        """The output for `x`; `others` are what layers join, at a strength that is a number or N×1×1×1."""
         for layer in self.layers:
-            x = self.step(layer, x)
+            if isinstance(layer, Join):
+                assert others is not None
+                share = strength if layer.grows else 1 - strength
+                x = x + self.convs[f"c{layer.name}"](others[layer.source] * share)
+            else:
+                x = self.step(layer, x)
         return x
 
     def taps(self, x: Tensor, names: Sequence[str]) -> list[Tensor]:
         """The outputs of the named convolutions (after their ReLU)."""
         found = []
         for layer in self.layers:
+            assert not isinstance(layer, Join)  # an encoder joins nothing
             x = self.step(layer, x)
             if isinstance(layer, Conv) and layer.name in names:
                 found.append(x)
@@ -47,12 +70,12 @@ class Network(nn.Module):
     def weights(self) -> Weights:
         """The weights as float32 arrays, by layer name."""
         return {
-            f"{name[1:]}.{part}": getattr(module, part).detach().float().cpu().numpy()
-            for name, module in self.convs.items()
-            for part in ("weight", "bias")
+            name: getattr(self.convs[f"c{module}"], part).detach().float().cpu().numpy()
+            for name in weight_shapes(self.layers)
+            for module, part in [name.split(".")]
         }
 
-    def step(self, layer: Layer, x: Tensor) -> Tensor:
+    def step(self, layer: Conv | Pool | Up, x: Tensor) -> Tensor:
         if isinstance(layer, Conv):
             if layer.size == 3:
                 x = functional.pad(x, (1, 1, 1, 1), mode="reflect")
@@ -60,6 +83,8 @@ class Network(nn.Module):
             return functional.relu(x) if layer.relu else x
         if isinstance(layer, Pool):
             return functional.max_pool2d(x, 2, 2, ceil_mode=True)
+        if layer.smooth:
+            return functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
         return functional.interpolate(x, scale_factor=2, mode="nearest")
 
 
