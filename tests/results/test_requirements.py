@@ -120,6 +120,22 @@ def test_a_file_that_checks_nothing_is_refused(tmp_path, text):
         read_requirements(path)
 
 
+def test_a_plan_is_read_and_one_that_cannot_decide_is_refused(tmp_path):
+    path = tmp_path / "requirements.yaml"
+    rows = "requirements: [{id: R, metric: P, at_least: 0.5}]\n"
+    path.write_text(rows)
+    assert read_requirements(path).planned_images is None
+    path.write_text(f"{rows}planned_images: 500\n")
+    assert read_requirements(path).planned_images == 500
+    for wrong in ("49", "0", "-3", "true", "1.5", "many", "[500]", "1e9"):
+        path.write_text(f"{rows}planned_images: {wrong}\n")
+        with pytest.raises(InvalidOption, match="planned_images is .*at least 50"):
+            read_requirements(path)
+    path.write_text(f"{rows}planed_images: 500\n")
+    with pytest.raises(InvalidOption, match="Unknown key 'planed_images'. Did you mean 'planned_images'"):
+        read_requirements(path)
+
+
 def test_ids_are_unique(tmp_path):
     with pytest.raises(InvalidOption, match="two requirements have the id 'R1'"):
         read_requirements(write(tmp_path, PASS, PASS))

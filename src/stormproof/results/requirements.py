@@ -7,16 +7,18 @@
       - {id: R4, metric: mPC, of: AP50, at_most_drop: 0.01}
       - {id: R5, metric: Miss share, condition: "fog@3", at_most: 0.3}
       - {id: R6, metric: D-ECE, condition: clean, at_most: 0.1}
+    planned_images: 500
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
 whole run. `at_most_loss` is relative to the clean score, `at_most_drop` to the baseline's value. Thresholds
 are fractions, except those of counts such as 'FP per image'. A requirement that cannot be judged is an error
-that names it, never a pass.
+that names it, never a pass. `planned_images` says how many images are meant to be judged, if not the whole
+dataset (`results.looks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,12 @@ from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.core.files import read_yaml
 from stormproof.corruptions import SUITES, find_suite
 from stormproof.metrics.metric import measures
+from stormproof.results.interval import FEWEST
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
 BOUNDS = ("at_least", "at_most", "at_most_loss", "at_most_drop")
+_TOP = ("requirements", "planned_images")
+_MOST_IMAGES = 1 << 24
 _KEYS = ("id", "metric", "of", "condition", "suite", *BOUNDS)
 
 
@@ -60,14 +65,32 @@ class Requirement:
         )
 
 
-def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> list[Requirement]:
+class Requirements(tuple[Requirement, ...]):
+    """Requirements that are judged together, and how many images are meant to be judged, if that is planned."""
+
+    planned_images: int | None
+
+    def __new__(cls, rows: Iterable[Requirement], planned_images: int | None = None) -> Requirements:
+        made = super().__new__(cls, rows)
+        made.planned_images = planned_images
+        return made
+
+
+def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> Requirements:
     """The requirements of a file, or of a list in Python; the first mistake is named with the requirement it
     is in."""
+    planned = None
     if isinstance(source, Path | str):
         content = read_yaml(Path(source), error=InvalidOption)
-        if not isinstance(content, dict) or [*content] != ["requirements"]:
-            raise InvalidOption(f"{source} must hold one key, 'requirements', with a list below it.")
+        if not isinstance(content, dict) or "requirements" not in content:
+            raise InvalidOption(f"{source} must hold the key 'requirements', with a list below it.")
+        for key in content:
+            if key not in _TOP:
+                raise InvalidOption(
+                    f"{source}: {UnknownName('key', str(key), _TOP, f'Keys: {_list(_TOP)}.')}"
+                )
         rows, called = content["requirements"], str(source)
+        planned = check_plan(content.get("planned_images"), called)
     else:
         rows, called = list(source), "the list"
     if not isinstance(rows, list) or not rows:
@@ -76,7 +99,19 @@ def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> list[
     twice = next((r.id for k, r in enumerate(found) if r.id in [one.id for one in found[:k]]), None)
     if twice is not None:
         raise InvalidOption(f"{called}: two requirements have the id {twice!r}; ids name verdicts.")
-    return found
+    return Requirements(found, planned)
+
+
+def check_plan(images: Any, where: str) -> int | None:
+    """A planned number of images, or None if there is no plan; one that could never decide is refused."""
+    if images is None:
+        return None
+    if isinstance(images, bool) or not isinstance(images, int) or not FEWEST <= images <= _MOST_IMAGES:
+        raise InvalidOption(
+            f"{where}: planned_images is {images!r:.60}; give a whole number of at least {FEWEST}, since fewer "
+            "images decide nothing, or leave it out to plan for the whole dataset."
+        )
+    return images
 
 
 def parse(row: Any, where: str) -> Requirement:

@@ -28,7 +28,7 @@ from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import FEWEST, WRONG, Interval, around, holm
 from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
-from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
+from stormproof.results.requirements import AGGREGATES, Requirement, check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import ConditionSet, same_condition, suite_set
@@ -104,8 +104,10 @@ class Verdict:
 def check_run(
     run: Run, requirements: Sequence[Requirement], *,
     against: Run | None = None, replicates: int = REPLICATES, looks: Sequence[Look] | None = None,
+    planned: int | None = None,
 ) -> list[Verdict]:  # fmt: skip
-    """The verdicts on a run, with a baseline if a requirement needs one.
+    """The verdicts on a run, with a baseline if a requirement needs one; `planned` is how many images are meant
+    to be judged, if not the whole dataset.
 
     The look is recorded in the run folder, and its level follows from those recorded there; if `looks` are
     given, from those instead, and nothing is recorded.
@@ -114,19 +116,22 @@ def check_run(
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
         require_same_images(scores, baseline)
-    look = look_at(run, requirements, against)
+    look = look_at(run, requirements, against, planned)
     taken = read_looks(run.folder) if looks is None else looks
-    verdicts = judge(requirements, scores, baseline, spent_at(look, taken, run.record.dataset.images))
+    spent = spent_at(look, taken, run.record.dataset.images, planned)
+    verdicts = judge(requirements, scores, baseline, spent)
     if looks is None:
         with suppress(OutputError):  # a folder that cannot be written cannot grow either
             record_look(run.folder, look)
     return verdicts
 
 
-def look_at(run: Run, requirements: Sequence[Requirement], against: Run | None) -> Look:
+def look_at(
+    run: Run, requirements: Sequence[Requirement], against: Run | None, planned: int | None = None
+) -> Look:
     """The look that judging a run now is."""
     baseline = None if against is None else against.record.key
-    return Look(images=run.record.images, requirements=digest_of(requirements, baseline))
+    return Look(images=run.record.images, requirements=digest_of(requirements, baseline, planned))
 
 
 class Verdicts(tuple[Verdict, ...]):
@@ -152,17 +157,21 @@ def check(
     requirements: Path | str | Sequence[Mapping[str, Any]],
     *,
     against: Run | str | PathLike[str] | None = None,
+    planned_images: int | None = None,
 ) -> Verdicts:
     """Judge a run by requirements: pass, fail, or inconclusive if the interval contains the threshold.
 
     Requirements are a YAML file, or a list such as [{"id": "R1", "metric": "AP50", "condition": "fog@3",
-    "at_least": 0.4}]. `against` is the baseline of those that ask for one.
+    "at_least": 0.4}]. `against` is the baseline of those that ask for one. `planned_images` is how many images
+    are meant to be judged, if not the whole dataset; a file may say so itself.
     """
     opened, baseline = (
         side if side is None or isinstance(side, Run) else Run(side) for side in (run, against)
     )
     assert opened is not None
-    return Verdicts(check_run(opened, read_requirements(requirements), against=baseline))
+    asked = read_requirements(requirements)
+    planned = asked.planned_images or check_plan(planned_images, "check")
+    return Verdicts(check_run(opened, asked, against=baseline, planned=planned))
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -375,7 +384,7 @@ def assert_requirements(
     """
     asked = read_requirements(Path(requirements))
     beside = None if against is None else Run(against, data=data)
-    verdicts = check_run(Run(run, data=data), asked, against=beside)
+    verdicts = check_run(Run(run, data=data), asked, against=beside, planned=asked.planned_images)
     open_ones = [verdict.text for verdict in verdicts if verdict.outcome is not Outcome.PASS]
     if open_ones:
         raise AssertionError("\n".join(open_ones))
