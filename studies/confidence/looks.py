@@ -2,14 +2,15 @@
 
     python studies/confidence/looks.py spending
     python studies/confidence/looks.py sets --scene street --classes 8 >> runs/looks.jsonl
-    python studies/confidence/looks.py sets --scene street --classes 8 --looks 4 --images 200 >> runs/planned.jsonl
+    python studies/confidence/looks.py sets --scene street --classes 8 --images 200 --looks 4 >> plan.jsonl
     python studies/confidence/looks.py table runs/looks.jsonl truth.jsonl
 
 `spending` compares ways to spend the chance of a wrong pass, on a Brownian motion. `sets` draws sets of 500
-images from the worlds of `false_passes.py`, judges each at 50, 100 … 500 images (or as `--images` and `--looks`
-say: a plan of 200 images, of however large a dataset), and keeps how far from the estimate each interval ends: as if every look were the only one, and at the level of `results.looks`. `table`
-reads them with the lines that `false_passes.py truth` printed: false passes at the true value, and passes of
-models that are better than required, by any look and by a single look at all images.
+images from the worlds of `false_passes.py`, judges each at 50, 100 … 500 images, and keeps how far from the
+estimate each interval ends: as if every look were the only one, and at the level of `results.looks`. With
+`--images 200`, that is a plan of 200 images, of however large a dataset. `table` reads them with the lines
+that `false_passes.py truth` printed: false passes at the true value, and passes of models that are better
+than required, by any look and by a single look at all images.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def first_images(world: World, found: Found, images: int) -> tuple[World, Found]
     )  # fmt: skip
 
 
-def sets(place: Place, numbers: range, images: int = IMAGES, looks: int = LOOKS) -> None:
+def sets(place: Place, numbers: range, images: int, looks: int) -> None:
     counts = [images * k // looks for k in range(1, looks + 1)]
     strict = levels([count / images for count in counts])
     for number in numbers:

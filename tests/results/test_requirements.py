@@ -129,10 +129,10 @@ def test_a_plan_is_read_and_one_that_cannot_decide_is_refused(tmp_path):
     assert read_requirements(path).planned_images == 500
     for wrong in ("49", "0", "-3", "true", "1.5", "many", "[500]", "1e9"):
         path.write_text(f"{rows}planned_images: {wrong}\n")
-        with pytest.raises(InvalidOption, match="planned_images is .*at least 50"):
+        with pytest.raises(InvalidOption, match=r"planned_images is .*at least 50"):
             read_requirements(path)
     path.write_text(f"{rows}planed_images: 500\n")
-    with pytest.raises(InvalidOption, match="Unknown key 'planed_images'. Did you mean 'planned_images'"):
+    with pytest.raises(InvalidOption, match=r"Unknown key 'planed_images'\. Did you mean 'planned_images'"):
         read_requirements(path)
 
 

@@ -83,11 +83,11 @@ def test_looks_at_growing_sets_are_counted(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looks = importlib.import_module("looks")
-    for name, value in (("IMAGES", 60), ("LOOKS", 2), ("REPLICATES", 20), ("_PATHS", 1000)):
+    for name, value in (("REPLICATES", 20), ("_PATHS", 1000)):
         monkeypatch.setattr(looks, name, value)
     place = gate.Place("street", 8, True)
     gate.truth(place)
-    looks.sets(place, range(2))
+    looks.sets(place, range(2), images=60, looks=2)
     printed = capsys.readouterr().out
     ends = json.loads(printed.splitlines()[-1])["looks"]
     assert [len(ends[kind]["mPC"]) for kind in ("plain", "spent")] == [2, 2]

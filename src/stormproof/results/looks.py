@@ -56,8 +56,8 @@ class _Kept(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A look and the level that it is judged at; `before` are the images of the looks before it, `of` those of
-    the dataset, `planned` those that the requirements plan."""
+    """A look and the level that it is judged at; `before` are the images of the looks before it, `of` those
+    of the dataset, `planned` those that the requirements plan."""
 
     images: int
     of: int
@@ -104,8 +104,8 @@ class Spent:
 
 
 def digest_of(requirements: Sequence[Requirement], baseline: str | None, planned: int | None = None) -> str:
-    """The digest of requirements, of the baseline they name and of the planned number of images; ids and order
-    do not matter."""
+    """The digest of requirements, of the baseline they name and of the planned number of images; ids and
+    order do not matter."""
     rows = sorted(
         [r.metric, r.of or "", r.condition or "", r.suite or "", r.bound, r.threshold] for r in requirements
     )

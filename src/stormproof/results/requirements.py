@@ -66,7 +66,7 @@ class Requirement:
 
 
 class Requirements(tuple[Requirement, ...]):
-    """Requirements that are judged together, and how many images are meant to be judged, if that is planned."""
+    """Requirements that are judged together, and how many images are meant to be judged, if planned."""
 
     planned_images: int | None
 
@@ -108,8 +108,8 @@ def check_plan(images: Any, where: str) -> int | None:
         return None
     if isinstance(images, bool) or not isinstance(images, int) or not FEWEST <= images <= _MOST_IMAGES:
         raise InvalidOption(
-            f"{where}: planned_images is {images!r:.60}; give a whole number of at least {FEWEST}, since fewer "
-            "images decide nothing, or leave it out to plan for the whole dataset."
+            f"{where}: planned_images is {images!r:.60}; give a whole number of at least {FEWEST}, since "
+            "fewer images decide nothing, or leave it out to plan for the whole dataset."
         )
     return images
 

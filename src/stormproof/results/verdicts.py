@@ -106,8 +106,8 @@ def check_run(
     against: Run | None = None, replicates: int = REPLICATES, looks: Sequence[Look] | None = None,
     planned: int | None = None,
 ) -> list[Verdict]:  # fmt: skip
-    """The verdicts on a run, with a baseline if a requirement needs one; `planned` is how many images are meant
-    to be judged, if not the whole dataset.
+    """The verdicts on a run, with a baseline if a requirement needs one; `planned` is how many images are
+    meant to be judged, if not the whole dataset.
 
     The look is recorded in the run folder, and its level follows from those recorded there; if `looks` are
     given, from those instead, and nothing is recorded.
@@ -162,8 +162,8 @@ def check(
     """Judge a run by requirements: pass, fail, or inconclusive if the interval contains the threshold.
 
     Requirements are a YAML file, or a list such as [{"id": "R1", "metric": "AP50", "condition": "fog@3",
-    "at_least": 0.4}]. `against` is the baseline of those that ask for one. `planned_images` is how many images
-    are meant to be judged, if not the whole dataset; a file may say so itself.
+    "at_least": 0.4}]. `against` is the baseline of those that ask for one. `planned_images` is how many
+    images are meant to be judged, if not the whole dataset; a file may say so itself.
     """
     opened, baseline = (
         side if side is None or isinstance(side, Run) else Run(side) for side in (run, against)
