@@ -100,6 +100,21 @@ def test_looks_at_growing_sets_are_counted(
     assert len(capsys.readouterr().out.splitlines()) == 3 + len(looks.SPENDING)
 
 
+def test_numbers_of_images_that_would_decide_are_tried(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enough, truth = importlib.import_module("enough"), tmp_path / "truth.jsonl"
+    monkeypatch.setattr(enough, "REPLICATES", 20)
+    gate.truth(gate.Place("street", 8, True))
+    truth.write_text(capsys.readouterr().out)
+    enough.sets(truth, range(6), most=400)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(capsys.readouterr().out)
+    assert len(rows.read_text().splitlines()) == 6
+    enough.table([rows])
+    assert capsys.readouterr().out.startswith("6 sets, ")
+
+
 def test_average_precision_near_its_ends_is_counted(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,10 @@
 
 A standard error falls as 1/√images, and so, at most, does optimism. But the estimate moves too: if the images
 so far put it one standard error from the bound, the true value may be on the bound or on its other side. So
-the number given is the one at which a verdict, either way, has a chance of 80 % given what was seen (predictive
-power, Spiegelhalter, Freedman & Blackburn 1986, with a flat prior). With m, the distance from the bound in
-standard errors, and r times as many images, the estimate will be m·√r ± √(r − 1) of its own standard errors
-from the bound.
+the number given is the one at which a verdict, either way, has a chance of 80 % given what was seen
+(predictive power, Spiegelhalter, Freedman & Blackburn 1986, with a flat prior). With m, the distance from the
+bound in standard errors, and r times as many images, the estimate will be m·√r ± √(r − 1) of its own standard
+errors from the bound.
 
 An estimate within half a standard error of the bound may as well be on it, where no number of images decides:
 then no number is given. docs/confidence.md says how often the number was right.
@@ -68,9 +68,10 @@ def _chance(distance: float, optimism: float, times: float, level: Levels) -> fl
     """The chance of a verdict on so many times the images."""
     if times <= 1:
         return 0.0
-    needed = (-float(ndtri(level.above)) + max(0.0, optimism), -float(ndtri(level.below)) + max(0.0, -optimism))
+    above = max(0.0, optimism) - ndtri(level.above)
+    below = max(0.0, -optimism) - ndtri(level.below)
     mean, spread = distance * math.sqrt(times), math.sqrt(times - 1)
-    return float(ndtr((mean - needed[0]) / spread) + ndtr((-mean - needed[1]) / spread))
+    return float(ndtr((mean - above) / spread) + ndtr((-mean - below) / spread))
 
 
 def _two_digits(number: float) -> float:

@@ -26,6 +26,7 @@ from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN, bounded
 from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.comparable import require_same_classes, require_same_images
+from stormproof.results.enough import Levels, advice, images_to_decide
 from stormproof.results.interval import FEWEST, WRONG, Interval, around, holm
 from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
 from stormproof.results.requirements import AGGREGATES, Requirement, check_plan, read_requirements
@@ -49,7 +50,8 @@ class Verdict:
 
     `p` is the chance of an estimate as bad as this if the requirement were just met, `holm` the same
     corrected for all requirements that were judged `together`. `look` is when the run was judged, if known.
-    `doubt` says why the interval decides nothing: it is not known to be calibrated.
+    `doubt` says why the interval decides nothing: it is not known to be calibrated. `more` says how many
+    images would likely decide what is inconclusive, as far as that is known.
     """
 
     requirement: Requirement
@@ -61,6 +63,7 @@ class Verdict:
     together: int
     look: Spent | None = None
     doubt: str = ""
+    more: str = ""
 
     @property
     def level(self) -> float:
@@ -88,6 +91,7 @@ class Verdict:
             + (f"; alone it would fail, but {self.together} are judged together" if alone else "")
             + (f"; {i.images} are too few, {FEWEST} are needed" if self.few else "")
             + (f"; no verdict: {self.doubt} ({PAGE})" if self.doubt else "")
+            + (f". {self.more}" if self.more else "")
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,7 +101,7 @@ class Verdict:
             "suite": r.suite, "bound": r.bound, "threshold": r.threshold, **self.interval.as_dict(),
             "margin": self.margin, "verdict": str(self.outcome), "p": self.p, "holm": self.holm,
             "together": self.together, "look": None if self.look is None else self.look.as_dict(),
-            "doubt": self.doubt,
+            "doubt": self.doubt, "more_images": self.more,
         }  # fmt: skip
 
 
@@ -119,11 +123,32 @@ def check_run(
     look = look_at(run, requirements, against, planned)
     taken = read_looks(run.folder) if looks is None else looks
     spent = spent_at(look, taken, run.record.dataset.images, planned)
-    verdicts = judge(requirements, scores, baseline, spent)
+    verdicts = [
+        replace(verdict, more=_more(verdict, scores, look, taken))
+        for verdict in judge(requirements, scores, baseline, spent)
+    ]
     if looks is None:
         with suppress(OutputError):  # a folder that cannot be written cannot grow either
             record_look(run.folder, look)
     return verdicts
+
+
+def _more(verdict: Verdict, scores: Scores, look: Look, taken: Sequence[Look]) -> str:
+    """How many images would likely decide an inconclusive requirement, at the level of their look."""
+    if verdict.outcome is not Outcome.INCONCLUSIVE or verdict.doubt or verdict.look is None:
+        return ""
+    r, spent = verdict.requirement, verdict.look
+    if spent.full <= look.images < spent.of:  # all planned images are judged: more of them decide nothing
+        return ""
+
+    def levels(images: int) -> Levels:
+        following = Look(images=images, requirements=look.requirements)
+        of = max(spent.of, images)  # a larger dataset like this one, if it has too few
+        level = spent_at(following, [*taken, look], of, spent.planned).level
+        strict = level / verdict.together  # failures are corrected for the number of requirements
+        return Levels(level, strict) if r.bound == "at_least" else Levels(strict, level)
+
+    return advice(images_to_decide(verdict.interval, r.threshold, look.images, levels), scores)
 
 
 def look_at(
@@ -250,7 +275,8 @@ def how_sure(verdicts: Sequence[Verdict]) -> str:
     doubtful = [f"{v.requirement.id}: {v.doubt}" for v in verdicts if v.doubt]
     if doubtful:
         words.append(f"No verdict on {'; '.join(doubtful)} ({PAGE}).")
-    return " ".join([*([look.words] if look is not None and look.words else []), *words])
+    more = [f"{v.requirement.id}: {v.more}" for v in verdicts if v.more]
+    return " ".join([*([look.words] if look is not None and look.words else []), *words, *more])
 
 
 def _mean_name(r: Requirement, scores: Scores) -> str:
