@@ -10,7 +10,7 @@
     planned_images: 500
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
-whole run. `at_most_loss` is relative to the clean score, `at_most_drop` to the baseline's value. Thresholds
+whole run; as tables call them (mean, clean, kept, "mean over 15 conditions") will do. `at_most_loss` is relative to the clean score, `at_most_drop` to the baseline's value. Thresholds
 are fractions, except those of counts such as 'FP per image'. A requirement that cannot be judged is an error
 that names it, never a pass. `planned_images` says how many images are meant to be judged, if not the whole
 dataset (`results.looks`).
@@ -18,19 +18,23 @@ dataset (`results.looks`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, nearest
 from stormproof.core.files import read_yaml
 from stormproof.corruptions import SUITES, find_suite
 from stormproof.metrics.metric import measures
 from stormproof.results.interval import FEWEST
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
+_CALLED = {"clean": "P", "kept": "rPC", "% of P left": "rPC"}  # aggregates, as tables call them
+_MEAN = re.compile(r"mean(| over its conditions| over \d+ conditions?| under corruption)")
+_SUGGESTED = ("AP50", "mPC", "rPC")  # to whoever names nothing like a metric
 BOUNDS = ("at_least", "at_most", "at_most_loss", "at_most_drop")
 _TOP = ("requirements", "planned_images")
 _MOST_IMAGES = 1 << 24
@@ -132,7 +136,8 @@ def parse(row: Any, where: str) -> Requirement:
     for key, value in (("metric", metric), ("of", of), ("condition", condition), ("suite", suite)):
         if value is not None and not isinstance(value, str):
             raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
-    metric, of = _metric(metric, where), _measure(of, where)
+    of = _measure(of, where)
+    metric = _metric(metric, of, where)
     condition = _valid(condition, Condition.parse, where)
     suite = _valid(suite, _whole_suite, where)
     bound, threshold = _bound(row, where, counts=_is_count(metric, of))
@@ -166,18 +171,22 @@ def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, fl
     return given[0], float(value)
 
 
-def _metric(name: str | None, where: str) -> str:
+def _metric(name: str | None, of: str | None, where: str) -> str:
     if name is None:
         raise InvalidOption(f"{where} has no metric; add one, such as metric: AP50.")
     if name in AGGREGATES:
         return name
-    return _measure(name, where) or name
+    if _MEAN.fullmatch(name):  # of an error, that is mCE
+        return "mPC" if of is None or measures()[of].higher else "mCE"
+    return _CALLED.get(name) or _measure(name, where) or name
 
 
 def _measure(name: str | None, where: str) -> str | None:
     if name is not None and name not in measures():
         known = (*measures(), *AGGREGATES)
-        raise InvalidOption(f"{where}: {UnknownName('metric', name, known, f'Known: {_list(known)}.')}")
+        near = nearest(name, known, 3) or _SUGGESTED
+        hint = f"Near it: {_list(near)}; 'stormproof explain' lists all."
+        raise InvalidOption(f"{where}: {UnknownName('metric', name, known, hint)}")
     return name
 
 

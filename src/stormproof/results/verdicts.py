@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # only written here, never parsed
 
-from stormproof.core.errors import InvalidOption, OutputError, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, OutputError, UnknownName, first_few, nearest
 from stormproof.core.sample import Floats
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures, ratio
@@ -354,7 +354,10 @@ def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
 
 def _require_measure(r: Requirement, scores: Scores, measure: str) -> None:
     if measure not in scores.cells:
-        raise InvalidOption(f"{r.id}: the run has no {measure}; it has {', '.join(scores.cells)}.")
+        near = nearest(measure, list(scores.cells), 3) or list(scores.cells)[:3]
+        raise InvalidOption(
+            f"{r.id}: the run has no {measure}; it has {', '.join(near)} and others: 'stormproof score --all'."
+        )
 
 
 _MARKS = {Outcome.PASS: "✅ pass", Outcome.FAIL: "❌ fail", Outcome.INCONCLUSIVE: "❔ inconclusive"}
