@@ -138,8 +138,9 @@ def test_a_plan_is_read_and_one_that_cannot_decide_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("written", "of", "meant"),
-    [("mean", None, "mPC"), ("mean over 15 conditions", "AP50", "mPC"), ("mean over 1 condition", None, "mPC"),
-     ("clean", None, "P"), ("kept", "AP", "rPC"), ("% of P left", None, "rPC"), ("rPC", "AP", "rPC")],
+    [("mean", None, "mPC"), ("mean over 15 conditions", "AP50", "mPC"),
+     ("mean over 1 condition", None, "mPC"), ("clean", None, "P"), ("kept", "AP", "rPC"),
+     ("% of P left", None, "rPC"), ("rPC", "AP", "rPC")],
 )  # fmt: skip
 def test_the_words_of_tables_are_metrics(written, of, meant):
     row = {"id": "R", "metric": written, "at_least": 0.5} | ({"of": of} if of else {})

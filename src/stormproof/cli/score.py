@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Runs, complete_measures, complete_tables
-from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, counted, first_few
 from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ def score(
         str | None,
         typer.Option(help="Classes to score, e.g. person,car, or all. Default: those that the model knows."),
     ] = None,
+    every_measure: Annotated[
+        bool, typer.Option("--all", help="Print every measure, not only the headline measure.")
+    ] = False,
     interval: Annotated[
         bool, typer.Option("--interval", help="Add 95 % intervals for new images like these.")
     ] = False,
@@ -95,7 +98,7 @@ def score(
 
         stormproof score runs/deeplab --reference runs/icnet --json
 
-        stormproof score runs/yolox --interval
+        stormproof score runs/yolox --interval --all
 
         stormproof score runs/maskrcnn --measure 'mask AP' --classes person,car
 
@@ -168,7 +171,7 @@ def score(
     if every and (as_json or as_csv):
         typer.echo(tables.several(every, wants_json=as_json), nl=False)
     elif len(found) == 1 and every:
-        _show(next(iter(every.values())))
+        _show(next(iter(every.values())), every_measure=every_measure or reference is not None)
     elif every:
         console.out.print(tables.models_table(every))
     if failed:
@@ -186,8 +189,9 @@ def _say_notices(name: str, scores: Scores) -> None:
         console.note(warning)
 
 
-def _show(scores: Scores) -> None:
+def _show(scores: Scores, *, every_measure: bool) -> None:
     from stormproof.metrics.metric import measures
+    from stormproof.report.decision import decision
     from stormproof.report.sentences import sentence
     from stormproof.results import tables
 
@@ -200,8 +204,13 @@ def _show(scores: Scores) -> None:
     console.say(sentence(scores, scores.headline))
     if scores.missing:
         console.note(f"Incomplete, so without aggregates: {first_few(scores.missing)}")
-    else:
+    elif every_measure:
         console.out.print(tables.summary_table(scores))
+    else:
+        console.out.print(decision([scores], scores.headline).as_rich())
+        if len(scores.cells) > 1:
+            others = counted(len(scores.cells) - 1, "other measure")
+            console.note(f"{others}: --all. What each means: stormproof explain NAME")
     for line in (*tables.set_lines(scores), tables.class_line(scores)):
         if line:
             console.say(line)

@@ -125,6 +125,7 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
         first=figure,
         breaking=None,
         weak_points="",
+        decision=None,
         sections=(*sections, *both.sections),
         notices=(*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices),
     )

@@ -331,6 +331,11 @@ def _extremes(scores: Scores, measure: str, means: Mapping[str, float], *, highe
     return [(max if highest else min)(means, key=lambda name: means[name])]
 
 
+def hurt_most(scores: Scores, measure: str, means: Mapping[str, float]) -> list[str] | None:
+    """The corruptions that stand out as those that hurt most; none if too many may, None if nobody knows."""
+    return _extremes(scores, measure, means, highest=not measures()[measure].higher)
+
+
 def _below_half(scores: Scores, measure: str, name: str) -> str:
     """Where less than half of the clean score is left, clearly so if the scores have replicates."""
     levels = graded(scores.corrupted)

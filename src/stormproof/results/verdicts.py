@@ -356,7 +356,7 @@ def _require_measure(r: Requirement, scores: Scores, measure: str) -> None:
     if measure not in scores.cells:
         near = nearest(measure, list(scores.cells), 3) or list(scores.cells)[:3]
         raise InvalidOption(
-            f"{r.id}: the run has no {measure}; it has {', '.join(near)} and others: 'stormproof score --all'."
+            f"{r.id}: the run has no {measure}; it has {', '.join(near)} …: 'stormproof score --all'."
         )
 
 
