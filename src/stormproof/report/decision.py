@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures
 from stormproof.report.sections import scaled
 from stormproof.report.sentences import (
@@ -64,10 +64,10 @@ def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
     return f"{words[:1].upper()}{words[1:]}{next(filter(None, doubts), '')}".strip()
 
 
-def _line(scores: Scores, measure: str, against: str | None) -> dict[str, Cell]:
+def _line(scores: Scores, measure: str, against: str | None) -> dict[str, Entry]:
     unit, mean = measures()[measure].scale, scores.mean(measure)
     intervals = scores.intervals(measure) if scores.replicates is not None else {}
-    found: dict[str, Cell] = {
+    found: dict[str, Entry] = {
         "model": scores.name,
         "clean": _with_ends(scaled(measure, scores.score(measure)), intervals.get("clean"), unit),
         "under corruption": None,
