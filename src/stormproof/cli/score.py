@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -194,6 +195,7 @@ def _show(scores: Scores, *, every_measure: bool) -> None:
     from stormproof.report.decision import decision
     from stormproof.report.sentences import sentence
     from stormproof.results import tables
+    from stormproof.results.calibrated import footnote
 
     clean = scores.score(scores.headline)
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
@@ -207,7 +209,10 @@ def _show(scores: Scores, *, every_measure: bool) -> None:
     elif every_measure:
         console.out.print(tables.summary_table(scores))
     else:
-        console.out.print(decision([scores], scores.headline).as_rich())
+        made = decision([scores], scores.headline)
+        console.out.print(replace(made, title=str(tables.summary_table(scores).title)).as_rich())
+        if doubt := footnote(scores, [scores.headline]):
+            console.note(doubt)
         if len(scores.cells) > 1:
             others = counted(len(scores.cells) - 1, "other measure")
             console.note(f"{others}: --all. What each means: stormproof explain NAME")
