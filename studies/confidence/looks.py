@@ -2,13 +2,15 @@
 
     python studies/confidence/looks.py spending
     python studies/confidence/looks.py sets --scene street --classes 8 >> runs/looks.jsonl
+    python studies/confidence/looks.py sets --scene street --classes 8 --images 200 --looks 4 >> plan.jsonl
     python studies/confidence/looks.py table runs/looks.jsonl truth.jsonl
 
 `spending` compares ways to spend the chance of a wrong pass, on a Brownian motion. `sets` draws sets of 500
 images from the worlds of `false_passes.py`, judges each at 50, 100 … 500 images, and keeps how far from the
-estimate each interval ends: as if every look were the only one, and at the level of `results.looks`. `table`
-reads them with the lines that `false_passes.py truth` printed: false passes at the true value, and passes of
-models that are better than required, by any look and by a single look at all images.
+estimate each interval ends: as if every look were the only one, and at the level of `results.looks`. With
+`--images 200`, that is a plan of 200 images, of however large a dataset. `table` reads them with the lines
+that `false_passes.py truth` printed: false passes at the true value, and passes of models that are better
+than required, by any look and by a single look at all images.
 """
 
 from __future__ import annotations
@@ -82,15 +84,15 @@ def first_images(world: World, found: Found, images: int) -> tuple[World, Found]
     )  # fmt: skip
 
 
-def sets(place: Place, numbers: range) -> None:
-    counts = [IMAGES * k // LOOKS for k in range(1, LOOKS + 1)]
-    strict = levels([count / IMAGES for count in counts])
+def sets(place: Place, numbers: range, images: int, looks: int) -> None:
+    counts = [images * k // looks for k in range(1, looks + 1)]
+    strict = levels([count / images for count in counts])
     for number in numbers:
         rng = np.random.default_rng([23, place.classes, number])
-        world = images_like(rng, place.scene, place.classes, number % WORLDS, IMAGES)
+        world = images_like(rng, place.scene, place.classes, number % WORLDS, images)
         seen = {severity: detections(rng, world, severity) for severity in SEVERITIES}
-        halves = rng.integers(0, 2, (REPLICATES, IMAGES))
-        weights = np.concatenate([np.ones((1, IMAGES)), halves]).astype(np.uint8)
+        halves = rng.integers(0, 2, (REPLICATES, images))
+        weights = np.concatenate([np.ones((1, images)), halves]).astype(np.uint8)
         ends: dict[str, dict[str, list[list[float]]]] = {"plain": {}, "spent": {}}
         for count, level in zip(counts, strict, strict=True):
             cells = {
@@ -117,9 +119,9 @@ def table(files: list[Path]) -> None:
     for (scene, classes), drawn in groups.items():
         for better in BETTER:
             for words, kind, from_ in (
-                ("ten looks, each at 2.5 %", "plain", 0),
-                ("ten looks, as `check`", "spent", 0),
-                ("one look at the end", "plain", LOOKS - 1),
+                ("all looks, each at 2.5 %", "plain", 0),
+                ("all looks, as `check`", "spent", 0),
+                ("one look at the end", "plain", -1),
             ):
                 rates = []
                 for name in names:
@@ -143,12 +145,15 @@ def main() -> None:
     drawn.add_argument("--classes", type=int, required=True)
     drawn.add_argument("--sets", type=int, default=400)
     drawn.add_argument("--first", type=int, default=0)
+    drawn.add_argument("--images", type=int, default=IMAGES)
+    drawn.add_argument("--looks", type=int, default=LOOKS)
     verbs.add_parser("table").add_argument("files", type=Path, nargs="+")
     given = parser.parse_args()
     if given.verb == "spending":
         spending()
     elif given.verb == "sets":
-        sets(Place(given.scene, given.classes, alone=True), range(given.first, given.first + given.sets))
+        numbers = range(given.first, given.first + given.sets)
+        sets(Place(given.scene, given.classes, alone=True), numbers, given.images, given.looks)
     else:
         table(given.files)
 

@@ -156,7 +156,7 @@ def test_an_estimate_to_a_precision_is_near_the_full_grid(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_score_report_and_check(street: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "FEWEST", 2)  # a user's run needs more images
-    shown = call("score", street)
+    shown = call("score", street, "--all")
     assert re.search(r"PQ things +│", shown)
     assert "PQ by corruption and severity" in shown
     call("report", street, "--out", tmp_path / "report.html")

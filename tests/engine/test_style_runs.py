@@ -73,7 +73,7 @@ def test_a_run_reads_what_stylize_writes(configure: Configure, tmp_path: Path) -
 def test_scores_follow_alpha_instead_of_averaging(configure: Configure, tmp_path: Path) -> None:
     config = configure("brightness_masks", data=WORLD, conditions=[*SOME, "contrast@1"])
     run(config)
-    said = CliRunner().invoke(app, ["score", config.out], env={"COLUMNS": "200"})
+    said = CliRunner().invoke(app, ["score", config.out, "--all"], env={"COLUMNS": "200"})
     assert said.exit_code == 0, said.output
     assert "feature" in said.output
     assert "background" in said.output

@@ -100,7 +100,7 @@ def _agree_with_csv(folder: Path, scores: Scores, *options: object) -> None:
 
 def _agree_with_tables(folder: Path, scores: Scores, measure: str) -> None:
     """The tables of `score` and `show`, to the digits that they print."""
-    printed = say("score", folder, "--measure", measure)
+    printed = say("score", folder, "--measure", measure, "--all")
     total = scores.aggregates[measure]
     heads, row = (_cells(line) for line in (_line(printed, "┃ measure"), _line(printed, f"│ {measure} ")))
     shown = dict(zip(heads, row, strict=True))

@@ -251,7 +251,7 @@ def test_pairs_leave_the_same_images_out(with_holes: dict[str, Path]) -> None:
 
 
 def test_left_out_images_are_said(with_holes: dict[str, Path]) -> None:
-    shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval"])
+    shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval", "--all"])
     assert shown.exit_code == 0, shown.output
     assert "7 of 8 images (1 unreadable)" in " ".join(shown.stdout.split())
     assert "scored on 7 of 8 images" in shown.stderr

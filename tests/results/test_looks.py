@@ -74,6 +74,37 @@ def test_a_look_after_others_says_so() -> None:
     assert spent_at(Look(images=500, requirements="c" * 32), looks, of=500).level == WRONG
 
 
+def test_a_plan_counts_instead_of_the_dataset() -> None:
+    look = Look(images=100, requirements=A)
+    assert spent_at(look, [], of=5000).level == pytest.approx(WRONG * (100 / 5000) ** 2)
+    assert spent_at(look, [], of=5000, planned=200).level == pytest.approx(WRONG / 4)
+    assert spent_at(look, [], of=5000, planned=100).level == WRONG
+    assert spent_at(look, [], of=5000, planned=60).level == WRONG  # more images than planned
+    assert spent_at(look, [], of=100, planned=300).level == WRONG  # more planned than there are
+    said = spent_at(look, [], of=5000, planned=200).words
+    assert said.startswith("First look at these requirements: 100 of 5000 images, 200 planned. It decides at")
+    assert spent_at(look, [], of=5000, planned=100).words == (
+        "First look at these requirements: 100 of 5000 images, 100 planned."
+    )
+
+
+def test_looks_beyond_a_plan_decide_nothing_new() -> None:
+    looks = [Look(images=100, requirements=A)]
+    late = spent_at(Look(images=150, requirements=A), looks, of=5000, planned=100)
+    assert late.level == 1e-9
+    assert "All planned images were judged before, so the verdict on those stands" in late.words
+
+
+@pytest.mark.parametrize("counts", [(50, 100, 150, 200), (50, 100, 900), (150, 200, 400), (190, 210, 230)])
+def test_looks_by_a_plan_are_wrong_in_2_5_percent_even_if_they_exceed_it(counts: tuple[int, ...]) -> None:
+    steps = np.diff([0, *counts])
+    paths = np.random.default_rng(2).normal(0, np.sqrt(steps), (200_000, len(counts))).cumsum(axis=1)
+    looks = [Look(images=n, requirements=A) for n in counts]
+    each = [spent_at(look, looks, of=2000, planned=200).level for look in looks]
+    wrong = (1 - _normal(paths / np.sqrt(counts)) < each).any(axis=1).mean()
+    assert wrong == pytest.approx(WRONG, abs=0.001)
+
+
 def test_a_digest_is_of_what_is_asked_not_of_its_names() -> None:
     rows = [
         {"id": "R1", "metric": "AP", "condition": "fog@3", "at_least": 0.5},
@@ -85,6 +116,7 @@ def test_a_digest_is_of_what_is_asked_not_of_its_names() -> None:
     assert digest_of([one], "k") == digest_of([one], None)  # no requirement is about the baseline
     assert digest_of([one, two], "k") != digest_of([one, two], "another")
     assert digest_of([one], None) != digest_of([parse({**rows[0], "at_least": 0.4}, "r")], None)
+    assert len({digest_of([one], None, planned) for planned in (None, 100, 200)}) == 3
 
 
 def test_looks_are_added_and_sealed(tmp_path: Path) -> None:
@@ -157,6 +189,30 @@ def test_every_look_at_a_growing_run_is_recorded_and_stated(grow, tmp_path: Path
     looks["all"] = [{"images": 8, "requirements": looks["all"][0]["requirements"]}]
     found = check_evidence(stated, Run(tmp_path / "run"))  # the level would be that of a first look
     assert any("looks.this.level does not follow" in line for line in found)
+
+
+def test_a_plan_is_stated_in_evidence_and_changing_it_spends_anew(
+    grow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stormproof.results.requirements.FEWEST", 2)
+    run, require, out = grow(4), tmp_path / "r.yaml", tmp_path / "e.json"
+    for plan in (6, 4):
+        require.write_text(json.dumps({"requirements": [REQUIREMENT], "planned_images": plan}))
+        told = CliRunner().invoke(
+            app, ["evidence", str(run), "--require", str(require), "--out", str(out), "--pixels", "1"]
+        )
+        assert told.exit_code == 0, told.output
+    stated = json.loads(out.read_text())
+    looks = stated["predicate"]["stormproof"]["looks"]
+    assert looks["planned_images"] == 4
+    assert looks["this"] == {"number": 1, "images": 4, "of": 8, "level": WRONG, "planned": 4}
+    assert [look["images"] for look in looks["all"]] == [4, 4]  # both plans show
+    assert len({look["requirements"] for look in looks["all"]}) == 2
+    words = stated["predicate"]["stormproof"]["wrong_verdicts"]["words"]
+    assert words.startswith("First look at these requirements: 4 of 8 images, 4 planned.")
+    assert check_evidence(stated, Run(run)) == []
+    looks["planned_images"] = 5
+    assert "looks are not those" in check_evidence(stated, Run(run))[0]
 
 
 def test_a_pass_at_an_early_look_needs_more(grow) -> None:

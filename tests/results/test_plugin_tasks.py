@@ -71,7 +71,7 @@ def test_a_task_of_a_file_is_reported_gated_and_shown(tmp_path: Path, plugin: Pa
     run_it(make_config({"model": f"{MODELS}:sure_boxes", "data": data, "conditions": ["contrast@1-2"],
                         "engine": "local", "out": str(folder)}))  # fmt: skip
     assert Run(folder).score().headline == "AP"
-    shown = say("score", folder, "--plugin", plugin, "--interval")
+    shown = say("score", folder, "--plugin", plugin, "--interval", "--all")
     assert "miscount" in shown
     scores = Run(folder).score(interval=True)
     assert scores.headline == "miscount"

@@ -120,6 +120,50 @@ def test_a_file_that_checks_nothing_is_refused(tmp_path, text):
         read_requirements(path)
 
 
+def test_a_plan_is_read_and_one_that_cannot_decide_is_refused(tmp_path):
+    path = tmp_path / "requirements.yaml"
+    rows = "requirements: [{id: R, metric: P, at_least: 0.5}]\n"
+    path.write_text(rows)
+    assert read_requirements(path).planned_images is None
+    path.write_text(f"{rows}planned_images: 500\n")
+    assert read_requirements(path).planned_images == 500
+    for wrong in ("49", "0", "-3", "true", "1.5", "many", "[500]", "1e9"):
+        path.write_text(f"{rows}planned_images: {wrong}\n")
+        with pytest.raises(InvalidOption, match=r"planned_images is .*at least 50"):
+            read_requirements(path)
+    path.write_text(f"{rows}planed_images: 500\n")
+    with pytest.raises(InvalidOption, match=r"Unknown key 'planed_images'\. Did you mean 'planned_images'"):
+        read_requirements(path)
+
+
+@pytest.mark.parametrize(
+    ("written", "of", "meant"),
+    [("mean", None, "mPC"), ("mean over 15 conditions", "AP50", "mPC"),
+     ("mean over 1 condition", None, "mPC"), ("clean", None, "P"), ("kept", "AP", "rPC"),
+     ("% of P left", None, "rPC"), ("rPC", "AP", "rPC")],
+)  # fmt: skip
+def test_the_words_of_tables_are_metrics(written, of, meant):
+    row = {"id": "R", "metric": written, "at_least": 0.5} | ({"of": of} if of else {})
+    assert parse(row, "r") == parse({**row, "metric": meant}, "r")
+
+
+def test_the_mean_of_an_error_is_an_error():
+    assert parse({"id": "R", "metric": "mean", "of": "LRP", "at_most": 0.5}, "r").metric == "mCE"
+    with pytest.raises(InvalidOption, match="mCE is an error, so less is better"):
+        parse({"id": "R", "metric": "mean", "of": "LRP", "at_least": 0.5}, "r")
+
+
+@pytest.mark.parametrize(
+    ("written", "near"), [("AP5O", "AP50, AP75, AP"), ("quality", "AP50, mPC, rPC"), ("average", "")]
+)
+def test_an_unknown_metric_suggests_three_names(written, near):
+    with pytest.raises(InvalidOption) as caught:
+        parse({"id": "R", "metric": written, "at_least": 0.5}, "r")
+    suggested = str(caught.value).partition("Near it: ")[2].partition(";")[0]
+    assert suggested.startswith(near)
+    assert 1 <= len(suggested.split(", ")) <= 3
+
+
 def test_ids_are_unique(tmp_path):
     with pytest.raises(InvalidOption, match="two requirements have the id 'R1'"):
         read_requirements(write(tmp_path, PASS, PASS))

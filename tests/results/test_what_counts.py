@@ -113,7 +113,7 @@ def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
     assert more.totals("AP", more.sets[1])["mean"] == pytest.approx(
         (more.cells["AP"]["fog@3"] + more.cells["AP"]["snow@1"]) / 2
     )
-    shown = CliRunner().invoke(app, ["score", str(run), "--measure", "AP50"]).output
+    shown = CliRunner().invoke(app, ["score", str(run), "--measure", "AP50", "--all"]).output
     assert "AP50 over noise (15 conditions): P" in shown
     assert "AP50 over the other 2 conditions: P" in shown
     assert "AP50 by corruption and severity" in shown
@@ -131,7 +131,7 @@ def test_scores_are_over_the_classes_in_common(make: Make) -> None:
     assert every.cells["AP50"]["clean"] == pytest.approx(found.cells["AP50"]["clean"] / 2)
     assert found.cells["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
     assert found.cells["AP"]["clean"] > 0
-    shown = CliRunner().invoke(app, ["score", str(run)]).output
+    shown = CliRunner().invoke(app, ["score", str(run), "--all"]).output
     assert "Means are over 1 of the dataset's 2 classes: cat." in shown
     with pytest.raises(StormproofError, match="Unknown class of the dataset 'cow'"):
         Run(run).score(classes="cow")

@@ -83,11 +83,11 @@ def test_looks_at_growing_sets_are_counted(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looks = importlib.import_module("looks")
-    for name, value in (("IMAGES", 60), ("LOOKS", 2), ("REPLICATES", 20), ("_PATHS", 1000)):
+    for name, value in (("REPLICATES", 20), ("_PATHS", 1000)):
         monkeypatch.setattr(looks, name, value)
     place = gate.Place("street", 8, True)
     gate.truth(place)
-    looks.sets(place, range(2))
+    looks.sets(place, range(2), images=60, looks=2)
     printed = capsys.readouterr().out
     ends = json.loads(printed.splitlines()[-1])["looks"]
     assert [len(ends[kind]["mPC"]) for kind in ("plain", "spent")] == [2, 2]
@@ -98,6 +98,21 @@ def test_looks_at_growing_sets_are_counted(
     assert capsys.readouterr().out.count("| street | 8 | 2 |") == 3 * len(looks.BETTER)
     looks.spending()
     assert len(capsys.readouterr().out.splitlines()) == 3 + len(looks.SPENDING)
+
+
+def test_numbers_of_images_that_would_decide_are_tried(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enough, truth = importlib.import_module("enough"), tmp_path / "truth.jsonl"
+    monkeypatch.setattr(enough, "REPLICATES", 20)
+    gate.truth(gate.Place("street", 8, True))
+    truth.write_text(capsys.readouterr().out)
+    enough.sets(truth, range(6), most=400)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(capsys.readouterr().out)
+    assert len(rows.read_text().splitlines()) == 6
+    enough.table([rows])
+    assert capsys.readouterr().out.startswith("6 sets, ")
 
 
 def test_average_precision_near_its_ends_is_counted(

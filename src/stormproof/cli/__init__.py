@@ -29,7 +29,7 @@ VERBS = {
     RUN_AND_SCORE: {"run": "run", "score": "score", "report": "report", "demo": "demo", "merge": "run"},
     LOOK: {
         "inspect": "inspect", "list": "list", "gallery": "gallery", "quality": "quality", "show": "report",
-        "figures": "report",
+        "figures": "report", "explain": "explain",
     },
     BE_SURE: {
         "compare": "compare", "agree": "compare", "check": "check", "breaking-point": "breaking",

@@ -128,4 +128,5 @@ def _judge(
     load_plugins(plugin or ())
     asked, opened = read_requirements(require), OpenRun(run, data=data)
     beside = None if against is None else OpenRun(against, data=data)
-    return opened, beside, check_run(opened, asked, against=beside, replicates=replicates)
+    verdicts = check_run(opened, asked, against=beside, replicates=replicates, planned=asked.planned_images)
+    return opened, beside, verdicts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Runs, complete_measures, complete_tables
-from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, counted, first_few
 from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def score(
         str | None,
         typer.Option(help="Classes to score, e.g. person,car, or all. Default: those that the model knows."),
     ] = None,
+    every_measure: Annotated[
+        bool, typer.Option("--all", help="Print every measure, not only the headline measure.")
+    ] = False,
     interval: Annotated[
         bool, typer.Option("--interval", help="Add 95 % intervals for new images like these.")
     ] = False,
@@ -95,7 +99,7 @@ def score(
 
         stormproof score runs/deeplab --reference runs/icnet --json
 
-        stormproof score runs/yolox --interval
+        stormproof score runs/yolox --interval --all
 
         stormproof score runs/maskrcnn --measure 'mask AP' --classes person,car
 
@@ -167,7 +171,7 @@ def score(
     if every and (as_json or as_csv):
         typer.echo(tables.several(every, wants_json=as_json), nl=False)
     elif len(found) == 1 and every:
-        _show(next(iter(every.values())))
+        _show(next(iter(every.values())), every_measure=every_measure or reference is not None)
     elif every:
         console.out.print(tables.models_table(every))
     if failed:
@@ -185,10 +189,12 @@ def _say_notices(name: str, scores: Scores) -> None:
         console.note(warning)
 
 
-def _show(scores: Scores) -> None:
+def _show(scores: Scores, *, every_measure: bool) -> None:
     from stormproof.metrics.metric import measures
+    from stormproof.report.decision import decision
     from stormproof.report.sentences import sentence
     from stormproof.results import tables
+    from stormproof.results.calibrated import footnote
 
     clean = scores.score(scores.headline)
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
@@ -199,8 +205,16 @@ def _show(scores: Scores) -> None:
     console.say(sentence(scores, scores.headline))
     if scores.missing:
         console.note(f"Incomplete, so without aggregates: {first_few(scores.missing)}")
-    else:
+    elif every_measure:
         console.out.print(tables.summary_table(scores))
+    else:
+        made = decision([scores], scores.headline)
+        console.out.print(replace(made, title=str(tables.summary_table(scores).title)).as_rich())
+        if doubt := footnote(scores, [scores.headline]):
+            console.note(doubt)
+        if len(scores.cells) > 1:
+            others = counted(len(scores.cells) - 1, "other measure")
+            console.note(f"{others}: --all. What each means: stormproof explain NAME")
     for line in (*tables.set_lines(scores), tables.class_line(scores)):
         if line:
             console.say(line)

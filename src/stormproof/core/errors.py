@@ -63,16 +63,16 @@ class UnknownName(StormproofError, LookupError):
     """Nothing of that kind is registered under that name."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        near = _nearest(name, list(known))
+        near = next(iter(nearest(name, list(known), 1)), None)
         guess = f" Did you mean {near!r}?" if near else ""
         super().__init__(f"Unknown {kind} {name!r}.{guess}{' ' + hint if hint else ''}")
 
 
-def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name closest to a misspelt one, ignoring case; letters may be swapped.
+def nearest(name: str, known: Sequence[str], most: int) -> list[str]:
+    """The known names closest to a misspelt one, ignoring case; letters may be swapped.
 
-    >>> _nearest("mpc", ["mCE", "mPC", "rPC"]), _nearest("AP5O", ["AP50", "AP75"])
-    ('mPC', 'AP50')
+    >>> nearest("mpc", ["mCE", "mPC", "rPC"], 1), nearest("AP5O", ["AP50", "mIoU", "AP75"], 2)
+    (['mPC'], ['AP50', 'AP75'])
     """
     asked, lower = name.lower(), {one.lower(): one for one in reversed(known)}
 
@@ -82,7 +82,7 @@ def _nearest(name: str, known: Sequence[str]) -> str | None:
         return SequenceMatcher(None, one, asked).ratio(), shared, placed
 
     near = get_close_matches(asked, lower, n=5, cutoff=0.6)
-    return lower[max(near, key=likeness)] if near else None
+    return [lower[one] for one in sorted(near, key=likeness, reverse=True)[:most]]
 
 
 class MissingContext(StormproofError):

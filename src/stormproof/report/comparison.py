@@ -22,7 +22,7 @@ from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
 from stormproof.report.sections import class_measure, graded, scaled, unit
-from stormproof.report.sentences import classes_of, spoken, with_interval
+from stormproof.report.sentences import classes_of, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN, NAMED
@@ -125,6 +125,7 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
         first=figure,
         breaking=None,
         weak_points="",
+        decision=None,
         sections=(*sections, *both.sections),
         notices=(*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices),
     )
@@ -221,7 +222,14 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     return (
         f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
         f", {len(down)} {clearly}worse{worse}."
+        f"{_undecided(a, mean)}"
     )
+
+
+def _undecided(a: Scores, mean: Change) -> str:
+    """How many images would likely decide whether the mean under corruption changes, if that is not clear."""
+    more = more_images(mean.sure, a)
+    return f" Under corruption: {more[:1].lower()}{more[1:]}" if more else ""
 
 
 def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:

@@ -98,6 +98,7 @@ class View:
     apart: tuple[str, ...] = ()  # runs that are not ranked with the others, and why
     tags: tuple[str, ...] = ()
     weak_points: str = ""  # of the best of several runs
+    decision: Table | None = None  # a line per run: the first thing to read
 
     def figures(self) -> list[Figure]:
         found = [figure for section in self.sections for figure in section.figures]

@@ -35,6 +35,7 @@ def environment() -> Environment:
     )
     found.filters["shown"] = cell_text
     found.filters["packed"] = packed
+    found.filters["shortened"] = shortened
     found.filters["blob"] = figure_blob
     found.filters["texts"] = table_blob
     found.globals["source"] = _source
@@ -50,8 +51,21 @@ def page(view: View, imagery: Mapping[str, Any] | None = None) -> str:
 
 
 def as_json(view: View) -> str:
-    """The view as JSON: the same rows and tables."""
-    return json.dumps({"version": VERSION, **json_safe(asdict(view))}, ensure_ascii=False, indent=1) + "\n"
+    """The view as JSON: the same rows and tables; the decision table repeats numbers of others as text."""
+    content = {name: value for name, value in asdict(view).items() if name != "decision"}
+    return json.dumps({"version": VERSION, **json_safe(content)}, ensure_ascii=False, indent=1) + "\n"
+
+
+def shortened(name: str, longest: int) -> str:
+    """A long name without its middle.
+
+    >>> shortened("yolox_s_8x8_300e_coco_20211121_095711", 16), shortened("yolox", 16)
+    ('yolox_s_…_095711', 'yolox')
+    """
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 2
+    return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
 def packed(content: Any) -> str:

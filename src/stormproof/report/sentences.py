@@ -16,6 +16,7 @@ from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import class_measure, graded, scaled
 from stormproof.results.aggregates import mean_of
 from stormproof.results.comparable import ImageSet, classes_in, image_set
+from stormproof.results.enough import advice, images_to_decide
 from stormproof.results.interval import Difference, Interval, around, paired
 from stormproof.results.leaders import leaders, standouts
 from stormproof.results.scores import Scores
@@ -156,7 +157,15 @@ def _between_two(best: Scores, other: Scores, measure: str) -> str:
     else:
         more = "scores higher" if measures()[measure].higher else "has a lower error"
         said = f"{best.name} {more} than {other.name} under corruption"
-    return f"{said}: {_numbers(best, other, measure, found)}."
+    more = more_images(found, best)
+    return " ".join(filter(None, (f"{said}: {_numbers(best, other, measure, found)}.", more)))
+
+
+def more_images(found: Difference | None, scores: Scores) -> str:
+    """How many images would likely decide a difference that is not clear; empty if it is or nobody knows."""
+    if found is None or found.clear or scores.record is None:
+        return ""
+    return advice(images_to_decide(found.interval, 0.0, scores.record.images), scores)
 
 
 def _among_several(ranked: Sequence[Scores], measure: str) -> str:
@@ -320,6 +329,11 @@ def _extremes(scores: Scores, measure: str, means: Mapping[str, float], *, highe
     if scores.record is not None:
         return None
     return [(max if highest else min)(means, key=lambda name: means[name])]
+
+
+def hurt_most(scores: Scores, measure: str, means: Mapping[str, float]) -> list[str] | None:
+    """The corruptions that stand out as those that hurt most; none if too many may, None if nobody knows."""
+    return _extremes(scores, measure, means, highest=not measures()[measure].higher)
 
 
 def _below_half(scores: Scores, measure: str, name: str) -> str:

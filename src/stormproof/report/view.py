@@ -14,6 +14,7 @@ from stormproof.core.private import shareable
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
+from stormproof.report.decision import decision
 from stormproof.report.elements import Figure, Row, Section, View
 from stormproof.report.sections import Scope, all_sections, scaled
 from stormproof.report.sections.overview import kept_by_group
@@ -70,6 +71,7 @@ def make_view(runs: Sequence[Scores], *, measure: str | None = None, reference: 
         apart=tuple(f"{name}: {reason}." for name, reason in reasons.items()) if len(named) > 1 else (),
         tags=common_tags(having),
         weak_points=_weak_points(ranked, chosen),
+        decision=decision(named, chosen),
     )
 
 

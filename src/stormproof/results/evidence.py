@@ -33,7 +33,7 @@ from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
 from stormproof.results.interval import WRONG, interval_target
 from stormproof.results.looks import LOOKS, Look, read_looks
-from stormproof.results.requirements import Requirement, read_requirements
+from stormproof.results.requirements import Requirement, check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.tables import few_images
@@ -88,6 +88,7 @@ def statement(
                 "requirements": [verdict.as_dict() for verdict in verdicts],
                 "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
                 "looks": {
+                    "planned_images": _planned(verdicts),
                     "this": None if verdicts[0].look is None else verdicts[0].look.as_dict(),
                     "all": [look.model_dump() for look in looks or all_looks(run, verdicts, against)],
                 },
@@ -141,9 +142,14 @@ def _environment(made: Mapping[str, Any]) -> dict[str, Any]:
 
 def all_looks(run: Run, verdicts: Sequence[Verdict], against: Run | None) -> list[Look]:
     """The looks that a run folder records, and the one that these verdicts are."""
-    this = look_at(run, [verdict.requirement for verdict in verdicts], against)
+    this = look_at(run, [verdict.requirement for verdict in verdicts], against, _planned(verdicts))
     recorded = read_looks(run.folder)
     return recorded if this in recorded else [*recorded, this]
+
+
+def _planned(verdicts: Sequence[Verdict]) -> int | None:
+    """The number of images that was planned for these verdicts."""
+    return None if verdicts[0].look is None else verdicts[0].look.planned
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
@@ -295,6 +301,7 @@ class _Baseline(BaseModel):
 
 
 class _Looks(BaseModel):
+    planned_images: int | None
     all: list[Look]
 
 
@@ -339,12 +346,14 @@ def check_evidence(
         return found
     try:
         asked = read_requirements([_required(row) for row in stated.requirements])
-        found = _other_looks(stated.looks.all, run, asked, against)
+        planned = check_plan(stated.looks.planned_images, "predicate.stormproof.looks")
+        found = _other_looks(stated.looks, run, asked, against)
         if found:
             return found
         verdicts = check_run(
-            run, asked, against=against, replicates=stated.intervals.replicates, looks=stated.looks.all
-        )
+            run, asked, against=against, replicates=stated.intervals.replicates, looks=stated.looks.all,
+            planned=planned,
+        )  # fmt: skip
     except InvalidOption as error:
         return [f"predicate.stormproof.requirements: {error}"]
     made = statement(
@@ -372,14 +381,15 @@ def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
 
 
 def _other_looks(
-    stated: Sequence[Look], run: Run, requirements: Sequence[Requirement], against: Run | None
+    stated: _Looks, run: Run, requirements: Sequence[Requirement], against: Run | None
 ) -> list[str]:
     """Whether the looks are those that the run folder recorded by then; later ones may have followed."""
-    recorded, this = read_looks(run.folder), look_at(run, requirements, against)
+    recorded = read_looks(run.folder)
+    this = look_at(run, requirements, against, stated.planned_images)
     known = recorded if this in recorded else [*recorded, this]
-    if this not in stated:
+    if this not in stated.all:
         return ["predicate.stormproof.looks are not those at its requirements and images"]
-    if [*stated] == known[: len(stated)]:
+    if stated.all == known[: len(stated.all)]:
         return []
     return [f"predicate.stormproof.looks are not those that {run.folder / LOOKS} records"]
 

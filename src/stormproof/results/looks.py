@@ -5,6 +5,7 @@ to 10 % of the cases instead of 2.5 %: every look is another chance. So the chan
 as the images come in (Lan & DeMets 1983): while a run has the share t of its dataset's images, t² of it (Kim
 & DeMets 1987), and all of it at the end. A single look at the whole dataset is judged as if there were no
 others to come. The level of a look follows from the looks before it, since its images include theirs.
+Whoever means to judge fewer images than the dataset has plans their number: t is then the share of those.
 
 Looks are kept in the run folder, by the digest of the requirements: other requirements spend anew.
 """
@@ -55,49 +56,81 @@ class _Kept(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A look and the level that it is judged at; `before` are the images of the looks before it."""
+    """A look and the level that it is judged at; `before` are the images of the looks before it, `of` those
+    of the dataset, `planned` those that the requirements plan."""
 
     images: int
     of: int
     before: tuple[int, ...] = ()
     level: float = WRONG
+    planned: int | None = None
 
     @property
     def number(self) -> int:
         return len(self.before) + 1
 
     @property
+    def full(self) -> int:
+        """How many images may spend the whole chance of a wrong verdict: the dataset's, or as planned."""
+        return _full(self.of, self.planned)
+
+    @property
     def words(self) -> str:
-        """What was looked at before, and what that costs; empty for a single look at the whole dataset."""
-        if not self.before and self.images >= self.of:
+        """What was planned and looked at before, and what that costs; empty for a single look at the whole
+        dataset."""
+        if not self.before and self.images >= self.of and self.full >= self.of:
             return ""
+        plan = "" if self.full >= self.of else f", {self.full} planned"
+        if not self.before and self.images >= self.full:
+            return f"First look at these requirements: {self.images} of {self.of} images{plan}."
         ordinal = _ORDINALS[self.number - 1] if self.number <= len(_ORDINALS) else f"{self.number}th"
         earlier = f", after looks at {', '.join(map(str, self.before))}" if self.before else ""
+        looked = f"{ordinal.capitalize()} look at these requirements: {self.images} of {self.of} images"
+        if self.before and self.before[-1] >= self.full:
+            return (
+                f"{looked}{plan}{earlier}. All planned images were judged before, so the verdict on those "
+                "stands and this look decides next to nothing."
+            )
         return (
-            f"{ordinal.capitalize()} look at these requirements: {self.images} of {self.of} images{earlier}. "
-            f"It decides at {100 * self.level:.2g} % instead of {100 * WRONG:g} %, and its intervals are "
-            f"wider, so that all looks together are wrong in at most {100 * WRONG:g} %."
+            f"{looked}{plan}{earlier}. It decides at {100 * self.level:.2g} % instead of {100 * WRONG:g} %, "
+            f"and its intervals are wider, so that all looks together are wrong in at most {100 * WRONG:g} %."
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {"number": self.number, "images": self.images, "of": self.of, "level": self.level}
+        return {
+            "number": self.number, "images": self.images, "of": self.of, "level": self.level,
+            "planned": self.planned,
+        }  # fmt: skip
 
 
-def digest_of(requirements: Sequence[Requirement], baseline: str | None) -> str:
-    """The digest of requirements and of the baseline they name; their ids and their order do not matter."""
+def digest_of(requirements: Sequence[Requirement], baseline: str | None, planned: int | None = None) -> str:
+    """The digest of requirements, of the baseline they name and of the planned number of images; ids and
+    order do not matter."""
     rows = sorted(
         [r.metric, r.of or "", r.condition or "", r.suite or "", r.bound, r.threshold] for r in requirements
     )
     compares = any(r.bound == "at_most_drop" for r in requirements)
-    return json_digest([rows, baseline if compares else None])
+    plan = [] if planned is None else [planned]
+    return json_digest([rows, baseline if compares else None, *plan])
 
 
-def spent_at(look: Look, looks: Sequence[Look], of: int) -> Spent:
-    """The level of a look at a dataset of `of` images, after those recorded with fewer images."""
+def _full(of: int, planned: int | None) -> int:
+    return of if planned is None else min(planned, of)
+
+
+def spent_at(look: Look, looks: Sequence[Look], of: int, planned: int | None = None) -> Spent:
+    """The level of a look at a dataset of `of` images, after those recorded with fewer images.
+
+    If a number of images is planned, it counts instead of the dataset's. More images than that spend no more,
+    but looks at fewer have less in common with them.
+    """
     same = {each.images for each in looks if each.requirements == look.requirements}
     before = tuple(sorted(images for images in same if images < look.images))
-    shares = [min(1.0, images / of) for images in (*before, look.images)]
-    return Spent(look.images, of, before, levels(shares)[-1])
+    full = _full(of, planned)
+    most = max(full, look.images)
+    shares = [images / most for images in (*before, look.images)]
+    spent = levels(shares, lambda share: _quadratic(min(1.0, share * most / full)))
+    return Spent(look.images, of, before, spent[-1], planned)
 
 
 def read_looks(run: Path) -> list[Look]:
@@ -147,7 +180,8 @@ def levels(shares: Sequence[float], spend: Callable[[float], float] = _quadratic
         may = spend(share) - spent
         spent += may
         points = _points(grid, share, share - time)
-        if points > _MOST_POINTS:  # looks too close to each other: what this one spends counts in full
+        # With next to nothing to spend, or so close to the look before, what a look spends counts in full.
+        if may <= _LEAST_LEVEL or points > _MOST_POINTS:
             found.append(max(_LEAST_LEVEL, may))
             continue
         if found:

@@ -7,28 +7,37 @@
       - {id: R4, metric: mPC, of: AP50, at_most_drop: 0.01}
       - {id: R5, metric: Miss share, condition: "fog@3", at_most: 0.3}
       - {id: R6, metric: D-ECE, condition: clean, at_most: 0.1}
+    planned_images: 500
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
-whole run. `at_most_loss` is relative to the clean score, `at_most_drop` to the baseline's value. Thresholds
-are fractions, except those of counts such as 'FP per image'. A requirement that cannot be judged is an error
-that names it, never a pass.
+whole run; names as tables show them (mean, clean, kept) will do. `at_most_loss` is relative to the clean
+score, `at_most_drop` to the baseline's value. Thresholds are fractions, except those of counts such as 'FP
+per image'. A requirement that cannot be judged is an error that names it, never a pass. `planned_images` says
+how many images are meant to be judged, if not the whole dataset (`results.looks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, nearest
 from stormproof.core.files import read_yaml
 from stormproof.corruptions import SUITES, find_suite
 from stormproof.metrics.metric import measures
+from stormproof.results.interval import FEWEST
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
+_CALLED = {"clean": "P", "kept": "rPC", "% of P left": "rPC"}  # aggregates, as tables call them
+_MEAN = re.compile(r"mean(| over its conditions| over \d+ conditions?| under corruption)")
+_SUGGESTED = ("AP50", "mPC", "rPC")  # to whoever names nothing like a metric
 BOUNDS = ("at_least", "at_most", "at_most_loss", "at_most_drop")
+_TOP = ("requirements", "planned_images")
+_MOST_IMAGES = 1 << 24
 _KEYS = ("id", "metric", "of", "condition", "suite", *BOUNDS)
 
 
@@ -60,14 +69,32 @@ class Requirement:
         )
 
 
-def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> list[Requirement]:
+class Requirements(tuple[Requirement, ...]):
+    """Requirements that are judged together, and how many images are meant to be judged, if planned."""
+
+    planned_images: int | None
+
+    def __new__(cls, rows: Iterable[Requirement], planned_images: int | None = None) -> Requirements:
+        made = super().__new__(cls, rows)
+        made.planned_images = planned_images
+        return made
+
+
+def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> Requirements:
     """The requirements of a file, or of a list in Python; the first mistake is named with the requirement it
     is in."""
+    planned = None
     if isinstance(source, Path | str):
         content = read_yaml(Path(source), error=InvalidOption)
-        if not isinstance(content, dict) or [*content] != ["requirements"]:
-            raise InvalidOption(f"{source} must hold one key, 'requirements', with a list below it.")
+        if not isinstance(content, dict) or "requirements" not in content:
+            raise InvalidOption(f"{source} must hold the key 'requirements', with a list below it.")
+        for key in content:
+            if key not in _TOP:
+                raise InvalidOption(
+                    f"{source}: {UnknownName('key', str(key), _TOP, f'Keys: {_list(_TOP)}.')}"
+                )
         rows, called = content["requirements"], str(source)
+        planned = check_plan(content.get("planned_images"), called)
     else:
         rows, called = list(source), "the list"
     if not isinstance(rows, list) or not rows:
@@ -76,7 +103,19 @@ def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> list[
     twice = next((r.id for k, r in enumerate(found) if r.id in [one.id for one in found[:k]]), None)
     if twice is not None:
         raise InvalidOption(f"{called}: two requirements have the id {twice!r}; ids name verdicts.")
-    return found
+    return Requirements(found, planned)
+
+
+def check_plan(images: Any, where: str) -> int | None:
+    """A planned number of images, or None if there is no plan; one that could never decide is refused."""
+    if images is None:
+        return None
+    if isinstance(images, bool) or not isinstance(images, int) or not FEWEST <= images <= _MOST_IMAGES:
+        raise InvalidOption(
+            f"{where}: planned_images is {images!r:.60}; give a whole number of at least {FEWEST}, since "
+            "fewer images decide nothing, or leave it out to plan for the whole dataset."
+        )
+    return images
 
 
 def parse(row: Any, where: str) -> Requirement:
@@ -97,7 +136,8 @@ def parse(row: Any, where: str) -> Requirement:
     for key, value in (("metric", metric), ("of", of), ("condition", condition), ("suite", suite)):
         if value is not None and not isinstance(value, str):
             raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
-    metric, of = _metric(metric, where), _measure(of, where)
+    of = _measure(of, where)
+    metric = _metric(metric, of, where)
     condition = _valid(condition, Condition.parse, where)
     suite = _valid(suite, _whole_suite, where)
     bound, threshold = _bound(row, where, counts=_is_count(metric, of))
@@ -131,18 +171,22 @@ def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, fl
     return given[0], float(value)
 
 
-def _metric(name: str | None, where: str) -> str:
+def _metric(name: str | None, of: str | None, where: str) -> str:
     if name is None:
         raise InvalidOption(f"{where} has no metric; add one, such as metric: AP50.")
     if name in AGGREGATES:
         return name
-    return _measure(name, where) or name
+    if _MEAN.fullmatch(name):  # of an error, that is mCE
+        return "mPC" if of is None or measures()[of].higher else "mCE"
+    return _CALLED.get(name) or _measure(name, where) or name
 
 
 def _measure(name: str | None, where: str) -> str | None:
     if name is not None and name not in measures():
         known = (*measures(), *AGGREGATES)
-        raise InvalidOption(f"{where}: {UnknownName('metric', name, known, f'Known: {_list(known)}.')}")
+        near = nearest(name, known, 3) or _SUGGESTED
+        hint = f"Near it: {_list(near)}; 'stormproof explain' lists all."
+        raise InvalidOption(f"{where}: {UnknownName('metric', name, known, hint)}")
     return name
 
 

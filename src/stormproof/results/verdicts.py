@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # only written here, never parsed
 
-from stormproof.core.errors import InvalidOption, OutputError, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, OutputError, UnknownName, first_few, nearest
 from stormproof.core.sample import Floats
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN, bounded
 from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.comparable import require_same_classes, require_same_images
+from stormproof.results.enough import Levels, advice, images_to_decide
 from stormproof.results.interval import FEWEST, WRONG, Interval, around, holm
 from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
-from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
+from stormproof.results.requirements import AGGREGATES, Requirement, check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import ConditionSet, same_condition, suite_set
@@ -49,7 +50,8 @@ class Verdict:
 
     `p` is the chance of an estimate as bad as this if the requirement were just met, `holm` the same
     corrected for all requirements that were judged `together`. `look` is when the run was judged, if known.
-    `doubt` says why the interval decides nothing: it is not known to be calibrated.
+    `doubt` says why the interval decides nothing: it is not known to be calibrated. `more` says how many
+    images would likely decide what is inconclusive, as far as that is known.
     """
 
     requirement: Requirement
@@ -61,6 +63,7 @@ class Verdict:
     together: int
     look: Spent | None = None
     doubt: str = ""
+    more: str = ""
 
     @property
     def level(self) -> float:
@@ -88,6 +91,7 @@ class Verdict:
             + (f"; alone it would fail, but {self.together} are judged together" if alone else "")
             + (f"; {i.images} are too few, {FEWEST} are needed" if self.few else "")
             + (f"; no verdict: {self.doubt} ({PAGE})" if self.doubt else "")
+            + (f". {self.more}" if self.more else "")
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,15 +101,17 @@ class Verdict:
             "suite": r.suite, "bound": r.bound, "threshold": r.threshold, **self.interval.as_dict(),
             "margin": self.margin, "verdict": str(self.outcome), "p": self.p, "holm": self.holm,
             "together": self.together, "look": None if self.look is None else self.look.as_dict(),
-            "doubt": self.doubt,
+            "doubt": self.doubt, "more_images": self.more,
         }  # fmt: skip
 
 
 def check_run(
     run: Run, requirements: Sequence[Requirement], *,
     against: Run | None = None, replicates: int = REPLICATES, looks: Sequence[Look] | None = None,
+    planned: int | None = None,
 ) -> list[Verdict]:  # fmt: skip
-    """The verdicts on a run, with a baseline if a requirement needs one.
+    """The verdicts on a run, with a baseline if a requirement needs one; `planned` is how many images are
+    meant to be judged, if not the whole dataset.
 
     The look is recorded in the run folder, and its level follows from those recorded there; if `looks` are
     given, from those instead, and nothing is recorded.
@@ -114,19 +120,43 @@ def check_run(
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
         require_same_images(scores, baseline)
-    look = look_at(run, requirements, against)
+    look = look_at(run, requirements, against, planned)
     taken = read_looks(run.folder) if looks is None else looks
-    verdicts = judge(requirements, scores, baseline, spent_at(look, taken, run.record.dataset.images))
+    spent = spent_at(look, taken, run.record.dataset.images, planned)
+    verdicts = [
+        replace(verdict, more=_more(verdict, scores, look, taken))
+        for verdict in judge(requirements, scores, baseline, spent)
+    ]
     if looks is None:
         with suppress(OutputError):  # a folder that cannot be written cannot grow either
             record_look(run.folder, look)
     return verdicts
 
 
-def look_at(run: Run, requirements: Sequence[Requirement], against: Run | None) -> Look:
+def _more(verdict: Verdict, scores: Scores, look: Look, taken: Sequence[Look]) -> str:
+    """How many images would likely decide an inconclusive requirement, at the level of their look."""
+    if verdict.outcome is not Outcome.INCONCLUSIVE or verdict.doubt or verdict.look is None:
+        return ""
+    r, spent = verdict.requirement, verdict.look
+    if spent.full <= look.images < spent.of:  # all planned images are judged: more of them decide nothing
+        return ""
+
+    def levels(images: int) -> Levels:
+        following = Look(images=images, requirements=look.requirements)
+        of = max(spent.of, images)  # a larger dataset like this one, if it has too few
+        level = spent_at(following, [*taken, look], of, spent.planned).level
+        strict = level / verdict.together  # failures are corrected for the number of requirements
+        return Levels(level, strict) if r.bound == "at_least" else Levels(strict, level)
+
+    return advice(images_to_decide(verdict.interval, r.threshold, look.images, levels), scores)
+
+
+def look_at(
+    run: Run, requirements: Sequence[Requirement], against: Run | None, planned: int | None = None
+) -> Look:
     """The look that judging a run now is."""
     baseline = None if against is None else against.record.key
-    return Look(images=run.record.images, requirements=digest_of(requirements, baseline))
+    return Look(images=run.record.images, requirements=digest_of(requirements, baseline, planned))
 
 
 class Verdicts(tuple[Verdict, ...]):
@@ -152,17 +182,21 @@ def check(
     requirements: Path | str | Sequence[Mapping[str, Any]],
     *,
     against: Run | str | PathLike[str] | None = None,
+    planned_images: int | None = None,
 ) -> Verdicts:
     """Judge a run by requirements: pass, fail, or inconclusive if the interval contains the threshold.
 
     Requirements are a YAML file, or a list such as [{"id": "R1", "metric": "AP50", "condition": "fog@3",
-    "at_least": 0.4}]. `against` is the baseline of those that ask for one.
+    "at_least": 0.4}]. `against` is the baseline of those that ask for one. `planned_images` is how many
+    images are meant to be judged, if not the whole dataset; a file may say so itself.
     """
     opened, baseline = (
         side if side is None or isinstance(side, Run) else Run(side) for side in (run, against)
     )
     assert opened is not None
-    return Verdicts(check_run(opened, read_requirements(requirements), against=baseline))
+    asked = read_requirements(requirements)
+    planned = asked.planned_images or check_plan(planned_images, "check")
+    return Verdicts(check_run(opened, asked, against=baseline, planned=planned))
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -241,7 +275,8 @@ def how_sure(verdicts: Sequence[Verdict]) -> str:
     doubtful = [f"{v.requirement.id}: {v.doubt}" for v in verdicts if v.doubt]
     if doubtful:
         words.append(f"No verdict on {'; '.join(doubtful)} ({PAGE}).")
-    return " ".join([*([look.words] if look is not None and look.words else []), *words])
+    more = [f"{v.requirement.id}: {v.more}" for v in verdicts if v.more]
+    return " ".join([*([look.words] if look is not None and look.words else []), *words, *more])
 
 
 def _mean_name(r: Requirement, scores: Scores) -> str:
@@ -319,7 +354,10 @@ def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
 
 def _require_measure(r: Requirement, scores: Scores, measure: str) -> None:
     if measure not in scores.cells:
-        raise InvalidOption(f"{r.id}: the run has no {measure}; it has {', '.join(scores.cells)}.")
+        near = nearest(measure, list(scores.cells), 3) or list(scores.cells)[:3]
+        raise InvalidOption(
+            f"{r.id}: the run has no {measure}; it has {', '.join(near)} …: 'stormproof score --all'."
+        )
 
 
 _MARKS = {Outcome.PASS: "✅ pass", Outcome.FAIL: "❌ fail", Outcome.INCONCLUSIVE: "❔ inconclusive"}
@@ -375,7 +413,7 @@ def assert_requirements(
     """
     asked = read_requirements(Path(requirements))
     beside = None if against is None else Run(against, data=data)
-    verdicts = check_run(Run(run, data=data), asked, against=beside)
+    verdicts = check_run(Run(run, data=data), asked, against=beside, planned=asked.planned_images)
     open_ones = [verdict.text for verdict in verdicts if verdict.outcome is not Outcome.PASS]
     if open_ones:
         raise AssertionError("\n".join(open_ones))

@@ -1,0 +1,142 @@
+"""The decision table: what each run scores clean and under corruption, what hurts it, and which to take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from stormproof.core.table import Entry, Table
+from stormproof.metrics.metric import measures
+from stormproof.report.sections import scaled
+from stormproof.report.sentences import (
+    comparable,
+    hurt_most,
+    interval_of,
+    kept,
+    share_kept,
+    spoken,
+    too_few,
+    with_interval,
+)
+from stormproof.results.aggregates import mean_of
+from stormproof.results.calibrated import footnote
+from stormproof.results.interval import Difference, Interval, paired
+from stormproof.results.scores import Scores
+from stormproof.results.tables import images_scored
+
+_WORST = "hurt most by"
+_NOT_CLEAR = "not clear"
+
+
+def decision(runs: Sequence[Scores], measure: str) -> Table:
+    """A line per run that has the measure: clean, under corruption, what is kept, what hurts most where that
+    is clear, and the verdict against the first run; 95 % intervals where the scores have them."""
+    having = [scores for scores in runs if measure in scores]
+    against = _against_first(having, measure)
+    lines = [_line(scores, measure, against.get(scores.name)) for scores in having]
+    columns = [name for name in (lines[0] if lines else ()) if any(line[name] for line in lines)]
+    rows = [[line[name] for name in columns] for line in lines]
+    return Table(
+        "decision", _title(having, measure), tuple(columns), rows, note=_note(having, measure, columns)
+    )
+
+
+def _title(runs: Sequence[Scores], measure: str) -> str:
+    """'AP (%) on val2017, 500 images', as far as all runs share it."""
+    said = f"{measure} (%)" if measures()[measure].fraction else measure
+    datasets, images = {scores.dataset for scores in runs}, {images_scored(scores) for scores in runs}
+    said += f" on {datasets.pop()}" if len(datasets) == 1 else ""
+    return f"{said}, {images.pop()}" if len(images) == 1 and runs[0].images is not None else said
+
+
+def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
+    over = {scores.over.name if scores.over.whole else "the conditions that were run" for scores in runs}
+    said = [f"Under corruption: the mean over {over.pop()}"] if len(over) == 1 else []
+    said += ["kept: its share of the clean score, in %"] if "kept" in columns else []
+    if any(scores.spread(measure) for scores in runs):
+        said.append("in brackets: 95 % intervals for new images like these")
+    if _WORST in columns:
+        said.append(f"{_WORST}: those that no other corruption clearly exceeds, if they are few")
+    doubts = [footnote(scores, [measure]) for scores in runs]
+    words = f"{'; '.join(said)}. " if said else ""
+    return f"{words[:1].upper()}{words[1:]}{next(filter(None, doubts), '')}".strip()
+
+
+def _line(scores: Scores, measure: str, against: str | None) -> dict[str, Entry]:
+    unit, mean = measures()[measure].scale, scores.mean(measure)
+    intervals = scores.intervals(measure) if scores.replicates is not None else {}
+    found: dict[str, Entry] = {
+        "model": scores.name,
+        "clean": _with_ends(scaled(measure, scores.score(measure)), intervals.get("clean"), unit),
+        "under corruption": None,
+        "kept": None,
+    }
+    if isinstance(mean, float) and not scores.missing:
+        under = interval_of(scores, measure, mean_of)
+        found["under corruption"] = _with_ends(scaled(measure, mean), under, unit)
+        if measures()[measure].higher and math.isfinite(kept(scores, measure)):
+            share = interval_of(scores, measure, share_kept)
+            found["kept"] = _with_ends(100 * kept(scores, measure), share, 100.0, digits=0)
+    elif scores.missing:
+        found["under corruption"] = "incomplete"
+    return {**found, _WORST: _worst(scores, measure), "against the first": against}
+
+
+def _with_ends(value: float, interval: Interval | None, unit: float, digits: int = 1) -> str | None:
+    """'53.8 (48.1 – 59.0)'."""
+    if not math.isfinite(value):
+        return None
+    said = f"{value:z.{digits}f}"
+    if interval is None or math.isnan(interval.se):
+        return said
+    return f"{said} ({unit * interval.low:z.{digits}f} – {unit * interval.high:z.{digits}f})"
+
+
+def _worst(scores: Scores, measure: str) -> str | None:
+    """The corruptions that clearly hurt most, if they are few."""
+    means = scores.by_corruption(measure)
+    if len(means) < 2 or scores.missing:
+        return None
+    if too_few(scores, ""):
+        return _NOT_CLEAR
+    named = hurt_most(scores, measure, means)
+    return None if named is None else ", ".join(map(spoken, named)) or _NOT_CLEAR
+
+
+def _against_first(runs: Sequence[Scores], measure: str) -> dict[str, str]:
+    """By name, whether the mean under corruption is clearly better or worse than the first run's; with Holm's
+    correction over the runs."""
+    if len(runs) < 2:
+        return {}
+    ranked, _ = comparable(runs, measure)
+    first = runs[0]
+    said = {scores.name: "not comparable" for scores in runs[1:]} | {first.name: "the first"}
+    if first not in ranked:
+        return said
+    others = [scores for scores in ranked if scores is not first]
+    gaps = {s.name: float(s.mean(measure)) - float(first.mean(measure)) for s in others}
+    sure = _paired(first, others, measure, gaps)
+    sign = 1 if measures()[measure].higher else -1
+    for name, gap in gaps.items():
+        words = with_interval(scaled(measure, gap), sure.get(name), measures()[measure].scale)
+        better = "better" if sign * gap > 0 else "worse" if gap else "equal"
+        if name in sure and not sure[name].clear:
+            better = "no clear difference"
+        for other in (", not clear", ", clear", "95 %: "):  # the table says them itself
+            words = words.replace(other, "")
+        said[name] = f"{better}: {words}"
+    return said
+
+
+def _paired(
+    first: Scores, others: Sequence[Scores], measure: str, gaps: dict[str, float]
+) -> dict[str, Difference]:
+    spreads = {scores.name: scores.spread(measure) for scores in (first, *others)}
+    counts = {scores.replicates.count if scores.replicates else 0 for scores in (first, *others)}
+    if not all(spreads.values()) or len(counts) > 1:
+        return {}
+    base = np.asarray(mean_of(spreads[first.name]))
+    drawn = {scores.name: np.asarray(mean_of(spreads[scores.name])) - base for scores in others}
+    return paired(gaps, drawn, images=first.units)
