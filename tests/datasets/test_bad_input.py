@@ -285,3 +285,11 @@ def test_two_images_of_one_name(build: Build, tmp_path: Path, trees: ModuleType)
     spec = build("images")
     trees.save(tmp_path / "tree/b.jpg", trees.make_image())
     assert "image id 'b' occurs twice" in complaint(spec)
+
+
+def test_a_line_of_a_track_without_an_object_is_refused(tmp_path: Path) -> None:
+    from stormproof.datasets.kitti import _tracks
+
+    (tmp_path / "0000.txt").write_text("0 7\n")
+    with pytest.raises(DatasetError, match="unknown type ''"):
+        _tracks(tmp_path / "0000.txt")

@@ -20,6 +20,7 @@ from engine.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, InvalidPrediction, ModelError
 from stormproof.engine.config import make_config
+from stormproof.engine.executors import executor_for
 from stormproof.engine.many import runs_of
 from stormproof.models import endpoint, open_model
 
@@ -309,5 +310,6 @@ def test_a_run_stores_and_shows_neither_key_nor_password(server: Server, tmp_pat
 def test_a_plan_of_many_names_folders_without_keys(server: Server) -> None:
     (made,) = runs_of({"models": [with_secrets(server)], "data": "images:x", "out": "runs"})
     assert made.out == "runs/predict"
+    config = make_config({"model": with_secrets(server), "data": "images:x", "out": "x", "engine": "slurm"})
     with pytest.raises(InvalidOption, match=r"write \$\{NAME\} in it"):
-        make_config({"model": with_secrets(server), "data": "images:x", "out": "x", "engine": "slurm"})
+        executor_for(config, 1)

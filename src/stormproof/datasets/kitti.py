@@ -199,7 +199,7 @@ def _rows(line: str, file: Path, number: int) -> list[_Row]:
     A DontCare region excuses detections of any class, so it becomes one ignored object of every class.
     """
     where, fields = f"line {number}", line.split()
-    name = fields[0]
+    name = fields[0] if fields else ""
     if name not in (*CLASSES, DONT_CARE):
         problem = f"unknown type {name!r}; KITTI has {', '.join(CLASSES)} and {DONT_CARE}."
         raise DatasetError(file, problem, where)
