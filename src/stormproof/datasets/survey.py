@@ -25,7 +25,7 @@ from stormproof.datasets.annotation_checks import (
 )
 from stormproof.datasets.context import DatasetWithContext
 from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset, abilities
-from stormproof.datasets.image_files import file_content, image_path
+from stormproof.datasets.image_files import file_content, has_files, image_path
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 
@@ -232,7 +232,8 @@ def _new_survey(dataset: Dataset) -> Survey:
     found.depth_remark = abilities(dataset).depth_remark
     if not len(dataset):
         found.problems.append(Problem("", "the dataset has no images."))
-    paths = (image_path(dataset, index) for index in range(len(dataset)))
+    images = len(dataset) if has_files(dataset) else 0  # one without files may be endless
+    paths = (image_path(dataset, index) for index in range(images))
     found.missing_files = sum(path is not None and not is_file(path) for path in paths)
     return found
 
