@@ -269,6 +269,7 @@ def test_the_result_is_that_of_the_worst_verdict(
             look=None,
             few=False,
             doubt="",
+            more="",
         )
         for k, outcome in enumerate(outcomes)
     ]

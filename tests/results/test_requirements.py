@@ -381,7 +381,7 @@ def test_breaking_point_from_the_command_line(make, tmp_path):
 def test_score_says_intervals_and_marks_estimates(run, tmp_path):
     from engine.scenes import write_scene
 
-    result = RUNNER.invoke(app, ["score", str(run), "--interval"])
+    result = RUNNER.invoke(app, ["score", str(run), "--interval", "--all"])
     assert result.exit_code == 0, result.output
     assert "±" in result.stdout
     printed = json.loads(RUNNER.invoke(app, ["score", str(run), "--interval", "--json"]).stdout)
