@@ -17,6 +17,7 @@ from stormproof.core.errors import (
 )
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Context, Sample
+from stormproof.datasets.dataset import abilities
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
 from stormproof.datasets.image_files import image_path
 from stormproof.depth.estimate import FromGiven, key_of, make_depth
@@ -79,7 +80,7 @@ def test_a_dataset_says_which_depth_is_doubtful_and_how_to_refuse_it(tmp_path: P
     refused = open_dataset(f"{spec},{remark.split('leave them out with ')[1].rstrip('.')}")
     assert [*refused.ids] == ["b"]
     assert refused.depth_remark == ""
-    assert open_dataset(f"images:{tmp_path}/images").depth_remark == ""
+    assert abilities(open_dataset(f"images:{tmp_path}/images")).depth_remark == ""
 
 
 def test_inspect_and_a_run_with_haze_warn_of_doubtful_depth(tmp_path: Path) -> None:

@@ -210,13 +210,13 @@ def test_a_batch_too_large_is_split_and_says_so(
 
 
 def test_a_launch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA takes 65,535 programs along the second side of a grid, which counts images."""
+    """CUDA takes 65,535 programs along the second side of a grid, which counts planes."""
     monkeypatch.setattr(on_device, "_FREE", {})
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 40, 1 << 40))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 0)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 0)
     tiny = SimpleNamespace(is_cuda=True, device="cuda:0", shape=(70_000, 3, 4, 4))
-    assert on_device._most_at_once(tiny, 4, 4) == 65_535
+    assert on_device._most_at_once(tiny, 4, 4) == 65_535 // 3
 
 
 def test_kernels_run_where_the_images_are(monkeypatch: pytest.MonkeyPatch) -> None:

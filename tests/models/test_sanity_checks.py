@@ -117,9 +117,7 @@ def test_an_unknown_option_lists_the_allowed_ones() -> None:
 
 @pytest.mark.parametrize(
     ("text", "form"),
-    [("x.onnx", "onnx:x.onnx"), ("x.onnx,score=0.1", "onnx:x.onnx,score=0.1"),
-     ("m.tflite", "tflite:m.tflite"),
-     ("yolo11n.pt", "ultralytics:yolo11n.pt,trust=true"), ("m.pt", "torch:m.pt"),
+    [("yolo11n.pt", "ultralytics:yolo11n.pt,trust=true"), ("m.pt", "torch:m.pt"),
      ("d.json", "results:d.json")],
 )  # fmt: skip
 def test_a_bare_file_is_told_its_kind(text: str, form: str) -> None:

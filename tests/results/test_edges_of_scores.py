@@ -88,7 +88,7 @@ def test_pascal_c_has_intervals_and_a_gate(pascal: Path, tmp_path: Path) -> None
     assert scores.replicates is not None
     assert {"cat", "dog"} <= {*scores.replicates.per_class[VOC07]["clean"]}
     clean = plus_minus(scores.interval("P"))
-    assert clean in say("score", tmp_path / "run", "--interval")
+    assert clean in say("score", tmp_path / "run", "--interval", "--all")
     rows = [
         {"id": "R1", "metric": "mPC", "at_least": 0.9},
         {"id": "R2", "metric": VOC07, "condition": "fog@5", "at_least": 0.0001},

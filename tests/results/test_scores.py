@@ -225,7 +225,7 @@ def test_another_dataset_is_refused(make: Make) -> None:
 
 def test_the_command_line_prints_and_saves(make: Make) -> None:
     run = make("contrast_boxes")
-    shown = CliRunner().invoke(app, ["score", str(run)])
+    shown = CliRunner().invoke(app, ["score", str(run), "--all"])
     assert shown.exit_code == 0, shown.output
     assert "mean over 10 conditions" in " ".join(shown.output.replace("┃", " ").split())
     assert "mPC" not in shown.output

@@ -59,6 +59,7 @@ def open_coco(
     categories = read_categories(content, path)
     numbers = [identifier(record, "id", path, f"image number {i}") for i, record in enumerate(records)]
     annotations = expect_list(content, "annotations", path)
+    ids = unique_names(map(str, numbers), path, "image id")
     directory = image_folder(path, images)
     classes = class_names(categories.values(), path)
     labels: Labels = index_annotations(annotations, records, [*categories], path, masks=masks)
@@ -73,7 +74,7 @@ def open_coco(
     return FileDataset(
         name=path.stem,
         root=path.parent,
-        ids=unique_names(map(str, numbers), path, "image id"),
+        ids=ids,
         images=tuple(directory / _image_file(record, path) for record in records),
         labels=labels,
         sources=(path,),

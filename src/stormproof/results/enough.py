@@ -45,7 +45,7 @@ def images_to_decide(
     Infinite if more than `MOST` would be needed, None if no number means anything. Two digits, rounded up.
 
     >>> images_to_decide(Interval(0.03, -0.01, 0.07, 0.02, images=100), 0.0, 100)
-    650.0
+    690.0
     """
     if not seen.se > 0 or (seen.images or 0) < _FEWEST_SEEN:  # also if it is unknown
         return None
