@@ -39,8 +39,14 @@ def test_names_are_shown_as_text(visit: Any) -> None:
     assert SCRIPT in visit("entry").page.inner_text("h1")
 
 
+def open_summary(page: Any) -> None:
+    """Unfold the table of all numbers, below the one that decides."""
+    page.locator('details:has([data-table="summary"]) > summary').first.click()
+
+
 def test_tables_sort_by_keyboard(visit: Any) -> None:
     page = visit("report").page
+    open_summary(page)
     table = page.locator('[data-table="summary"]')
     table.get_by_role("button", name="P", exact=True).focus()
     column = [c.strip() for c in table.locator("thead th").all_inner_texts()].index("P")
@@ -155,6 +161,7 @@ def test_a_print_has_everything_open(visit: Any) -> None:
 
 def test_figures_and_tables_can_be_saved(visit: Any, tmp_path: Path) -> None:
     page = visit("report").page
+    open_summary(page)
     figure, table = '[data-figure="grid"]', '[data-table="summary"]'
     kinds = [(figure, kind) for kind in ("svg", "png", "csv")] + [
         (table, kind) for kind in ("csv", "tex", "md")
