@@ -21,7 +21,7 @@ from stormproof.report.sentences import (
     with_interval,
 )
 from stormproof.results.aggregates import mean_of
-from stormproof.results.calibrated import footnote
+from stormproof.results.calibrated import MARK, footnote
 from stormproof.results.interval import Difference, Interval, paired
 from stormproof.results.scores import Scores
 from stormproof.results.tables import images_scored
@@ -45,7 +45,8 @@ def decision(runs: Sequence[Scores], measure: str) -> Table:
 
 def _title(runs: Sequence[Scores], measure: str) -> str:
     """'AP (%) on val2017, 500 images', as far as all runs share it."""
-    said = f"{measure} (%)" if measures()[measure].fraction else measure
+    mark = f" {MARK}" if any(footnote(scores, [measure]) for scores in runs) else ""
+    said = f"{measure}{mark} (%)" if measures()[measure].fraction else f"{measure}{mark}"
     datasets, images = {scores.dataset for scores in runs}, {images_scored(scores) for scores in runs}
     said += f" on {datasets.pop()}" if len(datasets) == 1 else ""
     return f"{said}, {images.pop()}" if len(images) == 1 and runs[0].images is not None else said
