@@ -20,8 +20,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 import preloaded
+from stormproof.core import registry as registries
 from stormproof.core.processes import keep_memory
-from stormproof.core.registry import foreign_things
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
@@ -97,10 +97,20 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def foreign_things() -> set[tuple[Any, str]]:
+    """Everything that modules outside the package have declared: the registry and the name."""
+    return {
+        (registry, name)
+        for registry in registries._EVERY
+        for name, module in registry._modules.items()
+        if module is None or not module.startswith("stormproof.")
+    }
+
+
 @pytest.fixture(autouse=True)
 def no_plugin_stays() -> Iterator[None]:
     """Remove what a test registered: other tests list all corruptions and measures."""
-    before = {*foreign_things()}
+    before = foreign_things()
     yield
-    for registry, name in {*foreign_things()} - before:
+    for registry, name in foreign_things() - before:
         registry.remove(name)

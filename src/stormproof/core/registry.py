@@ -144,16 +144,6 @@ def declares_anything(module: str) -> bool:
     return any(registry.declared_by(module) for registry in _EVERY)
 
 
-def foreign_things() -> list[tuple[Registry[Any], str]]:
-    """Everything that modules outside this package have declared: the registry and the name."""
-    return [
-        (registry, name)
-        for registry in _EVERY
-        for name, module in registry._modules.items()
-        if module is None or not module.startswith("stormproof.")
-    ]
-
-
 def offered(group: str) -> tuple[EntryPoint, ...]:
     """What installed packages offer in an entry point group of Stormproof."""
     return _offered(tuple(sys.path)).get(group, ())

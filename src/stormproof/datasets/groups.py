@@ -40,7 +40,7 @@ def with_groups(dataset: Dataset, *, groups: str | None = None) -> Dataset:
     if groups is None:
         return dataset
     if not is_dataclass(dataset) or "groups" not in {each.name for each in fields(dataset)}:
-        raise InvalidOption(f"groups={groups}: {dataset.name} is no dataset of files, so it takes no groups.")
+        raise InvalidOption(f"groups={groups}: {dataset.name} has no image files, so it takes no groups.")
     if groups == BY_NAME:
         names = file_names(dataset)
         belong = guess_groups(names)
