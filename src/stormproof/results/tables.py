@@ -77,7 +77,7 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             }
             for each in scores.sets
         ],
-        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
+        **{name: {} for name in ("quality", "roc", "lost", "reliability")}, **scores.details,
     }  # fmt: skip
     if scores.replicates is not None:
         found["intervals"] = _interval_dict(scores)

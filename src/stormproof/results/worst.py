@@ -77,7 +77,7 @@ def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     ]
 
     def rank(loss: ImageLoss) -> tuple[float, float, str, str]:
-        rmse = scores.quality.get(loss.condition, {}).get("rmse", math.nan)
+        rmse = scores.detail("quality").get(loss.condition, {}).get("rmse", math.nan)
         return -loss.rise, math.inf if math.isnan(rmse) else rmse, loss.image, loss.condition
 
     return sorted(found, key=rank)[:count]
