@@ -132,9 +132,9 @@ def _destination(given: Path | None, out: Path | None) -> Path:
 
 def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
     """Warn about conditions that move objects: images alone have no annotations to move with them."""
-    from stormproof.corruptions import find
+    from stormproof.corruptions.chain import moves_labels
 
-    moving = [str(c) for c in conditions if c.corruption and find(c.corruption).moves_labels(c)]
+    moving = [str(condition) for condition in conditions if moves_labels(condition)]
     if moving:
         console.warn(
             f"{', '.join(moving)} moves objects: annotations of these images will not fit the copies. "
