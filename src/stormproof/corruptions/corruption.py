@@ -147,7 +147,8 @@ class Corruption:
     follows it by default. `derived` maps a parameter to functions, each of quantities that may be given
     instead. Corruptions that need a camera have the parameter `view`: the horizontal field of view in degrees
     that is assumed where the dataset has no focal length. `owner` is what its random numbers belong to in a
-    clip: the frame, the camera or the scene; `streams` names those that belong to another.
+    clip: the frame, the camera or the scene; `streams` names those that belong to another. All severities of
+    a `nested` corruption draw the same numbers, so that what a weak one destroys a stronger one destroys too.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Corruption:
     one_image_only: str = ""  # why it cannot run on batches on a device, if so
     owner: Owner = "frame"
     streams: Mapping[str, Owner] = field(default_factory=dict)
+    nested: bool = False
     absent: str = ""  # why only the declaration is known, if the code is missing
 
     @property
@@ -271,7 +273,7 @@ class Corruption:
 
     def _rest(self, condition: Condition, place: int) -> tuple[str | int, ...]:
         """What keys random numbers besides the seed and the image."""
-        alone = (self.name, condition.whole_severity or 0)
+        alone = (self.name, 0 if self.nested else condition.whole_severity or 0)
         return (*alone, place) if place else alone
 
     def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
@@ -396,6 +398,7 @@ def corruption(
     one_image_only: str = "",
     owner: Owner = "frame",
     streams: Mapping[str, Owner] | None = None,
+    nested: bool = False,
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
@@ -408,7 +411,7 @@ def corruption(
         name = recipe.__name__
         declared = Corruption(
             name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only,
-            owner, streams or {},
+            owner, streams or {}, nested,
         )  # fmt: skip
         CORRUPTIONS.add(name, declared, module=recipe.__module__)
         return recipe

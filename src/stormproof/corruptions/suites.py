@@ -81,7 +81,7 @@ HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
 # The faults of each stage, in the order in which an image passes through a camera (liu, Fig. 3).
 STAGES: dict[str, tuple[str, ...]] = {
-    "lens": ("camera_fog", "lens_obstruction", "focus_motor_damage"),
+    "lens": ("camera_fog", "lens_obstruction", "focus_motor_damage", "focus_motor_jitter"),
     "sensor": ("ccd_sensor_damage", "cmos_sensor_damage"),
     "black level": ("insufficient_black_level", "excessive_black_level"),
     "lens shading": ("lens_shading_damage",),
@@ -117,9 +117,11 @@ VARIANTS: tuple[Condition, ...] = (
     *_reading("insufficient_black_level", law="gain"),
     *_reading("excessive_black_level", share=0.3, level=(51, 102, 153, 204, 255)),
     *_reading("excessive_black_level", law="gain"),
-    *_reading("lens_shading_damage", strength=(2, 3, 5, 7, 10)),  # the paper's SSIM
+    *_reading("lens_shading_damage", strength=(5, 10, 20, 30, 50)),  # the paper's SSIM
     *_reading("lens_shading_damage", profile="linear", strength=(0.4, 0.6, 0.8, 1.0, 1.2)),
+    *_reading("white_balance_damage", law="grey_world"),  # the authors' script
     *_reading("white_balance_damage", law="gains", error=(0.08, 0.15, 0.22, 0.30, 0.40)),
+    *_reading("bad_pixel_damage", law="mosaic", share=(0.05, 0.10, 0.15, 0.20, 0.30)),  # the authors' script
     *_reading("bad_pixel_damage", fault="dead_and_hot", share=(0.001, 0.003, 0.01, 0.03, 0.1)),
     *_reading("cfa_interpolation_damage", law="bilinear"),
     *_reading("gamma_damage", gamma=(0.8, 0.7, 0.6, 0.5, 0.4)),
