@@ -23,6 +23,7 @@ from stormproof.metrics.task import all_tasks
 from stormproof.results.aggregates import MEAN
 from stormproof.results.calibrated import doubt, footnote, marked
 from stormproof.results.estimate import Estimate
+from stormproof.results.interaction import interactions
 from stormproof.results.interval import FEW, FEWEST, Interval, interval_target
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
@@ -78,6 +79,7 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             for each in scores.sets
         ],
         **{name: {} for name in ("quality", "roc", "lost", "reliability")}, **scores.details,
+        "interactions": {t: one.as_dict() for t, one in interactions(scores, scores.headline).items()},
     }  # fmt: skip
     if scores.replicates is not None:
         found["intervals"] = _interval_dict(scores)
