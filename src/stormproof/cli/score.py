@@ -216,7 +216,7 @@ def _show(scores: Scores, *, every_measure: bool) -> None:
         if len(scores.cells) > 1:
             others = counted(len(scores.cells) - 1, "other measure")
             console.note(f"{others}: --all. What each means: stormproof explain NAME")
-    for line in (*tables.set_lines(scores), tables.class_line(scores)):
+    for line in (*tables.set_lines(scores), tables.class_line(scores), tables.truth_line(scores)):
         if line:
             console.say(line)
     grid = tables.grid_table(scores)

@@ -240,6 +240,13 @@ def set_lines(scores: Scores) -> list[str]:
     return lines
 
 
+def truth_line(scores: Scores) -> str:
+    """How many classes mIoU is over: those in the truth, the same for all conditions."""
+    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    count = sum(not math.isnan(value) for value in shown.values())
+    return f"mIoU is over the {count} classes in the truth." if count else ""
+
+
 def class_line(scores: Scores) -> str:
     """The classes that means cover, if not all of the dataset's."""
     if scores.record is None:
