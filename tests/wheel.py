@@ -32,7 +32,8 @@ SHORTER = {"stormproof demo": "stormproof demo --scenes 1"}  # the whole demo ta
 ALONE = """
 import stormproof as sp
 answer = {"boxes": [[40, 150, 200, 260]], "scores": [0.9], "labels": [0]}
-run = sp.run(lambda images: [answer] * len(images), "world:test", limit=2, conditions="contrast@3", out="alone")
+model = lambda images: [answer] * len(images)
+run = sp.run(model, "world:test", limit=2, conditions="contrast@3", out="alone")
 assert run.score().p >= 0
 """
 NOTEBOOK = """
