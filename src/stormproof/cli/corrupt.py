@@ -91,10 +91,13 @@ def corrupt(
 
         stormproof corrupt images:left,depth=depth hazy --conditions haze@1-3
 
+        stormproof corrupt val2017 storm --conditions fog@2+gaussian_noise@1+jpeg_compression@2
+
         stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
     destination = _destination(destination, out)
     chosen = chosen_conditions(conditions)
+    _warn_of_order(chosen)
     path, suffix = Path(source), f".{file_format}"
     if is_dataset(source):
         if overwrite:
@@ -128,6 +131,14 @@ def _destination(given: Path | None, out: Path | None) -> Path:
     if given is None and out is None:
         raise InvalidOption("No destination given; name a new folder, or for one image a file, with --out.")
     return given or out or Path()
+
+
+def _warn_of_order(conditions: tuple[Condition, ...]) -> None:
+    """Warn about composed conditions whose parts are not in the order of light."""
+    from stormproof.corruptions.chain import order_doubts
+
+    if doubt := order_doubts(conditions):
+        console.warn(doubt)
 
 
 def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:

@@ -125,6 +125,13 @@ def class_line(scores: Scores) -> str:
     return f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
 
 
+def truth_line(scores: Scores) -> str:
+    """How many classes mIoU is over: those in the truth, the same for all conditions."""
+    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    count = sum(not math.isnan(value) for value in shown.values())
+    return f"mIoU is over the {count} classes in the truth." if count else ""
+
+
 def grid_table(scores: Scores) -> Table:
     """The headline measure by corruption and severity, with the mean of each row where all are complete."""
     values = scores.cells[scores.headline]

@@ -14,9 +14,11 @@ from stormproof.report.decision import decision
 from stormproof.report.sentences import sentence
 from stormproof.results.calibrated import footnote
 from stormproof.results.documents import curves_of, few_images, images_scored
+from stormproof.results.interaction import interaction_table, interactions, worse_together
 from stormproof.results.scores import Scores
 
 _NEAR_ZERO = 0.01
+_LARGEST = 10  # interactions shown
 
 
 class Tone(Enum):
@@ -65,7 +67,7 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
         if len(scores.cells) > 1:
             others = counted(len(scores.cells) - 1, "other measure")
             yield Tone.NOTE, f"{others}: --all. What each means: stormproof explain NAME"
-    for line in (*tables.set_lines(scores), tables.class_line(scores)):
+    for line in (*tables.set_lines(scores), tables.class_line(scores), tables.truth_line(scores)):
         if line:
             yield Tone.SAY, line
     grid = tables.grid_table(scores)
@@ -75,3 +77,7 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
         yield Tone.TABLE, tables.curve_table(scores)
     for table in tables.group_tables(scores):
         yield Tone.TABLE, table
+    if words := worse_together(scores, scores.headline):
+        if interactions(scores, scores.headline):
+            yield Tone.TABLE, interaction_table(scores, scores.headline, most=_LARGEST)
+        yield Tone.SAY, words

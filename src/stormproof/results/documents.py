@@ -13,6 +13,7 @@ from stormproof.core.errors import counted
 from stormproof.core.text import as_csv as csv_text
 from stormproof.core.text import indented_json, json_safe
 from stormproof.results.calibrated import doubt
+from stormproof.results.interaction import interactions
 from stormproof.results.interval import FEW, FEWEST, interval_target
 from stormproof.results.scores import Scores
 
@@ -43,6 +44,7 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             for each in scores.sets
         ],
         **{name: {} for name in ("quality", "roc", "lost", "reliability")}, **scores.details,
+        "interactions": {t: one.as_dict() for t, one in interactions(scores, scores.headline).items()},
     }  # fmt: skip
     if scores.replicates is not None:
         found["intervals"] = _interval_dict(scores)

@@ -95,10 +95,14 @@ def _same_units(run: Run, held: _Kept) -> bool:
         return True
 
 
+def sweep_scores(run: Run) -> None:
+    """Remove what a killed command left behind: no other would write that file again."""
+    sweep_below(run.folder / FOLDER)
+
+
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
     """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
-    sweep_below(folder)  # a killed command may have left a file that no other would write again
     try:
         held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
         held.require(key, asked)

@@ -243,8 +243,9 @@ class Scores:
         return [c for c in map(Condition.parse, texts) if not c.is_clean]
 
     def grid(self, measure: str) -> Grid:
-        """A measure's grid over the conditions of the run; empty if the run lacks the measure."""
-        return grid_of(self.cells.get(measure, {}), self.conditions)
+        """A measure's grid over the single conditions of the run; empty if the run lacks the measure."""
+        single = (text for text in self.conditions if not Condition.parse(text).is_composed)
+        return grid_of(self.cells.get(measure, {}), single)
 
     def covered(self, measure: str) -> Grid:
         """A measure's grid over the conditions that means cover."""
@@ -253,7 +254,7 @@ class Scores:
     def complete(self, measure: str) -> bool:
         """Whether a measure has a score for clean and for every condition."""
         try:
-            self.grid(measure).require_complete()
+            grid_of(self.cells.get(measure, {}), self.conditions).require_complete()
         except IncompleteGrid:
             return False
         return math.isfinite(self.score(measure))

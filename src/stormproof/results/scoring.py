@@ -21,7 +21,7 @@ from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, around, draws
-from stormproof.results.kept import identity_of_run, load_scores, save_scores, scores_key
+from stormproof.results.kept import identity_of_run, load_scores, save_scores, scores_key, sweep_scores
 from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
@@ -32,8 +32,8 @@ from stormproof.results.worst import ImageErrors
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 
 
-def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
-    """The scores of a run: those kept under the same key, or computed now and kept.
+def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, keep: bool = True) -> Scores:
+    """The scores of a run: those kept under the same key, or computed now and, with `keep`, kept.
 
     Kept scores are used only while the run, its dataset and its images are unchanged; if the dataset is gone,
     they are used with a notice.
@@ -50,6 +50,8 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     if len(complete) < len(asked) and not (partial and complete):
         raise IncompleteRun(run, "score")
     key = scores_key(run, options)
+    if keep:
+        sweep_scores(run)
     kept = load_scores(run, key, options, replicates)
     if gone is not None and kept is None:
         raise gone
@@ -58,6 +60,8 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
     made = _make(run, options, complete, replicates)
     made = replace(made, notices=_doubts(run, replicates))
+    if not keep:
+        return made
     try:
         save_scores(run, key, made)
     except OutputError as error:  # a folder that cannot be written: its scores can still be read
