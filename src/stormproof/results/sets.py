@@ -56,7 +56,12 @@ class ConditionSet:
         >>> sets_of(("clean", "fog@1", "fog@2"))[0].mean_name
         'mean over 2 conditions'
         """
-        return "mPC" if self.whole else f"mean over {counted(len(self.covered), 'condition')}"
+        return "mPC" if self.whole else self.mean_words
+
+    @property
+    def mean_words(self) -> str:
+        """What its mean is over, whether or not that mean has a name."""
+        return f"mean over {counted(len(self.covered), 'condition')}"
 
 
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
