@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +30,14 @@ _PRECISIONS: dict[str, tuple[slice, int]] = {
     "APm": (slice(None), 2),
     "APl": (slice(None), 3),
 }
-# name → (size bin, which of the caps on detections per image)
-_RECALLS: dict[str, tuple[int, int]] = {
-    "AR1": (0, 0),
-    "AR10": (0, 1),
-    "AR100": (0, 2),
-    "ARs": (1, 2),
-    "ARm": (2, 2),
-    "ARl": (3, 2),
+# name → (IoU thresholds, size bin, which of the caps on detections per image)
+_RECALLS: dict[str, tuple[slice, int, int]] = {
+    "AR1": (slice(None), 0, 0),
+    "AR10": (slice(None), 0, 1),
+    "AR100": (slice(None), 0, 2),
+    "ARs": (slice(None), 1, 2),
+    "ARm": (slice(None), 2, 2),
+    "ARl": (slice(None), 3, 2),
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
@@ -101,25 +102,32 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)
 
 
-def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
-    """The twelve numbers by replicate, AP by class, the values that each number averages, optimism of AP."""
+def coco_scored(
+    matches: Matches,
+    weights: Weights,
+    prefix: str = "",
+    precisions: Mapping[str, tuple[slice, int]] = _PRECISIONS,
+    recalls: Mapping[str, tuple[slice, int, int]] = _RECALLS,
+) -> Scored:
+    """The twelve numbers, or others in their way, by replicate, AP by class, the values that each number
+    averages, optimism of AP."""
     precision, recall = average_precision(matches.judged, weights, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
-    for name, (thresholds, size) in _PRECISIONS.items():
+    for name, (thresholds, size) in precisions.items():
         chosen = precision[:, 0, size, :, thresholds]
         by_class[name] = chosen.mean(axis=2)
         parts[prefix + name] = chosen.reshape(len(weights), -1)
-    for name, (size, cap) in _RECALLS.items():
-        by_class[name] = parts[prefix + name] = recall[:, cap, size].mean(axis=2)
+    for name, (thresholds, size, cap) in recalls.items():
+        by_class[name] = parts[prefix + name] = recall[:, cap, size][..., thresholds].mean(axis=2)
     numbers = {prefix + name: mean_of_known(column) for name, column in by_class.items()}
     optimism: dict[str, Floats] = {}
     if len(weights) > 1:
         too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0)
-        for name, (thresholds, size) in _PRECISIONS.items():
+        for name, (thresholds, size) in precisions.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
         found = matches.judged
-        for name, (size, _) in _RECALLS.items():
+        for name, (_, size, _) in recalls.items():
             counting = found.counts[size]
             optimism[prefix + name] = class_optimism(
                 by_class[name], found.truth_image[counting], found.truth_label[counting], weights, _POWER
