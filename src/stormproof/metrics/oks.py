@@ -89,4 +89,5 @@ def _similarities(
                     spread = (sigmas[t, k] * 2) ** 2
                     total += np.exp(-((dx**2 + dy**2) / spread / (areas[t] + tiny) / 2))
                     count += 1
-                out[offsets[g] + (d - d0) * (t1 - t0) + t - t0] = total / count if count else 0.0
+                # A detection without points has NaN for them, and no similarity with anything.
+                out[offsets[g] + (d - d0) * (t1 - t0) + t - t0] = total / count if total > 0 else 0.0
