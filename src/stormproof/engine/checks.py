@@ -8,6 +8,7 @@ from stormproof import datasets, models
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.files import is_file
+from stormproof.core.forms import FORMS, OBJECTS
 from stormproof.core.sample import Sample
 from stormproof.core.spec import OBJECT
 from stormproof.corruptions import apply, find
@@ -86,12 +87,11 @@ def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> Non
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
     """Refuse a dataset whose first images lack the truth that a benchmark's metric is computed from."""
     task = task_of_measure(metric)
-    attribute, kind = ("instances", "objects") if task is None else (task.truth, task.truth_words)
-    truths = (dataset.truth(index) for index in range(min(images, _TRIES)))
-    if any(getattr(truth, attribute) is not None for truth in truths):
+    form = FORMS[OBJECTS] if task is None else task.form
+    if any(form.is_in(dataset.truth(index)) for index in range(min(images, _TRIES))):
         return
     fix = "add the files that hold them, or choose a benchmark for the truth there is"
-    raise InvalidOption(f"{dataset.name} has no {kind} to compute {metric} from; {fix}.")
+    raise InvalidOption(f"{dataset.name} has no {form.words} to compute {metric} from; {fix}.")
 
 
 def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:

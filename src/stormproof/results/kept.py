@@ -25,7 +25,7 @@ import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
 from stormproof.core.text import json_safe, plain
-from stormproof.metrics.metric import INPUTS, measures, metrics_of
+from stormproof.metrics.metric import METRICS, measures
 from stormproof.models.model import fingerprint
 from stormproof.models.python import code_identity
 from stormproof.results.interval import LEADING, Interval
@@ -52,7 +52,7 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
 def _foreign_code(options: ScoreOptions) -> list[str]:
     """Fingerprints of code that is not Stormproof's own: metrics of plugins, a user's overlap function."""
     functions: list[Callable[..., Any]]
-    functions = [*(each.function for each in metrics_of(*INPUTS)), options.rule.overlap]
+    functions = [*(each.function for each in METRICS.values()), options.rule.overlap]
     foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
     return [f"{each.__qualname__} {fingerprint((), {'code': code_identity(each)})}" for each in foreign]
 

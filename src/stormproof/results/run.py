@@ -26,9 +26,23 @@ from stormproof.datasets.copies import copy_of
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.models.classes import match_classes
 from stormproof.results.store.lock import shares
-from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command
+from stormproof.results.store.parts import (
+    coded,
+    part_paths,
+    read_failures,
+    read_further_columns,
+    read_part,
+    resume_command,
+)
 from stormproof.results.store.record import RECORD, RunRecord, read_record
-from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
+from stormproof.results.store.schema import (
+    DETECTION,
+    KEY,
+    MAP_COLUMNS,
+    OPTIONAL,
+    columns_of,
+    prediction_of,
+)
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
@@ -149,10 +163,16 @@ class Run:
         """The optional columns that have a value in any row; each is read until a value is found."""
         found: set[str] = set()
         for path in self.parts:
-            lacking = [name for name in OPTIONAL if name not in found]
+            lacking = [name for name in (*OPTIONAL, *self.further) if name not in found]
             table = self.read(path, lacking)
             found.update(name for name in lacking if table[name].null_count < len(table))
         return found
+
+    @cached_property
+    def further(self) -> tuple[str, ...]:
+        """The columns of forms that only some runs have, as far as their forms are declared."""
+        held = {name for path in self.parts for name in read_further_columns(path)}
+        return tuple(column.name for column in columns_of(sorted(held)))
 
     def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
         """Columns of one part; a value that this run cannot have written is an error."""
@@ -268,7 +288,7 @@ class Run:
         match = match_classes(record.model.classes, record.dataset.classes)
         maps = match_classes(record.model.semantic_classes, record.dataset.semantic_classes)
         ((_, table),) = by_condition(
-            self, [self._known_condition(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC)
+            self, [self._known_condition(condition)], (*DETECTION, *MAP_COLUMNS, *self.further)
         )
         found = {row["image"]: prediction_of(row) for row in table.to_pylist()}
         return {name: match.apply(each, maps=maps) for name, each in found.items()}

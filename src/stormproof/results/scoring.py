@@ -13,31 +13,21 @@ from stormproof.core.errors import InvalidOption, OutputError
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
-from stormproof.datasets.dataset import thing_classes
 from stormproof.datasets.groups import frames_warning
-from stormproof.metrics import panoptic
-from stormproof.metrics.calibration import Tuned, reliability
-from stormproof.metrics.inputs import Maps, MetricInput, Objects, Segments
+from stormproof.metrics.calibration import reliability
+from stormproof.metrics.inputs import Maps, MetricInput, Objects
 from stormproof.metrics.map_calibration import reliability as map_reliability
 from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of, ratio
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.roc import People, curve_points, worst_people
-from stormproof.metrics.task import all_tasks, kind_of_class_measure, task_of
-from stormproof.models.classes import match_classes
+from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.kept import load_scores, save_scores, scores_key
+from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
-from stormproof.results.store.schema import CONFUSION, OVERLAP
-from stormproof.results.truths import (
-    ClassSelection,
-    Truths,
-    check_classes,
-    chosen_classes,
-    chosen_labels,
-    iter_matches,
-)
+from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
@@ -90,7 +80,7 @@ class _Found:
 
     scored: dict[str, Scored]
     errors: dict[str, dict[str, Floats]] = field(
-        default_factory=lambda: {task.kind: {} for task in all_tasks()}
+        default_factory=lambda: {form.name: {} for form in scored_forms()}
     )
     units_by_class: dict[str, Ints] = field(default_factory=dict)  # by kind: how many units show each class
     roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -105,7 +95,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     for text, cell in iter_cells(run, options.classes, conditions, options.rule):
         found.scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
         task = task_of(cell)
-        kind = task.kind
+        kind = task.form.name
         if run.record.metric == "E" and isinstance(cell, Objects):  # *liu*'s benchmark
             found.errors[kind][text] = cell.errors.per_image
         else:
@@ -127,7 +117,8 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
     names = [name for name in measures() if any(name in each.numbers for each in found.scored.values())]
     errors = next((held for held in found.errors.values() if held), None)
-    classes = scored_classes(run, options.classes)
+    scored = Reader(run, options.classes).scored_classes()
+    classes = {form.name: names for form, names in scored.items()}
     return Scores(
         plain(run.record.model.name), plain(run.record.dataset.name), len(run.readable),
         cells={
@@ -180,37 +171,11 @@ def weights_of(run: Run, replicates: int) -> Weights:
 def iter_cells(
     run: Run, classes: ClassSelection, conditions: Sequence[str], rule: MatchingRule | None = None
 ) -> Iterator[tuple[str, MetricInput]]:
-    """The panoptic maps of every condition, then the label maps, then the objects, the clean ones first."""
-    images, scored = len(run.readable), scored_classes(run, classes)
-    match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
-    labels = np.asarray(match.labels, np.int64)
-    if "panoptic" in scored:
-        countable = thing_classes(run.dataset)
-        things = np.array([name in countable for name in match.dataset], np.bool_)
-        kept = chosen_labels(match.dataset, scored["panoptic"])
-        for text, overlaps, image in rows.counted(run, conditions, OVERLAP):
-            table = panoptic.match_segments(image, overlaps, labels=labels, things=things, images=images)
-            yield text, Segments(table, match.dataset, kept, things)
-    if "maps" in scored:
-        kept = chosen_labels(match.dataset, scored["maps"])
-        counts = zip(rows.counted(run, conditions, CONFUSION), rows.confidences(run, conditions), strict=True)
-        for (text, (true, predicted, pixels), image), sums in counts:
-            maps = Maps.of(
-                image, true, labels[predicted], pixels,
-                images=images, classes=match.dataset, kept=kept, confidences=sums,
-            )  # fmt: skip
-            yield text, maps
-    if "objects" not in scored:
-        return
-    truths = Truths.of_run(run, classes)
-    masks = run.has("masks") and truths.has_masks
-    clean = tuned = None
-    for text, truth, found in iter_matches(run, truths, conditions, masks=masks):
-        cell = Objects(truth, found, rule or MatchingRule(), truths.person, clean, masks, tuned)
-        if text == "clean":
-            clean, tuned = cell.people, Tuned(cell.located, cell.touching)
-            cell = replace(cell, clean=clean, tuned=tuned)
-        yield text, cell
+    """What metrics read, form by form and condition by condition."""
+    reader = Reader(run, classes, conditions, rule or MatchingRule())
+    for form in reader.scored_classes():
+        if form.collect is not None:
+            yield from form.collect(reader)
 
 
 def headline_of(cell: MetricInput) -> str:
@@ -225,20 +190,8 @@ def metric_of(cell: MetricInput, measure: str) -> Metric | None:
     )
 
 
-def scored_classes(run: Run, classes: ClassSelection) -> dict[str, tuple[str, ...]]:
-    """The classes that scores are over, of objects, label maps and panoptic maps, where the run has any."""
-    record, dataset, found = run.record, run.dataset, {}
-    for kind, column in {"panoptic": "overlap_pixels", "maps": "confusion_pixels"}.items():
-        if run.has(column):
-            found[kind] = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, classes)
-    truths = Truths.of_run(run, classes)
-    if truths.answered_by(run):
-        found["objects"] = truths.classes
-    return found
-
-
 def _class_names(measure: str, classes: Mapping[str, tuple[str, ...]]) -> list[str]:
-    return [plain(name) for name in classes[kind_of_class_measure(measure)]]
+    return [plain(name) for name in classes[form_of_class_measure(measure)]]
 
 
 def _per_class(
@@ -268,7 +221,7 @@ def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Se
     for text, each in found.scored.items():
         for measure, values in each.per_class.items():
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
-            units = found.units_by_class[kind_of_class_measure(measure)]
+            units = found.units_by_class[form_of_class_measure(measure)]
             per_class.setdefault(measure, {})[text] = {
                 name: around(
                     float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])

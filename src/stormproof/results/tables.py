@@ -244,7 +244,7 @@ def class_line(scores: Scores) -> str:
         return ""
     dataset = scores.record.dataset
     tasks = [task for task in all_tasks() if task.headline in scores.cells]
-    sides = [dataset.classes if task.of_objects else dataset.semantic_classes for task in tasks]
+    sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
     known = {name for side in sides for name in side}
     if not scores.classes or known <= {*scores.classes}:
         return ""

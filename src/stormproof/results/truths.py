@@ -25,6 +25,7 @@ from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.stability import steps
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 from stormproof.results import rows
+from stormproof.results.store.schema import MAP_COLUMNS
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
@@ -120,8 +121,12 @@ class Truths:
 
     def answered_by(self, run: Run) -> bool:
         """Whether the run's model predicts objects, and there are objects of these classes to find."""
-        answered = run.has_objects or not (run.has("semantic_runs") or run.has("panoptic_runs"))
+        answered = run.has_objects or not any(run.has(name) for name in MAP_COLUMNS)
         return answered and self.has_objects and bool(self.classes)
+
+    def carry(self, form: str) -> bool:
+        """Whether objects have the array of a form."""
+        return form in self.still.data
 
     @cached_property
     def has_masks(self) -> bool:
@@ -197,10 +202,11 @@ def moves(condition: Condition) -> bool:
 
 
 def iter_matches(
-    run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool
+    run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool, forms: Sequence[str] = ()
 ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
     """Truth and detections of each condition, clean first, with labels that index the scored classes."""
     match = narrowed(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
-    for text, found in rows.detections(run, clean_first, match, truths.still.position, masks=masks):
+    place = truths.still.position
+    for text, found in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
         yield text, truths.under(Condition.parse(text)), found

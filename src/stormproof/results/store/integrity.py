@@ -21,13 +21,13 @@ from stormproof.datasets.image_files import (
     stored_content,
 )
 from stormproof.results.store.parts import DamagedPart, coded, part_path
-from stormproof.results.store.schema import CONFUSION, DETECTION, KEY, LATER, SEMANTIC
+from stormproof.results.store.schema import KEY, LIST_COLUMNS
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 _LIGHT = (*KEY, "image", "recipe", "height", "width")
-_DEEP = ("height", "width", *DETECTION, *SEMANTIC, *CONFUSION, *LATER)
+_DEEP = ("height", "width", *LIST_COLUMNS)
 
 
 def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:
