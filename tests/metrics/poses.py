@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from stormproof.metrics.oks import COCO_SIGMAS
+from stormproof.core.joints import usual_sigmas
 from stormproof.metrics.records import Detections, DetectionTruth
 
 # Where COCO's joints are in the box of somebody who stands: x and y as shares of its sides.
@@ -49,10 +50,13 @@ def pose_set(rng: Any, *, images: int, people: int, detections: int, joints: int
     found_points = np.concatenate([guess, rng.random((detections, joints, 1))], axis=2)
     boxes = np.hstack([guess.min(axis=1), guess.max(axis=1)])
     found = Detections(image[source], boxes, rng.random(detections).round(2), labels[source])
-    return truth, points, found, found_points
+    sigmas = np.tile(usual_sigmas(joints), (people, 1))
+    truth = replace(truth, data={"points": points, "sigmas": sigmas})
+    return truth, replace(found, data={"points": found_points})
 
 
-def _dataset(truth: DetectionTruth, points: np.ndarray) -> dict[str, Any]:
+def _dataset(truth: DetectionTruth) -> dict[str, Any]:
+    points = truth.data["points"]
     joints = points.shape[1]
     return {
         "info": {},
@@ -73,7 +77,8 @@ def _dataset(truth: DetectionTruth, points: np.ndarray) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _results(found: Detections, points: np.ndarray) -> list[dict[str, Any]]:
+def _results(found: Detections) -> list[dict[str, Any]]:
+    points = found.data["points"]
     return [
         {
             "image_id": int(found.image[i]) + 1, "category_id": int(found.labels[i]) + 1,
@@ -83,20 +88,19 @@ def _results(found: Detections, points: np.ndarray) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def ten_numbers(
-    package: Any, evaluation: Any, truth, points, found, found_points, sigmas=COCO_SIGMAS
-) -> list[float]:
+def ten_numbers(package: Any, evaluation: Any, truth, found) -> list[float]:
     """What `COCOeval` of pycocotools or hotcoco prints; NaN where it prints −1."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             index = package()
-            index.dataset = _dataset(truth, points)
+            index.dataset = _dataset(truth)
             index.createIndex()
         except AttributeError:  # hotcoco takes the content of a file at once
-            index = package(_dataset(truth, points))
-        run = evaluation(index, index.loadRes(_results(found, found_points)), "keypoints")
-        if sigmas is not COCO_SIGMAS:
-            run.params.kpt_oks_sigmas = np.asarray(sigmas)
+            index = package(_dataset(truth))
+        run = evaluation(index, index.loadRes(_results(found)), "keypoints")
+        sigmas = truth.data["sigmas"][0]
+        if (sigmas != usual_sigmas(17)).any() if len(sigmas) == 17 else True:
+            run.params.kpt_oks_sigmas = sigmas
         run.evaluate()
         run.accumulate()
         run.summarize()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 
+import hotcoco
 import numpy as np
 import pytest
 from oracle import coco_evaluation, twelve
 from pycocotools.cocoeval import COCOeval
 
-from stormproof.core.oriented import polygon_areas, rotated_corners, upright
+from stormproof.core.oriented import polygon_areas, rotated_corners, rotated_rows, upright
 from stormproof.metrics.coco import NUMBERS, coco_scored
-from stormproof.metrics.oriented import judge_corners, match_corners
+from stormproof.metrics.oriented import Oriented, judge_corners, match_corners, score_corners
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.voc import voc_scored
 
@@ -45,7 +47,7 @@ def aerial_set(seed, *, images=12, objects=90, detections=400, classes=3):
     found = Detections(
         image[source], upright(found_corners), rng.random(detections).round(2), truth.labels[source]
     )
-    return truth, corners, found, found_corners
+    return replace(truth, data={"corners": corners}), replace(found, data={"corners": found_corners})
 
 
 def shapely_overlaps(a, b):
@@ -55,8 +57,9 @@ def shapely_overlaps(a, b):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_coco_numbers_equal_pycocotools(seed, monkeypatch):
-    truth, corners, found, found_corners = aerial_set(seed)
-    truth = DetectionTruth(**{**vars(truth), "ignore": np.zeros(len(truth), bool)})
+    truth, found = aerial_set(seed)
+    truth = replace(truth, ignore=np.zeros(len(truth), bool))
+    corners, found_corners = truth.data["corners"], found.data["corners"]
 
     def compute(self, image_id, category_id):
         rows, ids = self._dts[image_id, category_id], self._gts[image_id, category_id]
@@ -75,14 +78,13 @@ def test_coco_numbers_equal_pycocotools(seed, monkeypatch):
     )  # fmt: skip  # only their area counts
     with contextlib.redirect_stdout(io.StringIO()):
         theirs = twelve(coco_evaluation(truth, square, "bbox"))
-    ours = coco_scored(
-        match_corners(truth, found, corners, found_corners), np.ones((1, len(truth.ids)))
-    ).scores
+    ours = coco_scored(match_corners(truth, found), np.ones((1, len(truth.ids)))).scores
     assert [ours[name] for name in NUMBERS] == pytest.approx([theirs[name] for name in NUMBERS], abs=1e-12)
 
 
-def devkit_ap(truth, corners, found, found_corners, label, sampled):
+def devkit_ap(truth, found, label, sampled):
     """DOTA's `voc_eval` of one class, one detection at a time."""
+    corners, found_corners = truth.data["corners"], found.data["corners"]
     of_class = [i for i in np.argsort(-found.scores, kind="stable") if found.labels[i] == label]
     taken, hits, false = set(), [], []
     for i in of_class:
@@ -107,10 +109,45 @@ def devkit_ap(truth, corners, found, found_corners, label, sampled):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_voc_numbers_equal_the_devkit(seed):
-    truth, corners, found, found_corners = aerial_set(seed)
-    ours = voc_scored(
-        judge_corners(truth, found, corners, found_corners), np.ones((1, len(truth.ids)))
-    ).scores
+    truth, found = aerial_set(seed)
+    ours = voc_scored(judge_corners(truth, found), np.ones((1, len(truth.ids)))).scores
     for name, sampled in (("VOC07 AP50", True), ("VOC10 AP50", False)):
-        each = [devkit_ap(truth, corners, found, found_corners, label, sampled) for label in range(3)]
+        each = [devkit_ap(truth, found, label, sampled) for label in range(3)]
         assert ours[name] == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_rectangles_equal_hotcoco():
+    truth, found = aerial_set(3)
+    truth = replace(truth, ignore=np.zeros(len(truth), bool))
+    truth.data["corners"][:] = rotated_corners(rotated_rows(truth.data["corners"]))
+    truth = replace(truth, area=polygon_areas(truth.data["corners"]))
+    rows, seen = rotated_rows(truth.data["corners"]), rotated_rows(found.data["corners"])
+    index = hotcoco.COCO(
+        {
+            "images": [{"id": i + 1, "height": 500, "width": 500} for i in range(len(truth.ids))],
+            "categories": [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
+            "annotations": [
+                {
+                    "id": i + 1, "image_id": int(truth.image[i]) + 1, "category_id": int(truth.labels[i]) + 1,
+                    "bbox": [0, 0, 1, 1], "obb": rows[i].tolist(), "area": float(truth.area[i]), "iscrowd": 0,
+                }
+                for i in range(len(truth))
+            ],
+        }
+    )  # fmt: skip
+    results = [
+        {
+            "image_id": int(found.image[i]) + 1, "category_id": int(found.labels[i]) + 1,
+            "score": float(found.scores[i]), "bbox": [0, 0, 1, 1], "obb": seen[i].tolist(),
+        }
+        for i in range(len(found))
+    ]  # fmt: skip
+    run = hotcoco.COCOeval(index, index.loadRes(results), "obb")
+    run.evaluate()
+    run.accumulate()
+    with pytest.warns(UserWarning, match="oriented-box"):
+        run.summarize()
+    ours = score_corners(Oriented(truth, found), np.ones((1, len(truth.ids)))).scores
+    assert [ours[f"oriented {name}"] for name in ("AP", "AP50", "AP75")] == pytest.approx(
+        run.stats[:3], abs=1e-12
+    )

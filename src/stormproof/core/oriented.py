@@ -2,7 +2,7 @@
 
 Corners are 4×2 points x, y in order around the box. The angle is in radians, from the x axis towards the y
 axis, which points down: clockwise on the screen. The overlap is that of the polygons themselves, so
-quadrilaterals that are no rectangles, as DOTA's annotators drew them, are judged as they are (docs/adr/0036).
+quadrilaterals that are no rectangles, as DOTA's annotators drew them, are judged as they are (docs/adr/0037).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def rotated_corners(rows: Floats) -> Floats:
     rows = np.asarray(rows, np.float64).reshape(-1, 5)
     cosine, sine = np.cos(rows[:, 4:]), np.sin(rows[:, 4:])
     x, y = (rows[:, 2 + axis, None] * _AROUND[:, axis] for axis in (0, 1))
-    return rows[:, None, :2] + np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=-1)
+    corners: Floats = rows[:, None, :2] + np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=-1)
+    return corners
 
 
 def rotated_rows(corners: Floats) -> Floats:

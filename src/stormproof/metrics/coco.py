@@ -40,7 +40,7 @@ NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0029
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {
+CALIBRATED: dict[str, Calibrated] = {
     "AP": ((80, 50),),
     "AP50": ((80, 50),),
     "AP75": ((80, 50),),
@@ -84,7 +84,7 @@ def _plain(matches: Matches) -> dict[str, float]:
 @metric(
     "boxes",
     *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS),
-    calibrated=_CALIBRATED,
+    calibrated=CALIBRATED,
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.boxes, weights)
@@ -93,7 +93,7 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
 @metric(
     "masks",
     *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS),
-    calibrated={MASKS + name: found for name, found in _CALIBRATED.items()},
+    calibrated={MASKS + name: found for name, found in CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)
@@ -140,7 +140,7 @@ def image_precision(matches: Matches) -> Floats:
     return means
 
 
-def _shown(objects: Objects) -> Bools:
+def shown_classes(objects: Objects) -> Bools:
     """Images × classes: whether the truth shows an object of the class that counts."""
     truth = objects.truth
     counting = ~truth.excused
@@ -153,7 +153,7 @@ task(
     Task(
         "instance segmentation", 30, OBJECTS, headline=f"{MASKS}AP", per_class=f"{MASKS}AP", section="masks",
         fits=lambda given: "masks" in given.kinds,
-        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=_shown,
+        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=shown_classes,
     ),
     __name__,
 )  # fmt: skip
@@ -161,7 +161,7 @@ task(
     Task(
         "detection", 40, OBJECTS, headline="AP", per_class="AP", section="boxes",
         fits=lambda given: "boxes" in given.kinds,
-        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=_shown,
+        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=shown_classes,
     ),
     __name__,
 )  # fmt: skip

@@ -3,7 +3,7 @@
     OKS = mean over labelled points of exp(−d² / (2 · area · (2σ)²))
 
 d is the distance in pixels, `area` the object's, and σ how far annotators disagree about a joint
-(docs/adr/0035). Points are x, y and a third number: in truth the visibility (0 not labelled, 1 hidden, 2
+(docs/adr/0036). Points are x, y and a third number: in truth the visibility (0 not labelled, 1 hidden, 2
 visible), in a prediction the confidence, which the similarity ignores.
 """
 
@@ -16,25 +16,6 @@ import numpy as np
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.matching import Groups
-
-COCO_JOINTS = (
-    "nose", "left eye", "right eye", "left ear", "right ear", "left shoulder", "right shoulder", "left elbow",
-    "right elbow", "left wrist", "right wrist", "left hip", "right hip", "left knee", "right knee",
-    "left ankle", "right ankle",
-)  # fmt: skip
-COCO_SIGMAS = np.array(
-    [.26, .25, .25, .35, .35, .79, .79, .72, .72, .62, .62, 1.07, 1.07, .87, .87, .89, .89]
-) / 10  # fmt: skip
-
-
-def usual_sigmas(points: int) -> Floats:
-    """COCO's σ for its 17 joints; for other sets of points without their own, 1 / number of points each, as
-    Ultralytics' validation assumes.
-
-    >>> usual_sigmas(4).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    return COCO_SIGMAS.copy() if points == len(COCO_SIGMAS) else np.full(points, 1 / max(points, 1))
 
 
 def labelled(points: Floats) -> Bools:

@@ -27,6 +27,10 @@ _CALIBRATED: dict[str, Calibrated] = {
     "VOC10 AP50": ((80, 50),),
 }
 _POINTS = {"VOC07 AP50": VOC07_POINTS, "VOC10 AP50": WHOLE_AREA}
+NUMBERS = {
+    "VOC07 AP50": "VOC 2007 AP at IoU 0.5, eleven points",
+    "VOC10 AP50": "VOC 2010 AP at IoU 0.5, area under the curve",
+}
 
 
 def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
@@ -59,8 +63,7 @@ def judged_voc(
 
 @metric(
     "boxes",
-    Measure("VOC07 AP50", "VOC 2007 AP at IoU 0.5, eleven points", section="boxes", fading=1.25),
-    Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes", fading=1.25),
+    *(Measure(name, words, section="boxes", fading=1.25) for name, words in NUMBERS.items()),
     calibrated=_CALIBRATED,
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
