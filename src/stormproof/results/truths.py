@@ -17,7 +17,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Instances, Ints, Truth
 from stormproof.core.text import same_name
-from stormproof.corruptions import find, truth_under
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
@@ -113,7 +114,7 @@ class Truths:
 
     def under(self, condition: Condition) -> DetectionTruth:
         """The truth under a condition."""
-        return self._laid_out(condition) if moves(condition) else self.still
+        return self._laid_out(condition) if moves_labels(condition) else self.still
 
     @property
     def has_objects(self) -> bool:
@@ -140,7 +141,7 @@ class Truths:
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
         known = abilities(self.dataset).all_objects()
-        if known is None or moves(condition) or self.distances:
+        if known is None or moves_labels(condition) or self.distances:
             truth = DetectionTruth.of(self._objects(condition), self.classes)
         else:
             owners, objects = known
@@ -167,7 +168,7 @@ class Truths:
             name, truth = self.dataset.ids[index], self.dataset.truth(index)
             if self.distances:
                 truth = self._with_distances(index, truth)
-            if moves(condition):
+            if moves_labels(condition):
                 size = self.dataset.size(index)
                 identity = identity_of(self.dataset, index)
                 truth = truth_under(truth, size, condition, seed=self.seed, image_id=identity)
@@ -194,11 +195,6 @@ class Truths:
         """For each of the dataset's labels, its label among `classes`; −1 for classes not chosen."""
         known = {name: place for place, name in enumerate(self.classes)}
         return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
-
-
-def moves(condition: Condition) -> bool:
-    """Whether a condition moves the truth along with the pixels."""
-    return condition.corruption is not None and find(condition.corruption).moves_labels(condition)
 
 
 def iter_matches(

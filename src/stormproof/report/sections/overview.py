@@ -31,6 +31,7 @@ from stormproof.report.sections import (
 )
 from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.aggregates import mean_of
+from stormproof.results.interval import Interval, around
 from stormproof.results.scores import Scores
 
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
@@ -127,20 +128,35 @@ def every_condition(scope: Scope) -> Section | None:
 
 def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Row]:
     """A run's cells by corruption and severity, the mean of each corruption, and the clean score."""
-    scores = {
-        (corruption, f"{c.severity:g}"): run.score(measure, str(c))
-        for corruption in levels
-        for c in levels[corruption]
-    }
+    texts = {(series, f"{c.severity:g}"): str(c) for series in levels for c in levels[series]}
+    scores = {place: run.score(measure, text) for place, text in texts.items()}
     if any(len(held) > 1 for held in levels.values()):
         means = run.by_corruption(measure)
         scores |= {(corruption, MEAN): means.get(corruption, math.nan) for corruption in levels}
         scores["clean", MEAN] = run.score(measure)
+    left = shares_left(run, measure, [*texts.values()])
     return [
-        {"pick": (scale,), "panel": name, "x": x, "y": y, **_cell(run, measure, value, scale)}
+        {
+            "pick": (scale,), "panel": name, "x": x, "y": y, **_cell(run, measure, value, scale),
+            **(limits(left.get(texts.get((y, x), "")), least=0.0) if scale == RELATIVELY else {}),
+        }
         for scale in (RELATIVELY, ABSOLUTE)
         for (y, x), value in scores.items()
-    ]
+    ]  # fmt: skip
+
+
+def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[str, Interval]:
+    """The 95 % interval of each condition's share of the clean score, where the scores have replicates."""
+    if not measures()[measure].higher or run.replicates is None or not run.score(measure) > 0:
+        return {}
+    drawn, cells = run.replicates.cells.get(measure, {}), run.cells.get(measure, {})
+    return {
+        text: around(
+            float(ratio(cells[text], cells["clean"])), ratio(drawn[text], drawn["clean"]), images=run.units
+        ).of_fraction(math.inf)
+        for text in conditions
+        if text in drawn and "clean" in drawn
+    }
 
 
 def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:

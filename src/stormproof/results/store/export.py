@@ -21,7 +21,8 @@ from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
-from stormproof.corruptions import find, truth_under
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels
 from stormproof.datasets.coco import image_id, write_truth
 from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
 from stormproof.datasets.object_data import row_fields
@@ -176,8 +177,7 @@ def export_truth(run: Run, destination: Path) -> dict[str, Path]:
 
 def _moving(run: Run) -> list[Condition]:
     """Clean, and the conditions of a run that move the truth."""
-    parsed = map(Condition.parse, run.record.conditions)
-    return [Condition(), *(c for c in parsed if c.corruption and find(c.corruption).moves_labels(c))]
+    return [Condition(), *filter(moves_labels, map(Condition.parse, run.record.conditions))]
 
 
 def _truths_under(run: Run, condition: Condition) -> Iterator[tuple[int, Truth]]:
