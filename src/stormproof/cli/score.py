@@ -207,12 +207,10 @@ def _score(
 
 
 def _say(lines: Iterable[Said]) -> None:
-    from stormproof.core.table import Table
-
     said: dict[str, Callable[[Any], object]]
-    said = {"warn": console.warn, "say": console.say, "note": console.note, "table": console.out.print}
+    said = {"warn": console.warn, "say": console.say, "note": console.note, "table": console.print_table}
     for tone, what in lines:
-        (console.print_table if isinstance(what, Table) else said[tone.value])(what)
+        said[tone.value](what)
 
 
 def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -> None:

@@ -15,7 +15,7 @@ from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.metrics.task import all_tasks
-from stormproof.results.aggregates import MEAN
+from stormproof.results.aggregates import MEAN, OBJECT_ERROR
 from stormproof.results.calibrated import footnote, marked
 from stormproof.results.documents import curves_of, images_scored
 from stormproof.results.estimate import Estimate
@@ -50,8 +50,8 @@ _UNNAMED = {"mPC": "mean", "rPC": "% of P left"}
 
 
 def summary_table(scores: Scores) -> Table:
-    """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known;
-    mCE where lower is better; CD and rCD against a reference. Conditions that are not a benchmark or suite
+    """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known; mCE
+    of E; CD and rCD against a reference. Other errors, and conditions that are not a benchmark or suite,
     have a mean instead."""
     sure = scores.replicates is not None
     columns = summary_columns(scores)
@@ -65,9 +65,10 @@ def summary_table(scores: Scores) -> Table:
     for name, found in scores.aggregates.items():
         if known[name].fraction:
             intervals = scores.intervals(name) if sure else {}
+            keys = [held_under(name, key, found) for key, _ in columns]
             cells = [
                 plus_minus(intervals[key]) if key in intervals else percent(found.get(key, math.nan))
-                for key, _ in columns
+                for key in keys
             ]
             optimism = [_signed(intervals.get("P"))] if sure else []
             style = "bold" if name == scores.headline else ""
@@ -90,9 +91,22 @@ def summary_columns(scores: Scores) -> list[tuple[str, str]]:
     """The aggregates that any measure has, with their headings."""
     inputs = [given for given in INPUTS if "reference" not in given or scores.reference is not None]
     declared = [(found.name, found.column) for found in aggregates_of(*inputs) if found.column]
-    declared.append((MEAN, scores.over.mean_name))
-    held = {key for found in scores.aggregates.values() for key in found}
-    return [(name, column) for name, column in declared if name in held]
+    declared.append((MEAN, scores.over.mean_words))
+    return [
+        (key, column)
+        for key, column in declared
+        if any(held_under(name, key, found) in found for name, found in scores.aggregates.items())
+    ]
+
+
+def held_under(measure: str, key: str, found: Mapping[str, Any]) -> str:
+    """The aggregate that a column shows of a measure: mCE and its changes belong to E, and what other errors
+    hold under that name is their mean."""
+    if measure == OBJECT_ERROR or measures()[measure].higher:
+        return key
+    if key == MEAN and "mCE" in found:
+        return "mCE"
+    return "" if key in ("mCE", "delta_mCE", "delta_E") else key
 
 
 def set_lines(scores: Scores) -> list[str]:

@@ -77,6 +77,11 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
         yield Tone.TABLE, tables.curve_table(scores)
     for table in tables.group_tables(scores):
         yield Tone.TABLE, table
+    yield from _tell_interactions(scores)
+
+
+def _tell_interactions(scores: Scores) -> Iterator[Said]:
+    """What is worse together than its parts, if composed conditions were run."""
     if words := worse_together(scores, scores.headline):
         if interactions(scores, scores.headline):
             yield Tone.TABLE, interaction_table(scores, scores.headline, most=_LARGEST)

@@ -24,7 +24,17 @@ from stormproof.metrics.grid import Grid, mean
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import all_tasks
-from stormproof.results.aggregates import NAMED, Cells, against, aggregates, bounded, flat, grid_of, mean_of
+from stormproof.results.aggregates import (
+    NAMED,
+    OBJECT_ERROR,
+    Cells,
+    against,
+    aggregates,
+    bounded,
+    flat,
+    grid_of,
+    mean_of,
+)
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
@@ -224,8 +234,10 @@ class Scores:
         return float(mean(values)) if values else math.nan
 
     def mean_name(self, measure: str) -> str:
-        """The name of that mean: only over a benchmark or suite is it 'mPC' or 'mCE'."""
+        """The name of that mean: only over a benchmark or suite is it 'mPC' or, of E alone, 'mCE'."""
         named = next((name for name in NAMED if self.total(measure, name) is not None), None)
+        if named == "mCE" and measure != OBJECT_ERROR:
+            return self.over.mean_words
         return named or self.over.mean_name
 
     def by_corruption(self, measure: str) -> dict[str, float]:
