@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -125,6 +126,13 @@ def set_lines(scores: Scores) -> list[str]:
     return lines
 
 
+def truth_line(scores: Scores) -> str:
+    """How many classes mIoU is over: those in the truth, the same for all conditions."""
+    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    count = sum(not math.isnan(value) for value in shown.values())
+    return f"mIoU is over the {count} classes in the truth." if count else ""
+
+
 def class_line(scores: Scores) -> str:
     """The classes that means cover, if not all of the dataset's."""
     if scores.record is None:
@@ -137,13 +145,6 @@ def class_line(scores: Scores) -> str:
         return ""
     some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")
     return f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
-
-
-def truth_line(scores: Scores) -> str:
-    """How many classes mIoU is over: those in the truth, the same for all conditions."""
-    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
-    count = sum(not math.isnan(value) for value in shown.values())
-    return f"mIoU is over the {count} classes in the truth." if count else ""
 
 
 def grid_table(scores: Scores) -> Table:
