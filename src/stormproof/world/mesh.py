@@ -92,7 +92,7 @@ def wrapped(corners: Corners) -> Corners:
 def join(*parts: Mesh) -> Mesh:
     """Several meshes as one."""
     names = ("corners", "normals", "texture", "material", "slot")
-    return Mesh(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Mesh(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})  # type: ignore[arg-type]
 
 
 def moved(mesh: Mesh, by: Point) -> Mesh:
