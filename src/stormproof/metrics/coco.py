@@ -12,7 +12,16 @@ import numpy as np
 from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
 from stormproof.metrics.inputs import OBJECTS, Objects
-from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    detail,
+    mean_of_known,
+    metric,
+    ratio,
+)
 from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
@@ -88,6 +97,16 @@ def _plain(matches: Matches) -> dict[str, float]:
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.boxes, weights)
+
+
+@detail("objects", "boxes")
+def _objects(objects: Objects, _: Weights) -> dict[str, int] | None:
+    """How many objects of each class are scored, of the clean images."""
+    if not objects.is_clean:
+        return None
+    truth = objects.truth
+    counts = np.bincount(truth.labels[~truth.excused], minlength=len(truth.classes))
+    return dict(zip(truth.classes, counts.tolist(), strict=True))
 
 
 @metric(

@@ -68,6 +68,9 @@ def iter_found_objects(
     classes: ClassSelection, attributes: Sequence[str], replicates: int, min_score: float = MIN_SCORE,
 ) -> Iterator[tuple[str, FoundObjects]]:  # fmt: skip
     """The objects of some classes under each condition, with 'distance', 'size' or 'occlusion'."""
+    run.check()
+    if any(text in run.missing for text in conditions):
+        run.require_complete("score")  # what was not run is not missed
     check_classes(classes, run.dataset.classes)
     truths = replace(Truths.of_run(run, classes), distances="distance" in attributes)
     if not truths.answered_by(run):
