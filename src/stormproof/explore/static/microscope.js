@@ -99,7 +99,7 @@ const ofCell = (tally) => {
   return { objects: held.objects, right: held.right[at], wrong: held.wrong[at] };
 };
 const count = () => {
-  const head = ["", "objects", "true positives", "missed", "false positives", "lost", "new"];
+  const head = ["counted in", "objects", "true positives", "missed", "false positives", "lost", "new"];
   const line = (name, numbers) => make("tr", {}, make("th", { scope: "row" }, name),
     ...[numbers.objects, numbers.right, numbers.objects - numbers.right, numbers.wrong, numbers.lost ?? "", numbers.new ?? ""]
       .map((value) => make("td", {}, String(value))));
@@ -137,8 +137,9 @@ const look = async (condition, signal, parameters = {}) => {
   return [seenNow, url];
 };
 const place = (name, [lookNow, url]) => {
-  if (pictures[name] && pictures[name] !== url) URL.revokeObjectURL(pictures[name]);
+  const old = pictures[name];
   [seen[name], pictures[name]] = [lookNow, url];
+  if (old && !Object.values(pictures).includes(old)) URL.revokeObjectURL(old);
 };
 export const show = newest(async (signal) => {
   if (state.image === "") return;
