@@ -272,7 +272,7 @@ def test_a_run_without_starlette_says_how_to_get_it(folder: Path, monkeypatch: p
     from stormproof.core.errors import MissingExtra
 
     monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(MissingExtra, match=r"stormproof\[explore\]"):
+    with pytest.raises(MissingExtra, match=r"explore\]"):
         Run(folder).explore()
 
 

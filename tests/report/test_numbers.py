@@ -237,7 +237,7 @@ def test_rmse_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
         error = np.mean((noisy - clean) ** 2)
         rmse.append(math.sqrt(error))
         snr.append(10 * math.log10(np.mean(clean**2) / error))
-    quality = scores.quality[text]
+    quality = scores.details["quality"][text]
     assert quality["rmse"] == pytest.approx(np.mean(rmse), rel=1e-6)
     assert quality["snr"] == pytest.approx(np.mean(snr), rel=1e-6)
     share = 100 * scores.score("AP", text) / scores.score("AP")
@@ -246,7 +246,7 @@ def test_rmse_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
         for row in figure(view, "snr").rows
     )
     noise = next(row for row in figure(view, "rmse").rows if row["label"] == "gaussian_noise")
-    levels = [scores.quality[f"gaussian_noise@{s}"]["rmse"] for s in range(1, 6)]
+    levels = [scores.details["quality"][f"gaussian_noise@{s}"]["rmse"] for s in range(1, 6)]
     assert noise["x"] == pytest.approx(np.mean(levels))
 
 
@@ -307,7 +307,9 @@ def test_detection_rates_and_people_lost() -> None:
     gone = {"fog@5": [{"id": "7", "before": 0.01, "after": 1.0}, {"id": "8", "before": 0.01, "after": None}]}
     made = toy_scores()
     rates = {"clean": 0.5, "fog@5": 0.4}
-    view = make_view([toy_scores(cells={**made.cells, "ADR": rates}, roc={"clean": curve}, lost=gone)])
+    view = make_view(
+        [toy_scores(cells={**made.cells, "ADR": rates}, details={"roc": {"clean": curve}, "lost": gone})]
+    )
     rows = figure(view, "roc").rows
     assert [(row["x"], row["y"], row.get("mark", False)) for row in rows] == [
         (0.1, 20.0, False), (1.0, 60.0, False), (0.1, 25.0, True),

@@ -33,6 +33,7 @@ VERBS = {
     },
     BE_SURE: {
         "compare": "compare", "agree": "compare", "check": "check", "breaking-point": "breaking",
+        "map": "map", "odd": "odd",
         "evidence": "check", "verify": "verify",
     },
     MAKE_DATA: {"corrupt": "corrupt", "trainset": "corrupt"},

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stormproof.results.slices import Slices
 
 _NEAR_ZERO = 0.01
+_LARGEST = 10  # interactions shown
 
 
 @app.command()
@@ -215,7 +216,7 @@ def _show(scores: Scores, *, every_measure: bool) -> None:
         if len(scores.cells) > 1:
             others = counted(len(scores.cells) - 1, "other measure")
             console.note(f"{others}: --all. What each means: stormproof explain NAME")
-    for line in (*tables.set_lines(scores), tables.class_line(scores)):
+    for line in (*tables.set_lines(scores), tables.class_line(scores), tables.truth_line(scores)):
         if line:
             console.say(line)
     grid = tables.grid_table(scores)
@@ -225,6 +226,17 @@ def _show(scores: Scores, *, every_measure: bool) -> None:
         console.out.print(tables.curve_table(scores))
     for table in tables.group_tables(scores):
         console.out.print(table)
+    _show_interactions(scores)
+
+
+def _show_interactions(scores: Scores) -> None:
+    """What is worse together than its parts, if composed conditions were run."""
+    from stormproof.results.interaction import interaction_table, interactions, worse_together
+
+    if words := worse_together(scores, scores.headline):
+        if interactions(scores, scores.headline):
+            console.print_table(interaction_table(scores, scores.headline, most=_LARGEST))
+        console.say(words)
 
 
 def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -> None:

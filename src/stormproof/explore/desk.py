@@ -373,7 +373,7 @@ class Desk:
             asked, text = acts.requirement({**row, "condition": str(condition)})
             made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}
             if subject.run is not None:
-                made["gate"] = f"stormproof check {subject.run.folder} --requirements requirements.yaml"
+                made["gate"] = f"stormproof check {subject.run.folder} --require requirements.yaml"
         return made
 
     def table(self, index: int, condition: Condition) -> str:

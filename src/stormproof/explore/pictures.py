@@ -11,7 +11,7 @@ import numpy as np
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.datasets.dataset import Dataset
 from stormproof.report.imagery import painted
-from stormproof.tools.drawing import class_map
+from stormproof.tools.drawing import painted_map
 
 THUMB = 200  # pixels of a small image's longer side
 _QUALITY = 70
@@ -40,10 +40,10 @@ def thumbnail(image: Image) -> bytes:
 
 def painting(found: Prediction, dataset: Dataset) -> bytes | None:
     """A predicted label map or panoptic map in the report's colours; None if there is neither."""
-    labels = found.semantic if found.panoptic is None else class_map(found.panoptic)
-    if labels is None:
+    drawn = painted_map(found)
+    if drawn is None:
         return None
-    return png(np.asarray(painted(labels, len(dataset.semantic_classes)), np.uint8))
+    return png(np.asarray(painted(drawn[0], len(dataset.semantic_classes)), np.uint8))
 
 
 class Shelf:

@@ -5,20 +5,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
+from stormproof.metrics.inputs import OBJECTS, Objects
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 from stormproof.metrics.task import Task, task
-
-if TYPE_CHECKING:
-    from stormproof.metrics.inputs import Objects
 
 # name → (IoU thresholds, size bin), in the order pycocotools prints them
 _PRECISIONS: dict[str, tuple[slice, int]] = {
@@ -144,18 +140,18 @@ def _shown(objects: Objects) -> Bools:
     return shown
 
 
-MASK_TASK = task(
+task(
     Task(
-        "instance segmentation", 30, "objects", headline=f"{MASKS}AP", per_class=f"{MASKS}AP",
-        section="masks", truth="instances", truth_words="objects", fits=lambda given: "masks" in given.kinds,
+        "instance segmentation", 30, OBJECTS, headline=f"{MASKS}AP", per_class=f"{MASKS}AP", section="masks",
+        fits=lambda given: "masks" in given.kinds,
         image_errors=lambda objects: 1 - image_precision(objects.masks), shown=_shown,
     ),
     __name__,
 )  # fmt: skip
-BOX_TASK = task(
+task(
     Task(
-        "detection", 40, "objects", headline="AP", per_class="AP", section="boxes", truth="instances",
-        truth_words="objects", fits=lambda given: "boxes" in given.kinds,
+        "detection", 40, OBJECTS, headline="AP", per_class="AP", section="boxes",
+        fits=lambda given: "boxes" in given.kinds,
         image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=_shown,
     ),
     __name__,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
+from stormproof.core.forms import find_object_form
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.sample import RLE, Prediction, box_shape_problem, panoptic_map
 
@@ -60,7 +61,8 @@ def read_prediction(
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
         raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
-    unknown = [key for key in item if key not in (*PREDICTION_KEYS, *_IGNORED)]
+    others = [key for key in item if key not in (*PREDICTION_KEYS, *_IGNORED)]
+    unknown = [key for key in others if find_object_form(str(key)) is None]
     if unknown:
         raise InvalidPrediction(
             f"{name} returned the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}."
@@ -76,7 +78,8 @@ def read_prediction(
     counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
     if len({*counts.values()}) > 1:
         raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
-    return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name))
+    data = {str(key): _numbers(item[key], name, str(key)) for key in others}
+    return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name), data=data)
 
 
 def _labels(value: object, classes: Sequence[str], name: str) -> Array:

@@ -16,6 +16,7 @@ from stormproof.core.sample import Truth
 from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.corruptions.geometry import select
+from stormproof.metrics.metric import measures
 from stormproof.metrics.quality import ssim
 from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
 from stormproof.report.sentences import under
@@ -38,15 +39,17 @@ class Loss(NamedTuple):
 
     @property
     def words(self) -> str:
-        measure = image_measure(self.scores)
+        measure = measures()[image_measure(self.scores)]
+        unit = f" {measure.unit}" if measure.unit else ""
         before, after = (
-            100 * (error if measure == "E" else 1 - error) for error in (self.loss.clean, self.loss.error)
+            measure.scale * (1 - error if measure.higher else error)
+            for error in (self.loss.clean, self.loss.error)
         )
-        moved = f"{'rises' if measure == 'E' else 'falls'} from {before:.0f} to {after:.0f} %"
+        moved = f"{'falls' if measure.higher else 'rises'} from {before:.0f} to {after:.0f}{unit}"
         if math.isnan(before):  # the run lacks the clean image
-            moved = f"is {after:.0f} %"
+            moved = f"is {after:.0f}{unit}"
         return (
-            f"{self.scores.name}: the {measure} of this image alone {moved} "
+            f"{self.scores.name}: the {measure.name} of this image alone {moved} "
             f"(SSIM to the clean image {self.similarity:.2f})."
         )
 
@@ -179,21 +182,30 @@ def confident(things: Things) -> list[Mapping[str, Any]]:
 
 def table(losses: Sequence[Loss]) -> Table:
     """The list of `Run.worst`, with how visible each change is."""
-    columns = ("image", "model", "condition", "error clean (%)", "error (%)", "rise (points)", "SSIM")
+    measure = measures()[image_measure(losses[0].scores) if losses else "AP"]
+    percent, points = (" (%)", " (points)") if measure.fraction else ("", "")
+    columns = (
+        "image",
+        "model",
+        "condition",
+        f"error clean{percent}",
+        f"error{percent}",
+        f"rise{points}",
+        "SSIM",
+    )
     rows = [
         (
             plain(each.loss.image),
             each.scores.name,
             each.loss.condition,
-            100 * each.loss.clean,
-            100 * each.loss.error,
-            100 * each.loss.rise,
+            measure.scale * each.loss.clean,
+            measure.scale * each.loss.error,
+            measure.scale * each.loss.rise,
             each.similarity,
         )
         for each in losses
     ]
-    measure = image_measure(losses[0].scores) if losses else "AP"
-    error = "E" if measure == "E" else f"1 − {measure}"
+    error = f"1 − {measure.name}" if measure.higher else measure.name
     note = (
         f"The error of an image is {error} of that image alone; lower is better. Among equals, the condition "
         "that changes pixels least comes first."

@@ -219,6 +219,7 @@ def _operating(record: RunRecord) -> dict[str, Any]:
             quantities = ", ".join(map(str, physical(condition)))
             line = f"{text}: {quantities}" if quantities else text
             tested.setdefault(condition.corruption, []).append(line)
+    # A corruption that was only a part of composed conditions was not tested on its own.
     return {"tested": tested, "untested": [name for name in CORRUPTIONS if name not in tested]}
 
 

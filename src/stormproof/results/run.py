@@ -32,11 +32,19 @@ from stormproof.results.store.parts import (
     part_path,
     part_paths,
     read_failures,
+    read_further_columns,
     read_part,
     resume_command,
 )
 from stormproof.results.store.record import RECORD, RunRecord, read_record
-from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
+from stormproof.results.store.schema import (
+    DETECTION,
+    KEY,
+    MAP_COLUMNS,
+    OPTIONAL,
+    columns_of,
+    prediction_of,
+)
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
@@ -157,10 +165,16 @@ class Run:
         """The optional columns that have a value in any row; each is read until a value is found."""
         found: set[str] = set()
         for path in self.parts:
-            lacking = [name for name in OPTIONAL if name not in found]
+            lacking = [name for name in (*OPTIONAL, *self.further) if name not in found]
             table = self.read(path, lacking)
             found.update(name for name in lacking if table[name].null_count < len(table))
         return found
+
+    @cached_property
+    def further(self) -> tuple[str, ...]:
+        """The columns of forms that only some runs have, as far as their forms are declared."""
+        held = {name for path in self.parts for name in read_further_columns(path)}
+        return tuple(column.name for column in columns_of(sorted(held)))
 
     def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
         """Columns of one part; a value that this run cannot have written is an error."""
@@ -274,7 +288,7 @@ class Run:
         from stormproof.results.rows import by_condition
 
         ((_, table),) = by_condition(
-            self, [self._known_condition(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC)
+            self, [self._known_condition(condition)], (*DETECTION, *MAP_COLUMNS, *self.further)
         )
         return self._predictions(table, by="image")
 
@@ -287,7 +301,7 @@ class Run:
         path = part_path(self.folder, index // self.record.chunk)
         if not path.exists():
             return {}
-        table = self.read(path, (*KEY, "height", "width", *DETECTION, *SEMANTIC, *PANOPTIC))
+        table = self.read(path, (*KEY, "height", "width", *DETECTION, *MAP_COLUMNS, *self.further))
         return self._predictions(table.filter(pc.equal(table["index"], index)), by="condition")
 
     def _predictions(self, table: pa.Table, *, by: str) -> dict[str, Prediction]:

@@ -97,10 +97,10 @@ class Scores:
     """Scores by measure and condition, as fractions: `scores["AP50"].rpc`, `scores.mpc`, `scores - others`.
 
     `conditions` are those of a complete grid, clean included; `missing` names those that lack images.
-    `per_class` is by measure, condition and class; `quality` is how far each condition moves images from the
-    clean ones; `roc` and `lost` are about people; `reliability` holds mean score, precision, its interval
-    and the number of detections by bin of the score. A published table that averages over severities has only
-    clean cells, and `given` aggregates.
+    `per_class` is by measure, condition and class. `details` is plain data by name and condition: `quality`,
+    how far each condition moves images from the clean ones; `roc` and `lost`, about people; `reliability`,
+    mean score, precision with its interval, and number of detections by bin of the score. A published table
+    that averages over severities has only clean cells, and `given` aggregates.
     """
 
     model: str
@@ -113,10 +113,7 @@ class Scores:
     per_class: Mapping[str, Numbers] = field(default_factory=dict)
     classes: tuple[str, ...] = ()  # those that were scored
     missing: tuple[str, ...] = ()
-    quality: Numbers = field(default_factory=dict)
-    roc: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-    lost: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    reliability: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     image_errors: ImageErrors | None = None
     replicates: Replicates | None = None
     left_out: tuple[str, ...] = ()  # images that could not be read
@@ -156,6 +153,10 @@ class Scores:
         """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
         usual = (self.metric, *(task.headline for task in all_tasks()), *self.cells, *self.given)
         return next(name for name in usual if name is not None and name in self)
+
+    def detail(self, name: str) -> Mapping[str, Any]:
+        """The details of that name by condition; empty if there are none."""
+        return self.details.get(name, {})
 
     def showing(self, measure: str) -> Scores:
         """The same scores with another measure first."""
@@ -235,8 +236,9 @@ class Scores:
         return [c for c in map(Condition.parse, texts) if not c.is_clean]
 
     def grid(self, measure: str) -> Grid:
-        """A measure's grid over the conditions of the run; empty if the run lacks the measure."""
-        return grid_of(self.cells.get(measure, {}), self.conditions)
+        """A measure's grid over the single conditions of the run; empty if the run lacks the measure."""
+        single = (text for text in self.conditions if not Condition.parse(text).is_composed)
+        return grid_of(self.cells.get(measure, {}), single)
 
     def covered(self, measure: str) -> Grid:
         """A measure's grid over the conditions that means cover."""
@@ -245,7 +247,7 @@ class Scores:
     def complete(self, measure: str) -> bool:
         """Whether a measure has a score for clean and for every condition."""
         try:
-            self.grid(measure).require_complete()
+            grid_of(self.cells.get(measure, {}), self.conditions).require_complete()
         except IncompleteGrid:
             return False
         return math.isfinite(self.score(measure))

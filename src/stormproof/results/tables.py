@@ -23,6 +23,7 @@ from stormproof.metrics.task import all_tasks
 from stormproof.results.aggregates import MEAN
 from stormproof.results.calibrated import doubt, footnote, marked
 from stormproof.results.estimate import Estimate
+from stormproof.results.interaction import interactions
 from stormproof.results.interval import FEW, FEWEST, Interval, interval_target
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
@@ -77,7 +78,8 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             }
             for each in scores.sets
         ],
-        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
+        **{name: {} for name in ("quality", "roc", "lost", "reliability")}, **scores.details,
+        "interactions": {t: one.as_dict() for t, one in interactions(scores, scores.headline).items()},
     }  # fmt: skip
     if scores.replicates is not None:
         found["intervals"] = _interval_dict(scores)
@@ -238,13 +240,20 @@ def set_lines(scores: Scores) -> list[str]:
     return lines
 
 
+def truth_line(scores: Scores) -> str:
+    """How many classes mIoU is over: those in the truth, the same for all conditions."""
+    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    count = sum(not math.isnan(value) for value in shown.values())
+    return f"mIoU is over the {count} classes in the truth." if count else ""
+
+
 def class_line(scores: Scores) -> str:
     """The classes that means cover, if not all of the dataset's."""
     if scores.record is None:
         return ""
     dataset = scores.record.dataset
     tasks = [task for task in all_tasks() if task.headline in scores.cells]
-    sides = [dataset.classes if task.of_objects else dataset.semantic_classes for task in tasks]
+    sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
     known = {name for side in sides for name in side}
     if not scores.classes or known <= {*scores.classes}:
         return ""

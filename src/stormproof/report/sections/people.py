@@ -4,7 +4,7 @@ predicted from simple ones (Fig. 7 and 8)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stormproof.core.errors import IncompleteGrid
@@ -31,7 +31,9 @@ def detection_rates(scope: Scope) -> Section | None:
         for run in runs
         for pick, text in _drawn(run).items()
         for prefix, mark in (("", {}), ("marks_", {"mark": True}))
-        for x, y in zip(run.roc[text][f"{prefix}fppi"], run.roc[text][f"{prefix}rate"], strict=True)
+        for x, y in zip(
+            run.detail("roc")[text][f"{prefix}fppi"], run.detail("roc")[text][f"{prefix}rate"], strict=True
+        )
         if x > 0
     ]
     figure = Figure(
@@ -57,13 +59,19 @@ def detection_rates(scope: Scope) -> Section | None:
     )
 
 
+def _points(run: Scores, text: str, prefix: str) -> Iterator[tuple[float, float]]:
+    """The curve of a condition, or the marks on it."""
+    curve = run.detail("roc")[text]
+    return zip(curve[f"{prefix}fppi"], curve[f"{prefix}rate"], strict=True)
+
+
 def _drawn(run: Scores) -> dict[tuple[str, str], str]:
     """Every condition with a curve, by what the reader picks; of a corruption the hardest severity first."""
     found = {("clean", ""): "clean"}
     for name, levels in graded(run.corrupted).items():
         found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
     found |= {(text, ""): text for text in ungraded(run.corrupted)}
-    return {pick: text for pick, text in found.items() if text in run.roc}
+    return {pick: text for pick, text in found.items() if text in run.detail("roc")}
 
 
 def _lost(runs: Sequence[Scores]) -> list[Table]:
@@ -71,7 +79,7 @@ def _lost(runs: Sequence[Scores]) -> list[Table]:
     rows = [
         (plain(person["id"]), run.name, text, person["before"], person["after"], _orders(person))
         for run in runs
-        for text, people in run.lost.items()
+        for text, people in run.detail("lost").items()
         for person in people
     ]
     rows.sort(key=lambda row: (-row[5], row[:3]))

@@ -21,7 +21,8 @@ from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
-from stormproof.corruptions import find, truth_under
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels
 from stormproof.datasets.coco import image_id, write_truth
 from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
 from stormproof.datasets.panoptic import (
@@ -32,7 +33,7 @@ from stormproof.datasets.panoptic import (
     write_index,
 )
 from stormproof.models.classes import match_classes
-from stormproof.results.store.schema import DETECTION, PANOPTIC, SEMANTIC, label_map, prediction_of
+from stormproof.results.store.schema import DETECTION, MAP_COLUMNS, prediction_of
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
@@ -80,12 +81,13 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
     for condition in conditions:
         folder = make_folder(unlinked(destination / folder_name(condition)))
         sweep_below(folder)
-        for row in _rows(run, condition, SEMANTIC):
+        for row in _rows(run, condition, MAP_COLUMNS):
             if row["semantic_runs"] is None:
                 raise InvalidOption(
                     f"{run.folder}: there is no label map of {row['image']} under {condition}."
                 )
-            labels = label_map(row["semantic_values"], row["semantic_runs"], (row["height"], row["width"]))
+            labels = prediction_of(row).semantic
+            assert labels is not None
             if labels.max() > 255:
                 raise InvalidOption(
                     f"{run.folder}: a label map holds {labels.max()}; PNG export takes up to 255."
@@ -111,7 +113,7 @@ def export_panoptic(run: Run, conditions: Sequence[str], destination: Path) -> l
     things = _thing_labels(run.dataset)
 
     def predicted(condition: str) -> Iterator[Segmented]:
-        for row in _rows(run, condition, PANOPTIC):
+        for row in _rows(run, condition, MAP_COLUMNS):
             found = match.apply(prediction_of(row)).panoptic
             if found is None:
                 raise InvalidOption(f"{run.folder}: {row['image']} has no panoptic map under {condition}.")
@@ -174,8 +176,7 @@ def export_truth(run: Run, destination: Path) -> dict[str, Path]:
 
 def _moving(run: Run) -> list[Condition]:
     """Clean, and the conditions of a run that move the truth."""
-    parsed = map(Condition.parse, run.record.conditions)
-    return [Condition(), *(c for c in parsed if c.corruption and find(c.corruption).moves_labels(c))]
+    return [Condition(), *filter(moves_labels, map(Condition.parse, run.record.conditions))]
 
 
 def _truths_under(run: Run, condition: Condition) -> Iterator[tuple[int, Truth]]:
