@@ -272,6 +272,13 @@ def test_the_slider_asks_the_model_between_severities(desk: Any, runs: list[Path
     page.fill('[data-field="sigma"]', "0.05")
     page.keyboard.press("Tab")
     page.wait_for_function("() => document.documentElement.dataset.look.includes('sigma=0.05')")
+    page.select_option("#top", "contrast")
+    page.wait_for_function("() => document.documentElement.dataset.look.endsWith('+contrast@3')")
+    page.select_option("#top-level", "1")
+    page.wait_for_function("() => document.documentElement.dataset.look.endsWith('+contrast@1')")
+    text = "gaussian_noise@2.5[sigma=0.05]+contrast@1"
+    assert np.array_equal(opened.pixels(text), run.sample(run.ids[4], text).image)
+    page.select_option("#top", "")
     page.click("#clean")
     opened.wait_for_look("clean")
     page.select_option("#corruption", "fog")

@@ -18,7 +18,7 @@ const page = (number, signal) => {
   return pages.get(number);
 };
 const lossWords = (image) => {
-  const found = ["lost", "new", ...session.errors].filter((name) => image[name]).map((name) => `${image[name]} ${name}`);
+  const found = [...new Set([state.error || "lost", state.fate || "lost", "lost", "new", ...session.errors])].filter((name) => image[name]).map((name) => `${image[name]} ${name}`);
   if (found.length) return found.slice(0, 3).join(", ");
   if (image.error === null) return "";
   if (image.clean === null || (state.cell || "clean") === "clean") return `error ${percent(image.error)}`;
