@@ -22,13 +22,13 @@ pytest.importorskip("sklearn", reason="maps need scikit-learn")
 
 def test_axes_are_read_with_their_units() -> None:
     haze = parse_map_axis("haze[visibility=50..1000]", "--x")
-    assert (haze.title, haze.unit) == ("visibility under haze (m)", "m")
+    assert (haze.title, haze.unit) == ("visibility (m)", "m")
     assert str(haze.condition(0)) == "haze[visibility=50]"
     assert str(haze.condition(1)) == "haze[visibility=1000]"
     assert haze.value(0.5) == pytest.approx((50 * 1000) ** 0.5, rel=1e-3)
     assert haze.place(haze.value(0.3)) == pytest.approx(0.3, abs=1e-3)
     rain = parse_map_axis("rain[rate=2..200, wiped=2]", "--x")
-    assert rain.unit == "mm/h"
+    assert rain.title == "rain (mm/h)"
     assert str(rain.condition(0)) == "rain[rate=2,wiped=2]"
     fog = parse_map_axis("fog@1..5", "--y")
     assert (fog.title, str(fog.condition(0.375))) == ("severity of fog", "fog@2.5")
