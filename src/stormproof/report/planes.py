@@ -195,7 +195,7 @@ def map_page(made: ScoreMap, name: str) -> str:
         title=f"{name}: {plane.requirement}", words=made.words, notices=[few] if few else [], zones=zones,
         surface=surface,
         points=Table("points", f"Scores of the conditions run ({plane.measure} in %)", columns, rows),
-        cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions on "
-        f"{made.images} images. Each condition after the first ones is where the estimate was uncertain and "
-        "close to the requirement.",
+        cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions, clean among "
+        f"them, on {made.images} images. Each condition after the first ones is where the estimate was "
+        "uncertain and close to the requirement.",
     )  # fmt: skip

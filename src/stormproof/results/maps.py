@@ -323,15 +323,16 @@ def draw_map(
     usual = USUAL_COLUMNS if plane.by_objects else USUAL_CONDITIONS
     most = usual if budget is None else budget // images
     places = first_places(plane.by_objects)
-    if most < len(places):
+    done = {"clean"}  # every run has the clean images too
+    if most < len(places) + len(done):
         raise InvalidOption(
-            f"--budget {budget}: a map begins with {len(places)} conditions on {counted(images, 'image')}; "
-            f"give at least {len(places) * images}, or fewer images with --limit."
+            f"--budget {budget}: a map begins with clean images and {len(places)} conditions, on "
+            f"{counted(images, 'image')} each; give at least {(len(places) + len(done)) * images}, or fewer "
+            "images with --limit."
         )
     candidates = grid_places() if candidates is None else candidates
     threshold = plane.sign * plane.threshold
     points: list[MapPoint] = []
-    done: set[str] = set()
     precise = False
     while True:
         asked = [condition for place in places if str(condition := plane.condition(place)) not in done]
