@@ -236,7 +236,12 @@ def test_rmse_and_arrows() -> None:
     quality = {
         f"{name}@{s}": {"rmse": 10.0 * s, "snr": 20.0 - s} for name in ("fog", "snow") for s in range(1, 6)
     }
-    view = make_view([toy_scores("a", quality=quality), toy_scores("b", quality=quality, clean=0.8)])
+    view = make_view(
+        [
+            toy_scores("a", details={"quality": quality}),
+            toy_scores("b", details={"quality": quality}, clean=0.8),
+        ]
+    )
     fog = next(r for r in rows_of(view, "rmse") if r["label"] == "fog")
     assert fog["x"] == 30.0
     assert fog["y"] == pytest.approx(85.0)

@@ -17,7 +17,7 @@ from stormproof.results.interval import draws
 from stormproof.results.requirements import read_requirements
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.sets import chosen_set, sets_of
-from stormproof.results.tables import as_dict
+from stormproof.results.documents import as_dict
 from stormproof.results.weights import half_weights
 
 IMAGES = 200

@@ -124,8 +124,8 @@ def _announce(plan: Plan) -> None:
 
 def _run_to_precision(config: RunConfig) -> None:
     from stormproof.engine.run import run_to_precision
+    from stormproof.report.tables import estimate_table
     from stormproof.results.run import Run
-    from stormproof.results.tables import estimate_table
 
     announced: list[Plan] = []
 
@@ -268,8 +268,8 @@ def _check_expected(outcome: Outcome) -> None:
     """Warn when the clean score is not the expected one."""
     if not outcome.config.expect:
         return
+    from stormproof.report.tables import expectations
     from stormproof.results.run import Run
-    from stormproof.results.tables import expectations
 
     run = Path(outcome.config.out)
     try:

@@ -16,14 +16,25 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
+from stormproof.core.display import DISPLAYS
 from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, first_few
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
-from stormproof.metrics.grid import Grid
+from stormproof.metrics.grid import Grid, mean
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import all_tasks
-from stormproof.results.aggregates import NAMED, Cells, against, aggregates, bounded, flat, grid_of, mean_of
+from stormproof.results.aggregates import (
+    NAMED,
+    OBJECT_ERROR,
+    Cells,
+    against,
+    aggregates,
+    bounded,
+    flat,
+    grid_of,
+    mean_of,
+)
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
@@ -216,9 +227,17 @@ class Scores:
             return mean_of(self.aggregates.get(chosen, {}))
         return mean_of(self.totals(chosen, chosen_set(conditions, self.cells[chosen])))
 
+    def plain_mean(self, conditions: Iterable[str], measure: str | None = None) -> float:
+        """The mean over the conditions that were run, each counted once; NaN if none was."""
+        cells = self.cells[measure or self.headline]
+        values = [cells[text] for text in conditions if text in cells]
+        return float(mean(values)) if values else math.nan
+
     def mean_name(self, measure: str) -> str:
-        """The name of that mean: only over a benchmark or suite is it 'mPC' or 'mCE'."""
+        """The name of that mean: only over a benchmark or suite is it 'mPC' or, of E alone, 'mCE'."""
         named = next((name for name in NAMED if self.total(measure, name) is not None), None)
+        if named == "mCE" and measure != OBJECT_ERROR:
+            return self.over.mean_words
         return named or self.over.mean_name
 
     def by_corruption(self, measure: str) -> dict[str, float]:
@@ -341,22 +360,18 @@ class Scores:
 
     def to_frame(self) -> Any:
         """A tidy pandas table: condition, corruption, severity, class, measure, value."""
-        from stormproof.results import tables
+        from stormproof.results.documents import COLUMNS, tidy
 
         pandas = framework("pandas", extra="notebook")
-        frame = pandas.DataFrame(tables.tidy(self), columns=tables.COLUMNS)
+        frame = pandas.DataFrame(tidy(self), columns=COLUMNS)
         return frame.astype({"severity": "Float64"})
 
     def plot(self, measure: str | None = None) -> Any:
         """An Altair chart of a measure by corruption: severities, their mean, the clean score as a line."""
-        from stormproof.results.notebook import plot
-
-        return plot(self, measure or self.headline)
+        return DISPLAYS["notebook"].plot(self, measure or self.headline)
 
     def _repr_html_(self) -> str:
-        from stormproof.results.notebook import scores_html
-
-        return scores_html(self)
+        return str(DISPLAYS["notebook"].scores_html(self))
 
     def __repr__(self) -> str:
         return f"<scores of {self.model} on {self.dataset}: {self[self.headline]!r}, {len(self)} measures>"
