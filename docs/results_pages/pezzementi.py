@@ -165,8 +165,8 @@ def findings(photographs: Relative, street: Relative) -> Iterator[Finding]:
         r2 = _predicted()[name].r2
         yield Finding(
             f"{name.capitalize()} is predicted from {simple} (Fig. 7) with a pooled R² of {r2:.2f}, where "
-            f"that of the paper's Table IV is {theirs} with eight systems; here three systems leave two for each "
-            "fit.",
+            f"that of the paper's Table IV is {theirs} with eight systems; here three systems leave two for "
+            "each fit.",
             r2 > 0.9,
         )
 
