@@ -30,6 +30,7 @@ from torch.nn import functional
 from stormproof import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Instances, Prediction
+from stormproof.corruptions.chain import needs
 from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.inputs import Maps, Objects
 from stormproof.metrics.metric import Scored, mean_of_known
@@ -108,7 +109,7 @@ def storm(
         changed = [
             corrupt_batch(
                 images[k : k + BATCH], condition, ids=scenes.ids[k : k + BATCH],
-                depth=depth[k : k + BATCH] if _needs_depth(condition) else None,
+                depth=depth[k : k + BATCH] if needs(Condition.parse(condition)) else None,
             )
             for k in range(0, len(images), BATCH)
         ]  # fmt: skip
@@ -132,13 +133,6 @@ def storm(
             }
         print(f"{condition}: {time.monotonic() - begun:.1f} s", flush=True)
     return values
-
-
-def _needs_depth(condition: str) -> bool:
-    from stormproof.corruptions.corruption import find
-
-    name = Condition.parse(condition).corruption
-    return name is not None and "depth" in find(name).needs
 
 
 def _networks(

@@ -12,10 +12,10 @@ from stormproof.corruptions.presets import PRESETS
 from stormproof.corruptions.suites import CAMERA, KAMANN, LIU
 from stormproof.metrics.corruption_error import corruption_matters, cross_scenario
 from stormproof.metrics.grid import Grid
+from stormproof.report.tables import group_tables
 from stormproof.results.aggregates import against, aggregates, flat
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
-from stormproof.results.tables import group_tables
 
 NOISY = {"clean": 0.8, **{f"gaussian_noise@{s}": v for s, v in enumerate((0.6, 0.5, 0.4, 0.1, 0.0), 1)},
          **{f"fog@{s}": 0.5 for s in range(1, 6)}}  # fmt: skip

@@ -14,27 +14,29 @@ from stormproof.core.condition import grid
 from stormproof.corruptions.suites import BENCHMARK_15, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.results.estimate import Estimate
-from stormproof.results.interval import Interval
-from stormproof.results.scores import ScoreOptions, Scores
-from stormproof.results.tables import (
+from stormproof.report.tables import (
     _signed,
-    as_csv,
-    as_dict,
     class_line,
-    document,
     estimate_table,
     expectations,
-    few_images,
-    flat_numbers,
     grid_table,
     group_tables,
-    images_scored,
     models_table,
-    several,
     summary_table,
     truth_line,
 )
+from stormproof.results.documents import (
+    as_csv,
+    as_dict,
+    document,
+    few_images,
+    flat_numbers,
+    images_scored,
+    several,
+)
+from stormproof.results.estimate import Estimate
+from stormproof.results.interval import Interval
+from stormproof.results.scores import ScoreOptions, Scores
 from stormproof.results.truths import Truths
 
 CONDITIONS = ("clean", *(f"psf_blur@{s}" for s in (1, 2, 3)), *(f"fog@{s}" for s in range(1, 6)))

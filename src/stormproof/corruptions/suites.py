@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import combinations, product
 
 from stormproof.core.condition import SEVERITIES, Condition, Suite, Value, grid
 from stormproof.core.errors import UnknownName
+from stormproof.corruptions.chain import in_order
 from stormproof.corruptions.corruption import every_severity
 
 Groups = Mapping[str, tuple[str, ...]]
@@ -164,6 +166,24 @@ OBJECT_CENTRIC: tuple[Condition, ...] = tuple(
 )
 
 
+def _with_parts(pairs: Iterable[Condition]) -> tuple[Condition, ...]:
+    """The parts of composed conditions, each once, then the conditions: an interaction needs both."""
+    composed = tuple(pairs)
+    return (*dict.fromkeys(part for condition in composed for part in condition.parts), *composed)
+
+
+# Rain and fog along the ray take their light from the image, so they may follow night; the flakes of snow are
+# as bright as by day, so night follows them.
+WEATHER_AT_NIGHT: tuple[Condition, ...] = _with_parts(
+    map(Condition.parse, ("night@3+rain@3", "night@3+ray_fog@3", "snow@3+night@3"))
+)
+COMMON_PAIRS: tuple[Condition, ...] = _with_parts(
+    in_order(Condition.composed((Condition.of(one, 3), Condition.of(other, 3))))
+    for first, second in combinations(("weather", "blur", "noise", "digital"), 2)
+    for one, other in product(MICHAELIS[first], MICHAELIS[second])
+)
+
+
 def _suite(name: str, doc: str, corruptions: tuple[str, ...], cite: str = "hendrycks2019") -> Suite:
     return Suite(name, doc, grid(corruptions), cite)
 
@@ -223,6 +243,18 @@ SUITES: dict[str, Suite] = {
             "marshall1948",
         ),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
+        Suite(
+            "weather-at-night",
+            "Night with rain, fog or snow, and each alone; needs depth",
+            WEATHER_AT_NIGHT,
+            "marshall1948",
+        ),
+        Suite(
+            "common-pairs",
+            "84 pairs of imagenet-c at severity 3, from two of its groups each, and its 15 alone",
+            COMMON_PAIRS,
+            "michaelis2019",
+        ),
     )
 }
 

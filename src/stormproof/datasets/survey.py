@@ -147,6 +147,7 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         orientation=orientation,
         stated=stated,
         turned=turned,
+        data=objects.data,
     )
 
 

@@ -7,7 +7,7 @@ of the 45 rates; the FPPI actually reached is reported with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
-from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, units_of
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, detail, metric, ratio, units_of
 from stormproof.metrics.optimism import set_optimism
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -33,6 +33,7 @@ _CALIBRATED: dict[str, Calibrated] = {
 }
 _POWER = 0.5  # of the number of images, with which the bias of sensitivities fixed on few images falls
 _POINTS = 40  # of a curve that is stored for a figure
+_LOST = 3  # images of each condition that are stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,6 +233,24 @@ def curve_points(people: People, clean: People, weights: Weights) -> dict[str, l
         "fppi": curve.fppi[spread].tolist(), "rate": curve.detection_rate[spread].tolist(),
         "marks_fppi": fppi.tolist(), "marks_rate": rates.tolist(),
     }  # fmt: skip
+
+
+@detail("roc", "people")
+def _roc(objects: Objects, weights: Weights) -> dict[str, list[float]]:
+    assert objects.people is not None
+    assert objects.clean is not None
+    return curve_points(objects.people, objects.clean, weights)
+
+
+@detail("lost", "people")
+def _lost(objects: Objects, weights: Weights) -> list[dict[str, Any]] | None:
+    """The images that lose a person, unless the condition moves labels."""
+    people, clean = objects.people, objects.clean
+    assert people is not None
+    assert clean is not None
+    if objects.is_clean or not np.array_equal(people.truth.boxes, clean.truth.boxes):
+        return None
+    return [asdict(one) for one in worst_people(clean, people, count=_LOST)]
 
 
 def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Worsening]:

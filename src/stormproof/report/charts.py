@@ -179,6 +179,8 @@ def _tooltip(shape: Shape, *, value: bool = False) -> list[alt.Tooltip]:
         tips.append(alt.Tooltip(f"{field}:{kind}", title=axis.title, format="" if axis.names else ".3~f"))
     if value:
         tips.append(alt.Tooltip("v:Q", title=shape.value, format=".3~f"))
+        if shape.bars:
+            tips += [alt.Tooltip(f"{end}:Q", title=f"95 %, {end}", format=".1f") for end in ("low", "high")]
     return tips
 
 

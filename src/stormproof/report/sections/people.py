@@ -32,7 +32,7 @@ def detection_rates(scope: Scope) -> Section | None:
         {"x": x, "y": 100 * y, "series": run.name, "pick": pick, **({"mark": mark} if mark else {})}
         for run in runs
         for pick, text in _drawn(run).items()
-        for x, y, mark in _points(run.roc[text])
+        for x, y, mark in _points(run.detail("roc")[text])
         if x > 0
     ]
     figure = Figure(
@@ -75,7 +75,7 @@ def _drawn(run: Scores) -> dict[tuple[str, str], str]:
     for name, levels in graded(run.corrupted).items():
         found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
     found |= {(text, ""): text for text in ungraded(run.corrupted)}
-    return {pick: text for pick, text in found.items() if text in run.roc}
+    return {pick: text for pick, text in found.items() if text in run.detail("roc")}
 
 
 def _lost(runs: Sequence[Scores]) -> list[Table]:
@@ -83,7 +83,7 @@ def _lost(runs: Sequence[Scores]) -> list[Table]:
     rows = [
         (plain(person["id"]), run.name, text, person["before"], person["after"], _orders(person))
         for run in runs
-        for text, people in run.lost.items()
+        for text, people in run.detail("lost").items()
         for person in people
     ]
     rows.sort(key=lambda row: (-row[5], row[:3]))

@@ -187,7 +187,7 @@ def _share_left(left: float, drawn: Floats, clean: Floats) -> Observed:
 def against_size(scope: Scope) -> Section | None:
     """Relative performance against RMSE and SNR, where the runs measured them."""
     m = scope.measure
-    measured = [run for run in scope.runs if run.quality and run.score(m) > 0]
+    measured = [run for run in scope.runs if run.detail("quality") and run.score(m) > 0]
     if not measured:
         return None
     arrows = len(measured) == 2 and measured[0].dataset == measured[1].dataset
@@ -220,7 +220,7 @@ def against_size(scope: Scope) -> Section | None:
 def _by_corruption(run: Scores, measure: str) -> list[Row]:
     return [
         {
-            "x": fmean(run.quality.get(str(c), {}).get("rmse", math.nan) for c in levels),
+            "x": fmean(run.detail("quality").get(str(c), {}).get("rmse", math.nan) for c in levels),
             "y": share(fmean(run.score(measure, str(c)) for c in levels), run.score(measure)),
             "label": name,
             "series": group_of(name),
@@ -242,7 +242,7 @@ def _kamann_group(corruption: str) -> str:
 def _by_snr(run: Scores, measure: str) -> list[Row]:
     return [
         {
-            "x": run.quality.get(str(c), {}).get("snr", math.nan),
+            "x": run.detail("quality").get(str(c), {}).get("snr", math.nan),
             "y": scaled(measure, run.score(measure, str(c))),
             "series": name,
             "panel": run.name,
