@@ -194,14 +194,7 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
         return f"{value} ({ends}){' *' if decided and interval.low > 0 else ''}"
 
     rows = [
-        (
-            one.condition,
-            scale * one.cost.estimate,
-            scale * one.predicted("sum"),
-            spoken(one.beyond["sum"]),
-            scale * one.predicted("product"),
-            spoken(one.beyond["product"]),
-        )
+        (one.condition, scale * one.cost.estimate, *(spoken(one.beyond[by]) for by in PREDICTIONS))
         for one in list(found.values())[:most]
     ]
     unit = f" (in {measures()[measure].unit})" if measures()[measure].unit else ""
@@ -209,7 +202,7 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
     return Table(
         "interactions",
         f"What is worse together: loss of {measure}{unit}{shown}",
-        ("composed condition", "costs", "sum of parts", "beyond it", "product of parts", "beyond it "),
+        ("composed condition", "costs", "beyond the sum of its parts", "beyond the product"),
         rows,
         note="Intervals hold together for all composed conditions of a run and both predictions, at 95 %. "
         "*: clearly worse together than predicted. Where the sum of the parts is more than the clean score, "
