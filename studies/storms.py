@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.metrics.metric import ratio
-from stormproof.results.interval import LEADING, around, draws
+from stormproof.results.interval import LEADING, interval_around, draws
 from stormproof.results.scores import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))
@@ -35,7 +35,7 @@ class Value:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        found = around(self.estimate, self.drawn, images=self.images)
+        found = interval_around(self.estimate, self.drawn, images=self.images)
         return found.low, found.high
 
     def __str__(self) -> str:
