@@ -179,7 +179,7 @@ def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Confi
 
 
 def test_a_part_holds_several_whole_batches(configure: Configure) -> None:
-    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 40
+    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 80
     assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.record.chunk == 3
 
 
@@ -231,7 +231,7 @@ def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configu
     run(two)
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
     calls = sys.modules["stormproof_script_counting"].seen
-    assert calls == [5, 1] * 6 + [1] * 6  # the first six images in colour and in grey, then the last one
+    assert calls == [6] * 7  # of seven images under six conditions
 
 
 def test_a_function_passed_in_python_may_take_tensors(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from stormproof.core.randomness import Frame
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu import ragged, triton_kernels
+from stormproof.imaging.gpu.batch import squared_differences
 
 pytestmark = pytest.mark.slow
 CONDITIONS = [c for suite in ("imagenet-c", "holdout") for c in SUITES[suite].conditions]
@@ -157,6 +158,36 @@ def test_a_large_cloud_in_the_interpreter() -> None:
     """Beyond 128 points a side, clouds take other kernels."""
     run = subprocess.run(
         [sys.executable, "-c", INTERPRETED, "fog", "3", "260"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+
+
+def test_squared_differences_compile(compiling: list[str]) -> None:
+    squared_differences(*torch.zeros((2, 3, 3, 40, 50), dtype=torch.uint8))
+    assert compiling == ["squared_differences_kernel"]
+
+
+SUMS = """
+import numpy as np, torch
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.batch import squared_differences
+
+triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
+torch.cuda.synchronize = lambda: None
+pair = np.random.default_rng(0).integers(0, 2, (2, 3, 3, 60, 70)).astype(np.uint8) * 255
+squared_differences(*torch.from_numpy(pair))
+assert triton_kernels.trusted
+print(triton_kernels.refused)
+"""
+
+
+def test_squared_differences_in_the_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SUMS],
         capture_output=True,
         text=True,
         check=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,10 @@ import numpy.typing as npt
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidPrediction
-from stormproof.core.sample import SEGMENTS, Ints, Prediction, Truth
+from stormproof.core.sample import SEGMENTS, Ints, Prediction, Truth, make_predictions
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import PreparedCell
+from stormproof.engine.stages import Answer, PreparedCell
 from stormproof.engine.work import Work
 from stormproof.metrics.map_calibration import confidence_sums
 from stormproof.metrics.panoptic import overlaps
@@ -20,6 +21,8 @@ from stormproof.metrics.quality import Change
 from stormproof.metrics.semantic import Confusion
 from stormproof.models.classes import match_classes
 from stormproof.results.store.schema import Row
+
+_COLUMNS = ("boxes", "scores", "labels")
 
 
 class Encoder:
@@ -36,27 +39,43 @@ class Encoder:
             match_classes(model.semantic_classes or names, names).labels, np.int64
         )
 
-    def __call__(self, cell: PreparedCell, returned: object) -> Row | Failure:
+    def __call__(self, answers: Iterable[Answer | Failure]) -> Iterator[Row | Failure]:
+        """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
+        asked for, because a packed noisy label map is larger than the map."""
+        if isinstance(answers, list) and (together := check_together(answers, self._classes)) is not None:
+            for (cell, _), checked in zip(answers, together, strict=True):
+                yield self._row_of(cell, checked)
+            return
+        for answer in answers:
+            yield answer if isinstance(answer, Failure) else self._one(*answer)
+
+    def _one(self, cell: PreparedCell, returned: object) -> Row | Failure:
         try:
-            return self.row(
-                cell.index,
-                cell.id,
-                cell.condition,
-                cell.size,
-                returned,
-                cell.truth,
-                cell.content,
-                cell.change(),
-            )
+            checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
+            return self._row_of(cell, checked)
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")
 
-    def row(
+    def _row_of(self, cell: PreparedCell, checked: Prediction) -> Row:
+        return self._row(
+            cell.index, cell.id, cell.condition, cell.size, checked, cell.truth, cell.content, cell.change()
+        )
+
+    def look_up(
         self, index: int, name: str, condition: Condition, size: tuple[int, int], returned: object,
-        truth: Truth, content: str | None = None, change: Change | None = None,
+        truth: Callable[[], Truth],
     ) -> Row:  # fmt: skip
-        prediction = check_prediction(returned, size, self._classes, self._semantic_classes)
+        """The row of a precomputed prediction."""
+        checked = check_prediction(returned, size, self._classes, self._semantic_classes)
+        return self._row(index, name, condition, size, checked, truth)
+
+    def _row(
+        self, index: int, name: str, condition: Condition, size: tuple[int, int], prediction: Prediction,
+        truth_under: Callable[[], Truth], content: str | None = None, change: Change | None = None,
+    ) -> Row:  # fmt: skip
         confusion = confidences = overlap = None
+        has_map = prediction.semantic is not None or prediction.panoptic is not None
+        truth = truth_under() if has_map else Truth()
         if prediction.semantic is not None and truth.semantic is not None:
             confusion = Confusion.of(truth.semantic, prediction.semantic, classes=self._side, name=name)
             if prediction.confidence is not None:
@@ -69,6 +88,28 @@ class Encoder:
             index, name, condition, self._recipe(condition), size, prediction, confusion, content, change,
             confidences, overlap,
         )  # fmt: skip
+
+
+def check_together(answers: Sequence[Answer], classes: int) -> list[Prediction] | None:
+    """The predictions of a batch, checked as `check_prediction` does; None if each needs a look of its own:
+    they hold more than boxes, or something is wrong."""
+    given = [returned for _, returned in answers]
+    held = [one for one in given if isinstance(one, Prediction) and not _has_more(one)]
+    if not held or len(held) < len(given):
+        return None
+    checked = make_predictions(*([getattr(one, name) for one in held] for name in _COLUMNS))
+    if checked is None:
+        return None
+    stated, sides = (np.concatenate([one.sides for one in some]) for some in (held, checked))
+    if not np.array_equal(stated, sides):
+        return None
+    labels = np.concatenate([one.labels for one in checked])
+    in_range = not classes or not len(labels) or 0 <= labels.min() <= labels.max() < classes
+    return checked if in_range else None
+
+
+def _has_more(found: Prediction) -> bool:
+    return any(getattr(found, name) is not None for name in ("masks", "semantic", "panoptic", "confidence"))
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:

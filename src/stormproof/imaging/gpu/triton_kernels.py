@@ -196,6 +196,15 @@ def planes(pixels: Tensor) -> Tensor:
     return out
 
 
+def squared_differences(before: Tensor, after: Tensor) -> Tensor:
+    """Of N × values: N sums; the addition of integers may take any order."""
+    images, count = before.shape
+    out = torch.zeros(images, dtype=torch.int64, device=before.device)
+    pair = before.contiguous(), after.contiguous()
+    _moves().squared_differences_kernel[grid(count, 8192, images)](*pair, out, count, BLOCK=8192)
+    return out
+
+
 def _in_words(values: Tensor, word: torch.dtype = torch.int32) -> Tensor:
     return values.contiguous().view(-1).view(word)
 

@@ -329,3 +329,13 @@ def scatter_kernel(  # type: ignore[no-untyped-def]
         here = image + start + value_at(y * wide + x, c, pixels, channels, PLANAR)
         there = out + start + value_at(at, c, pixels, channels, PLANAR)
         tl.store(there, tl.load(here, mask=inside, other=0), mask=inside)
+
+
+@triton.jit(do_not_specialize=["count"])
+def squared_differences_kernel(before, after, out, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The sum of squared differences of two images' bytes; a block's fits in 32 bits."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    one = tl.load(before + n * count + at, mask=at < count, other=0).to(tl.int32)
+    two = tl.load(after + n * count + at, mask=at < count, other=0).to(tl.int32)
+    tl.atomic_add(out + n, tl.sum((one - two) * (one - two), axis=0).to(tl.int64))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -49,37 +51,38 @@ def part_paths(run: Path) -> list[Path]:
 
 
 class PartWriter:
-    """Takes rows in the order of cells and keeps few of them in memory."""
+    """Takes rows in the order of cells and writes them in groups, in a thread beside the caller."""
 
-    def __init__(self, writer: pq.ParquetWriter) -> None:
-        self._writer = writer
-        self._tables: list[pa.Table] = []
-        self._rows: list[Row] = []  # newer than the tables
-        self._count = self._elements = 0
+    def __init__(self, writer: pq.ParquetWriter, thread: Executor) -> None:
+        self._writer, self._thread = writer, thread
+        self._rows: list[Row | pa.Table] = []
+        self._elements = 0
+        self._writing: list[Future[None]] = []
 
     def add(self, row: Row | pa.Table) -> None:
         """Append a row, new or as `held_rows` gives it."""
-        if isinstance(row, Row):
-            self._rows.append(row)
-            self._elements += row.elements
-        else:
-            self._pack()
-            self._tables.append(row)
-            self._elements += elements(row)
-        self._count += 1
-        if self._count >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
+        self._rows.append(row)
+        self._elements += row.elements if isinstance(row, Row) else elements(row)
+        if len(self._rows) >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
             self.flush()
 
     def flush(self) -> None:
-        self._pack()
-        if self._tables:
-            self._writer.write_table(pa.concat_tables(self._tables).combine_chunks())
-        self._tables, self._count, self._elements = [], 0, 0
-
-    def _pack(self) -> None:
+        large = self._elements >= _GROUP_ELEMENTS
         if self._rows:
-            self._tables.append(table_of(self._rows))
-            self._rows = []
+            self._writing.append(self._thread.submit(self._write, self._rows))
+        self._rows, self._elements = [], 0
+        if large:  # no others are made until these are written
+            self.finish()
+
+    def finish(self) -> None:
+        """Wait for what is being written; an error is raised here."""
+        while self._writing:
+            self._writing.pop(0).result()
+
+    def _write(self, rows: list[Row | pa.Table]) -> None:
+        kinds = groupby(rows, key=lambda row: isinstance(row, Row))
+        tables = [table for new, some in kinds for table in ([table_of([*some])] if new else some)]
+        self._writer.write_table(pa.concat_tables(tables).combine_chunks())
 
 
 @contextmanager
@@ -87,13 +90,17 @@ def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
     """A part file that appears whole when the block ends; `key` says which run its rows belong to."""
     schema = ROWS.with_metadata({_TAG: to_json({"schema": VERSION, "key": key}).encode()})
     with whole_file(path) as file:
-        with pq.ParquetWriter(
-            file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,
-            write_page_checksum=True,
-        ) as writer:  # fmt: skip
-            part = PartWriter(writer)
+        with (
+            pq.ParquetWriter(
+                file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,
+                write_page_checksum=True,
+            ) as writer,
+            ThreadPoolExecutor(1) as thread,
+        ):  # fmt: skip
+            part = PartWriter(writer, thread)
             yield part
             part.flush()
+            part.finish()
         seal(file)
 
 

@@ -103,11 +103,11 @@ class Row:
         prediction: Prediction, confusion: Confusion | None = None, content: str | None = None,
         change: Change | None = None, confidences: Floats | None = None, overlap: Overlaps | None = None,
     ) -> Row:  # fmt: skip
-        """The row of a prediction, copied: a model may reuse its arrays for the next image."""
+        """The row of a prediction, whose arrays are copies of the model's."""
         return cls(
             index, image, condition, recipe, size,
-            prediction.boxes.copy(), _stated_sides(prediction), prediction.scores.copy(),
-            prediction.labels.copy(), prediction.masks,
+            prediction.boxes, _stated_sides(prediction), prediction.scores, prediction.labels,
+            prediction.masks,
             semantic=None if prediction.semantic is None else run_lengths(prediction.semantic),
             confusion=None if confusion is None else _sparse(confusion.counts),
             panoptic=None if prediction.panoptic is None else run_lengths(prediction.panoptic),
@@ -224,7 +224,7 @@ def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
 def _stated_sides(prediction: Prediction) -> Floats | None:
     """The widths and heights of a prediction, if they differ from its corners in the last bit."""
     given = prediction.boxes[:, 2:] - prediction.boxes[:, :2]
-    return None if np.array_equal(given, prediction.sides) else prediction.sides.copy()
+    return None if np.array_equal(given, prediction.sides) else prediction.sides
 
 
 def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:
