@@ -194,3 +194,38 @@ def test_squared_differences_in_the_interpreter() -> None:
         env=os.environ | {"TRITON_INTERPRET": "1"},
     )
     assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("linear", "taps"), [(True, 2), (False, 5)])
+def test_resizing_compiles(compiling: list[str], linear: bool, taps: int) -> None:
+    tables = [torch.zeros((2, side, taps), dtype=torch.int32) for side in (32, 32, 48, 48)]
+    triton_kernels.fit_images(torch.zeros((2, 5), dtype=torch.int64), tables, linear, 114)
+    assert compiling == ["fit_kernel"]
+
+
+RESIZED = """
+import numpy as np, torch
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.resizing import Side, fit_images
+
+triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
+torch.cuda.synchronize = lambda: None
+rng = np.random.default_rng(0)
+images = [torch.from_numpy(rng.integers(0, 256, (*size, 3)).astype(np.uint8)) for size in ((9, 20), (21, 8))]
+sides = [tuple(Side(side, inner, 1, 18) for side, inner in zip(i.shape, (12, 16))) for i in images]
+for rule in ("nearest", "linear", "antialias"):
+    fit_images(images, sides, rule, 114)
+assert len(triton_kernels.trusted) == 3, triton_kernels.trusted
+print(triton_kernels.refused)
+"""
+
+
+def test_resizing_in_the_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", RESIZED],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
