@@ -31,8 +31,8 @@ def style(
 
     AdaIN moves every feature channel to the style's mean and deviation (huang2017). In feature space α
     blends features, and the built-in network adds the content's detail, which fades to 6 %; in pixel space it
-    blends the fully painted image over the original. With `on=objects` or `on=background` only those pixels are
-    repainted. `styles` is a folder of images, `network` a style network, `stylemap` a JSON file that says
+    blends the fully painted image over the original. With `on=objects` or `on=background` only those pixels
+    are repainted. `styles` is a folder of images, `network` a style network, `stylemap` a JSON file that says
     which style an image gets; else it is drawn.
     """
     from stormproof.style.painting import stylize  # here: other corruptions need no network
