@@ -27,9 +27,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stormproof import corrupt_batch
+from stormproof import corrupt_batch, imaging
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Instances, Prediction
+from stormproof.corruptions.corruption import find
+from stormproof.corruptions.geometry import move_map
 from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.inputs import Maps, Objects
 from stormproof.metrics.metric import Scored, mean_of_known
@@ -114,9 +116,10 @@ def storm(
         ]  # fmt: skip
         corrupted = torch.cat(changed).permute(0, 2, 3, 1)
         seen = {name: change(corrupted) for name, change in before.items()}
+        truth_maps = torch.from_numpy(_moved(condition, scenes)).to(device)
         for name, (kind, network, remedy) in networks.items():
             if kind == "semantic":
-                scored = _maps(network, seen[remedy], scenes).scored(rows)
+                scored = _maps(network, seen[remedy], truth_maps).scored(rows)
             else:
                 objects = _boxes(network, seen[remedy], scenes, truth)
                 assert objects.people is not None
@@ -135,8 +138,6 @@ def storm(
 
 
 def _needs_depth(condition: str) -> bool:
-    from stormproof.corruptions.corruption import find
-
     name = Condition.parse(condition).corruption
     return name is not None and "depth" in find(name).needs
 
@@ -195,8 +196,20 @@ def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     return outputs
 
 
+def _moved(condition: str, scenes: TestSet) -> npt.NDArray[np.uint8]:
+    """The label maps of the scenes, moved by a condition that moves labels; detectors' boxes stay."""
+    parsed = Condition.parse(condition)
+    if parsed.corruption is None or not find(parsed.corruption).moves_labels(parsed):
+        return scenes.semantic
+    found, size = find(parsed.corruption), scenes.semantic.shape[1:]
+    draws = found.draws(scenes.ids, parsed, 0)
+    fields = (found.field(size, parsed, draw) for draw in draws)
+    maps = zip(scenes.semantic, fields, strict=True)
+    return np.stack([move_map(labels, imaging.sources(*field), VOID) for labels, field in maps])
+
+
 @torch.no_grad()
-def _maps(network: nn.Module, images: Tensor, scenes: TestSet) -> Maps:
+def _maps(network: nn.Module, images: Tensor, truth_maps: Tensor) -> Maps:
     side = len(SEMANTIC)
     tables = []
     for k in range(0, len(images), BATCH):
@@ -205,7 +218,7 @@ def _maps(network: nn.Module, images: Tensor, scenes: TestSet) -> Maps:
         labels = functional.interpolate(
             logits.float(), size=size, mode="bilinear", align_corners=False
         ).argmax(1)
-        truth = torch.from_numpy(scenes.semantic[k : k + BATCH]).to(labels.device).long()
+        truth = truth_maps[k : k + BATCH].long()
         pairs = torch.where(truth == VOID, side * side, truth * side + labels)
         pairs += torch.arange(len(pairs), device=pairs.device)[:, None, None] * (side * side + 1)
         counts = torch.bincount(pairs.flatten(), minlength=len(pairs) * (side * side + 1))
