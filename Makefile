@@ -119,7 +119,12 @@ studies:  ## what it takes to train the networks of the studies again
 	@echo "studies/int8: no training; about 40 minutes on two cores."
 	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 
-site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fails
+# Lets the pages be searched when they are opened from a folder.
+.browser/.search:
+	npm install --silent --no-audit --no-fund --prefix .browser iframe-worker@1
+	touch $@
+
+site: $(VENV)/.site .browser/.search  ## the documentation as a site, in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=docs/site $(BIN)/mkdocs build --quiet
 
 # Peers want older NumPy and Numba, so they get an environment of their own.

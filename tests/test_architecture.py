@@ -17,7 +17,7 @@ TRUNK = (
     "core", "imaging", "corruptions", "datasets", "models", "metrics", "results", "engine", "tools", "report",
     "cli", "__main__.py",
 )  # fmt: skip
-LEAVES = ("depth", "integrations", "style", "world")
+LEAVES = ("depth", "explore", "integrations", "style", "world")
 MOST_LINES = 500
 NOT_FOR_RECIPES = ("cv2", "numba", "scipy", "skimage", "torch", "PIL")
 SETS = ("stormproof.imaging.cpu", "stormproof.imaging.gpu")

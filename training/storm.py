@@ -27,11 +27,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stormproof import corrupt_batch, imaging
+from stormproof import corrupt_batch
 from stormproof.core.condition import Condition
-from stormproof.core.sample import Image, Instances, Prediction
-from stormproof.corruptions.corruption import find
-from stormproof.corruptions.geometry import move_map
+from stormproof.core.sample import Image, Instances, Prediction, SemanticMap, Truth
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels, needs
 from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.inputs import Maps, Objects
 from stormproof.metrics.metric import Scored, mean_of_known
@@ -110,7 +110,7 @@ def storm(
         changed = [
             corrupt_batch(
                 images[k : k + BATCH], condition, ids=scenes.ids[k : k + BATCH],
-                depth=depth[k : k + BATCH] if _needs_depth(condition) else None,
+                depth=depth[k : k + BATCH] if needs(Condition.parse(condition)) else None,
             )
             for k in range(0, len(images), BATCH)
         ]  # fmt: skip
@@ -135,11 +135,6 @@ def storm(
             }
         print(f"{condition}: {time.monotonic() - begun:.1f} s", flush=True)
     return values
-
-
-def _needs_depth(condition: str) -> bool:
-    name = Condition.parse(condition).corruption
-    return name is not None and "depth" in find(name).needs
 
 
 def _networks(
@@ -199,13 +194,15 @@ def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 def _moved(condition: str, scenes: TestSet) -> npt.NDArray[np.uint8]:
     """The label maps of the scenes, moved by a condition that moves labels; detectors' boxes stay."""
     parsed = Condition.parse(condition)
-    if parsed.corruption is None or not find(parsed.corruption).moves_labels(parsed):
+    if not moves_labels(parsed):
         return scenes.semantic
-    found, size = find(parsed.corruption), scenes.semantic.shape[1:]
-    draws = found.draws(scenes.ids, parsed, 0)
-    fields = (found.field(size, parsed, draw) for draw in draws)
-    maps = zip(scenes.semantic, fields, strict=True)
-    return np.stack([move_map(labels, imaging.sources(*field), VOID) for labels, field in maps])
+    height, width = scenes.semantic.shape[1:]
+    truths = (Truth(semantic=SemanticMap(labels, ignore=VOID)) for labels in scenes.semantic)
+    moved = [
+        truth_under(truth, (height, width), parsed, seed=0, image_id=name).semantic
+        for truth, name in zip(truths, scenes.ids, strict=True)
+    ]
+    return np.stack([each.labels for each in moved if each is not None])
 
 
 @torch.no_grad()

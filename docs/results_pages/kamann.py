@@ -18,8 +18,8 @@ from results_pages.runs import (
 from stormproof.corruptions.suites import KAMANN, KAMANN_19
 from stormproof.metrics.published import published
 
-VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012 --limit 8")
-CAMVID = ResultsRun("camvid", DEEPLAB_STREET, "--benchmark camvid-seg-c --root $DATA/camvid --limit 8")
+VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012")
+CAMVID = ResultsRun("camvid", DEEPLAB_STREET, "--benchmark camvid-seg-c --root $DATA/camvid")
 _STREET = "--data world:test --conditions imagenet-c --limit 40"
 CONTEXT = ResultsRun("context", "builtin:street-context", _STREET)
 PLAIN = ResultsRun("plain", "builtin:street-plain", _STREET)

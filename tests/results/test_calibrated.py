@@ -14,11 +14,12 @@ from scipy.stats import binomtest
 
 from stormproof.metrics.metric import Measure, measures
 from stormproof.metrics.optimism import class_optimism, set_optimism
+from stormproof.report.tables import summary_table
 from stormproof.results.calibrated import MARK, doubt, footnote, marked
+from stormproof.results.documents import as_dict
 from stormproof.results.interval import WRONG, Interval, around, draws
 from stormproof.results.requirements import parse
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.tables import as_dict, summary_table
 from stormproof.results.verdicts import Outcome, exit_code, how_sure, judge, junit, markdown
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,10 +25,10 @@ from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import Detections
 from stormproof.results import scoring
 from stormproof.results.aggregates import flat
+from stormproof.results.documents import as_dict
 from stormproof.results.interval import unseen_share
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
-from stormproof.results.tables import as_dict
 from stormproof.results.weights import half_weights, poisson_weights
 
 

@@ -14,26 +14,29 @@ from stormproof.core.condition import grid
 from stormproof.corruptions.suites import BENCHMARK_15, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
+from stormproof.report.tables import (
+    _signed,
+    class_line,
+    estimate_table,
+    expectations,
+    grid_table,
+    group_tables,
+    models_table,
+    summary_table,
+    truth_line,
+)
+from stormproof.results.documents import (
+    as_csv,
+    as_dict,
+    document,
+    few_images,
+    flat_numbers,
+    images_scored,
+    several,
+)
 from stormproof.results.estimate import Estimate
 from stormproof.results.interval import Interval
 from stormproof.results.scores import ScoreOptions, Scores
-from stormproof.results.tables import (
-    _signed,
-    as_csv,
-    as_dict,
-    class_line,
-    document,
-    estimate_table,
-    expectations,
-    few_images,
-    flat_numbers,
-    grid_table,
-    group_tables,
-    images_scored,
-    models_table,
-    several,
-    summary_table,
-)
 from stormproof.results.truths import Truths
 
 CONDITIONS = ("clean", *(f"psf_blur@{s}" for s in (1, 2, 3)), *(f"fog@{s}" for s in range(1, 6)))
@@ -244,3 +247,24 @@ def test_a_mean_over_some_classes_says_of_how_many() -> None:
     some = scores(record=record, classes=("cat", "dog"))
     assert class_line(some) == "Means are over 2 of the dataset's 3 classes: cat, dog."
     assert class_line(scores(record=record, classes=("cat", "dog", "cow"))) == ""
+
+
+def test_only_object_errors_have_an_mce() -> None:
+    """*liu* defines mCE as a mean of E; of other errors, the same mean has no name."""
+    cells = {
+        measure: {text: 0.2 if text == "clean" else 0.5 for text in SUITE} for measure in ("AP", "E", "D-ECE")
+    }
+    both, shown_mean = Scores("net", "set", 3, cells, SUITE), "mean over 75 conditions"
+    shown = columns(summary_table(both))
+    named, plain = (dict(zip(shown["measure"], shown[key], strict=True)) for key in ("mCE", shown_mean))
+    assert (named["E"], plain["E"]) == ("50.0", "")
+    assert (named["D-ECE"], plain["D-ECE"]) == ("", "50.0")
+    assert both.mean_name("E") == "mCE"
+    assert both.mean_name("D-ECE") == "mean over 75 conditions"
+
+
+def test_says_how_many_classes_mean_iou_is_over() -> None:
+    per_class = {"IoU": {"clean": {"road": 0.9, "sky": 0.8, "train": math.nan}}}
+    maps = Scores("net", "set", 3, {"mIoU": VALUES}, CONDITIONS, per_class=per_class)
+    assert truth_line(maps) == "mIoU is over the 2 classes in the truth."
+    assert truth_line(scores()) == ""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
 from stormproof.core.errors import counted, first_few
+from stormproof.core.oriented import polygon_areas
 from stormproof.core.sample import Bools, Floats, Ints, Truth
 
 Size = tuple[int, int]  # height, width
@@ -69,6 +70,7 @@ class ImageFacts:
     stated: Size | None = None
     turned: bool | None = None
     twin: str | None = None
+    data: Mapping[str, Floats] = field(default_factory=dict)  # key points, corners of the boxes
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,11 @@ class Inspected:
     def owners(self) -> list[str]:
         """The id of the image of each box."""
         return [image.id for image in self.images for _ in range(int((~image.excused).sum()))]
+
+    def data(self, name: str) -> Floats | None:
+        """An array of the boxes that count; None if not every image with such boxes has it."""
+        held = [i.data[name][~i.excused] for i in self.images if name in i.data and (~i.excused).any()]
+        return np.concatenate(held) if held and sum(map(len, held)) == len(self.boxes) else None
 
     @cached_property
     def objects(self) -> Counter[int]:
@@ -295,6 +302,59 @@ def _masks(seen: Inspected) -> Iterator[Finding]:
         yield _marked(seen, stray, "masks are empty or lie outside their box")
 
 
+def _points(seen: Inspected) -> Iterator[Finding]:
+    """Key points outside their image or far from their box, and flags that mean nothing."""
+    points = seen.data("points")
+    if points is None or not points.size:
+        return
+    flags, places = points[..., 2], points[..., :2]
+    marked = flags > 0
+    wrong = ~np.isin(flags, (0, 1, 2)) & ~np.isnan(flags)
+    if wrong.any():
+        value = f"{flags[wrong][0]:g}"
+        what = f"objects have key points with a flag such as {value}, not 0 (unlabelled), 1 (hidden) or 2"
+        yield _marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
+    if not marked.any():
+        yield Finding(
+            Level.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
+        )
+        return
+    unlabelled = ((flags == 0) & (places != 0).any(axis=-1)).any(axis=1)
+    if unlabelled.any():
+        yield _marked(
+            seen, unlabelled, "objects have key points with a place but the flag 0, which do not count"
+        )
+    past = ((places < -_PIXEL) | (places > seen.limits[:, None] + _PIXEL)).any(axis=-1) & marked
+    if past.any():
+        yield _marked(
+            seen, np.asarray(past.any(axis=1)), "objects have labelled key points outside their image"
+        )
+    low, side = seen.boxes[:, None, :2], (seen.boxes[:, 2:] - seen.boxes[:, :2])[:, None]
+    far = ((places < low - side) | (places > low + 2 * side)).any(axis=-1) & marked & ~past
+    if far.any():
+        yield _marked(
+            seen, np.asarray(far.any(axis=1)), "objects have labelled key points far from their box"
+        )
+
+
+def _corners(seen: Inspected) -> Iterator[Finding]:
+    """Oriented boxes without an area, or with corners out of order."""
+    corners = seen.data("corners")
+    if corners is None:
+        return
+    sides = np.roll(corners, -1, axis=1) - corners
+    after = np.roll(sides, -1, axis=1)
+    turns = sides[..., 0] * after[..., 1] - sides[..., 1] * after[..., 0]
+    crossed = (turns > 0).any(axis=1) & (turns < 0).any(axis=1)
+    flat = (polygon_areas(corners) <= 0) & ~crossed
+    if flat.any():
+        yield _marked(seen, flat, "oriented boxes have no area")
+    if crossed.any():
+        yield _marked(
+            seen, np.asarray(crossed), "oriented boxes have corners that are not in order around the box"
+        )
+
+
 def _class_counts(seen: Inspected) -> Iterator[Finding]:
     """Classes without objects, and ids that may be off by one."""
     names, total = seen.classes, seen.objects.total()
@@ -417,6 +477,7 @@ def _twins(seen: Inspected) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Inspected], Iterator[Finding]], ...] = (
-    _truth, _normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _class_counts, _maps, _sizes,
+    _truth, _normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _points, _corners,
+    _class_counts, _maps, _sizes,
     _orientation, _twins,
 )  # fmt: skip

@@ -357,6 +357,8 @@ class SampleDataset:
                     total.update(mask.counts.tobytes())
                 if sample.sequence:
                     total.update(objects.tracks.tobytes())
+                for name, values in sorted(objects.data.items()):
+                    total.update(name.encode() + repr(values.shape).encode() + values.tobytes())
             if semantic is not None:
                 total.update(bytes([semantic.ignore & 255]) + semantic.labels.tobytes())
             if sample.truth.panoptic is not None:

@@ -207,6 +207,10 @@ class DepthFolder:
         """Whether the sample's map exists and was made from the inputs that the key identifies."""
         return self._keys.get(sample_id) == key and self.path(sample_id).is_file()
 
+    def read(self, sample_id: str) -> Estimate:
+        """The sample's map and its confidence."""
+        return Estimate(np.asarray(read_npy(self.path(sample_id)), np.float32), self.confidence(sample_id))
+
     def confidence(self, sample_id: str) -> Map:
         """The confidence of each pixel of the sample's map, from 0 to 1."""
         (percent,) = read_npz(self._confidence_path(sample_id), "percent")

@@ -147,6 +147,7 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         orientation=orientation,
         stated=stated,
         turned=turned,
+        data=objects.data,
     )
 
 
@@ -259,6 +260,7 @@ def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
         found.labels["boxes"] += 1
         if objects.masks is not None:
             found.labels["masks"] += 1
+        found.labels.update([*objects.data])  # of further forms, by their names
         excused = objects.crowd | objects.ignore
         found.excused += len(np.unique(objects.boxes[excused], axis=0))  # one region may excuse every class
         found.objects.update(found.classes[label] for label in objects.labels[~excused])

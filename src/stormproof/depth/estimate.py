@@ -46,7 +46,7 @@ class FromStereo:
 
     @property
     def identity(self) -> str:
-        return f"stereo 6 {self.max_disparity} {self.sky}"
+        return f"stereo 7 {self.max_disparity} {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         context = sample.context

@@ -22,9 +22,9 @@ from stormproof.report.sentences import (
 )
 from stormproof.results.aggregates import mean_of
 from stormproof.results.calibrated import MARK, footnote
+from stormproof.results.documents import images_scored
 from stormproof.results.interval import Difference, Interval, paired
 from stormproof.results.scores import Scores
-from stormproof.results.tables import images_scored
 
 _WORST = "hurt most by"
 _NOT_CLEAR = "not clear"

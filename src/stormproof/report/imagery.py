@@ -16,19 +16,18 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-import pyarrow.dataset as ds
 
 from stormproof.core.condition import Condition
-from stormproof.core.sample import RLE, Image, Prediction, Sample, Truth, as_rgb
+from stormproof.core.sample import RLE, Image, Instances, Prediction, Sample, Truth, as_rgb
 from stormproof.core.text import plain
 from stormproof.corruptions import apply
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import ClassMatch, match_classes
 from stormproof.report.sections import all_levels
+from stormproof.results.rows import predictions
+from stormproof.results.run import Run
 from stormproof.results.scores import Scores
-from stormproof.results.store.parts import part_paths
-from stormproof.results.store.schema import DETECTION, PANOPTIC, ROWS, SEMANTIC, prediction_of
-from stormproof.tools.drawing import class_map
+from stormproof.tools.drawing import painted_map, strokes
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn
@@ -95,6 +94,15 @@ def outline(mask: RLE, ratio: float) -> str:
     return "".join(paths)
 
 
+def _outline(
+    holder: Instances | Prediction, entry: int, ratio: float, *, masks: bool = True
+) -> dict[str, str]:
+    """What is drawn of an object instead of its box: its mask, and the lines of whatever else it carries."""
+    path = outline(holder.masks[entry], ratio) if masks and holder.masks else None
+    lines = ["M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line * ratio) for line in strokes(holder, entry)]
+    return {} if path is None and not lines else {"outline": (path or "") + "".join(lines)}
+
+
 def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
     """A label map in colours that differ in hue and brightness; pixels without a class are clear."""
     small = cv2.resize(labels, _small(labels), interpolation=cv2.INTER_NEAREST)
@@ -147,22 +155,15 @@ class Scene:
         """The true objects of an image, in the small image's pixels; `counted` leaves out ignored ones."""
         if truth.instances is None:
             return []
-        masks = (truth.instances.masks if self.outlines else None) or [None] * len(truth.instances)
+        objects = truth.instances
+        shown = ~(objects.crowd | objects.ignore) if counted else ~objects.crowd
         return [
             {
-                "box": _box(box, ratio),
-                "name": self.classes[label],
-                **({"outline": outline(mask, ratio)} if mask is not None else {}),
+                "box": _box(objects.boxes[i], ratio),
+                "name": self.classes[objects.labels[i]],
+                **_outline(objects, i, ratio, masks=self.outlines),
             }
-            for box, label, mask, crowd, ignore in zip(
-                truth.instances.boxes,
-                truth.instances.labels,
-                masks,
-                truth.instances.crowd,
-                truth.instances.ignore,
-                strict=True,
-            )
-            if not crowd and not (counted and ignore)
+            for i in np.flatnonzero(shown).tolist()
         ]
 
 
@@ -177,11 +178,7 @@ class RunPredictions:
     @cached_property
     def _rows(self) -> dict[tuple[str, str], Prediction]:
         assert self.scores.folder is not None
-        parts = part_paths(self.scores.folder)
-        columns = ["image", "condition", "height", "width", *DETECTION, *SEMANTIC, *PANOPTIC]
-        data = ds.dataset(parts, schema=ROWS)
-        table = data.to_table(columns, filter=ds.field("image").isin([*self.images]))
-        return {(row["image"], row["condition"]): prediction_of(row) for row in table.to_pylist()}
+        return predictions(Run(self.scores.folder), self.images)
 
     @cached_property
     def _match(self) -> ClassMatch:
@@ -205,7 +202,7 @@ class RunPredictions:
                 "box": _box(found.boxes[i], ratio),
                 "name": self.scene.classes[labels[i]],
                 "score": round(float(found.scores[i]), 3),
-                **({"outline": outline(found.masks[i], ratio)} if found.masks else {}),
+                **_outline(found, i, ratio),
             }
             for i in order.tolist()
             if found.scores[i] >= _LEAST and labels[i] >= 0
@@ -217,8 +214,8 @@ class RunPredictions:
         if found is None:
             return None
         found = self._match.apply(found, maps=self._maps)
-        labels = found.semantic if found.panoptic is None else class_map(found.panoptic)
-        return None if labels is None else painted(labels, len(self.scene.dataset.semantic_classes))
+        drawn = painted_map(found)
+        return None if drawn is None else painted(drawn[0], len(self.scene.dataset.semantic_classes))
 
 
 def _box(box: Iterable[float], ratio: float) -> list[float]:

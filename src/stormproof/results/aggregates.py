@@ -22,6 +22,7 @@ from stormproof.results.sets import ConditionSet
 
 Cells = Mapping[str, Score]  # by condition
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
+OBJECT_ERROR = "E"  # *liu*'s: of other errors, the number called mCE here is a plain mean
 MEAN = "mean"  # of the conditions there are, if they are not a benchmark or suite
 SLASH = "/"  # between an aggregate and its entry: by_corruption/fog
 # The highest possible value of aggregates of fractions; differences, and ratios to a reference, have none.

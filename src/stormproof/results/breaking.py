@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from stormproof.core.condition import Condition, Value
+from stormproof.core.condition import Condition, Value, split_parts
 from stormproof.core.errors import InvalidCondition, InvalidOption, UnknownName
 from stormproof.core.sample import Floats
 from stormproof.corruptions import find
@@ -288,6 +288,10 @@ class Breaking:
 
 def parse_axis(corruption: str, over: str | None) -> Axis:
     """From 'haze', or 'defocus[focus=5]' over 'kappa=0.5..8' (from weak to strong)."""
+    if len(split_parts(corruption)) > 1:
+        raise InvalidCondition(
+            f"{corruption}: a breaking point is along one corruption's severity or parameter; name one."
+        )
     name, bracket, rest = corruption.partition("[")
     params = Condition.parse(f"{name}[{rest}").params if bracket else ()
     known = find(name)

@@ -258,4 +258,6 @@ def series_of(text: str) -> tuple[str, str]:
         return "", "clean"
     if condition.severity is not None:
         return condition.series, f"severity {condition.severity:g}"
+    if condition.is_composed:
+        return str(condition.corruption), text
     return str(condition.corruption), text.partition("[")[2].rstrip("]") or text

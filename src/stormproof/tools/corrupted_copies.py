@@ -24,7 +24,8 @@ from stormproof.core.files import is_file, make_folder, read_json, sha256, sweep
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.core.processes import spread
 from stormproof.core.sample import Image
-from stormproof.corruptions import corrupt_image, find
+from stormproof.corruptions import corrupt_image
+from stormproof.corruptions.chain import check_alone
 from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets.copies import MANIFEST, condition_folder
 
@@ -78,8 +79,7 @@ def plan(
 ) -> list[Job]:
     """The files to be made from each image. Several conditions get a folder each; one mirrors the tree."""
     for condition in conditions:
-        if condition.corruption is not None:
-            find(condition.corruption).check_alone(condition)  # errors must not wait for a worker
+        check_alone(condition)  # errors must not wait for a worker
     root = source.parent if source.is_file() else source
     images = find_images(source)
     taken = Counter(image.relative_to(root).with_suffix("") for image in images)
