@@ -31,7 +31,7 @@ from stormproof.style.layers import (
 )
 from stormproof.style.torchnet import TorchNetwork, adain, statistics
 from stormproof.world.samples import render
-from training.pool import array, read
+from training.pool import array, read, wait_for
 
 NAME = "stylized"
 CUTS = 40  # crops of every style image
@@ -54,6 +54,7 @@ def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> 
     means, deviations = (torch.cat(values) for values in zip(*looks, strict=True))
     for start in range(0, pool.count, AT_ONCE):
         rows = slice(start, min(start + AT_ONCE, pool.count))
+        wait_for(folder, pool, rows.stop)
         which = torch.randint(len(looks), (rows.stop - rows.start,), generator=generator).to(device)
         scenes = torch.from_numpy(clean[rows])
         painted[rows] = painter(scenes, (means[which], deviations[which])).cpu().numpy()

@@ -193,7 +193,7 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
         ends = f"{scale * interval.low:+.1f} to {scale * interval.high:+.1f}"
         return f"{value} ({ends}){' *' if decided and interval.low > 0 else ''}"
 
-    rows = [
+    rows: list[tuple[str | float, ...]] = [
         (one.condition, scale * one.cost.estimate, *(spoken(one.beyond[by]) for by in PREDICTIONS))
         for one in list(found.values())[:most]
     ]

@@ -21,6 +21,8 @@ from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
+from stormproof.imaging.gpu.batch import squared_differences
+from stormproof.imaging.gpu.ragged import STEP
 from stormproof.metrics.quality import Change, change_from_sums
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ class UploadedImages:
     def sizes(self) -> list[Size]:
         return [(read.sample.image.shape[0], read.sample.image.shape[1]) for read in self.reads]
 
+    @cached_property
+    def power(self) -> Tensor:
+        """The sum of the squares of each image's values."""
+        return squared_differences(self.images, torch.zeros_like(self.images))
+
     def __len__(self) -> int:
         return len(self.reads)
 
@@ -52,11 +59,19 @@ class UploadedImages:
 
 
 class DeviceCorruptor:
-    """Corrupts uploaded images in batches; `on_host` does what the device cannot."""
+    """Corrupts uploaded images in batches; `on_host` does what the device cannot.
 
-    def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times) -> None:
+    With `keep` their images stay on the device, as tensors, else they are arrays.
+    """
+
+    def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times, *, keep: bool) -> None:
         check_device(device)  # on this machine, which may not be the one that planned
         self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
+        self._keep = keep
+
+    def together(self, reads: Sequence[DecodedImage]) -> ImageGroup:
+        """Images that go through conditions together."""
+        return ImageGroup(self, reads)
 
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
@@ -71,18 +86,13 @@ class DeviceCorruptor:
         self._times.corrupt += perf_counter() - start
         return uploaded
 
-    def __call__(
-        self, batch: UploadedImages, condition: Condition, *, on_device: bool
-    ) -> list[PreparedCell | Failure]:
-        """The cells of some images under a condition; a bad image fails alone.
-
-        With `on_device` their images stay there, as tensors, else they are arrays.
-        """
+    def __call__(self, batch: UploadedImages, condition: Condition) -> list[PreparedCell | Failure]:
+        """The cells of some images under a condition; a bad image fails alone."""
         start = perf_counter()
         try:
             made = self._corrupted(batch, condition)
             changes = _Changes(batch, made)
-            images = _tensors(made, batch.sizes) if on_device else _arrays(made, batch.sizes)
+            images = _tensors(made, batch.sizes) if self._keep else _arrays(made, batch.sizes)
             return [
                 self._cell(read, condition, image, partial(changes.of, i))
                 for i, (read, image) in enumerate(zip(batch.reads, images, strict=True))
@@ -111,16 +121,37 @@ class DeviceCorruptor:
         self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], Change]
     ) -> PreparedCell:
         sample, size = read.sample, (image.shape[0], image.shape[1])
-        truth = truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+        truth = partial(truth_under, sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
         return PreparedCell(read.index, sample.id, condition, image, truth, read.content, change)
 
 
+class ImageGroup:
+    """Decoded images that are uploaded when the first condition of theirs is made."""
+
+    def __init__(self, corrupt: DeviceCorruptor, reads: Sequence[DecodedImage]) -> None:
+        self._corrupt, self._reads = corrupt, reads
+
+    @cached_property
+    def _uploaded(self) -> list[UploadedImages]:
+        return self._corrupt.upload(self._reads)
+
+    def __call__(
+        self, condition: Condition, wanted: Mapping[int, Sequence[Condition]]
+    ) -> list[PreparedCell | Failure]:
+        """The cells of those images that are wanted under a condition."""
+        chosen = (batch.under(condition, wanted) for batch in self._uploaded)
+        return [cell for batch in chosen if len(batch) for cell in self._corrupt(batch, condition)]
+
+
 def _padded(images: Sequence[Image], channels: int, device: str) -> Tensor:
-    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
+    """N×C×H×W, in planes; of several sizes, in the padding that recipes need, so that none adds its own."""
+    sizes = {image.shape[:2] for image in images}
+    step = STEP if len(sizes) > 1 else 1
+    height, width = (-(-max(size[axis] for size in sizes) // step) * step for axis in (0, 1))
     stack = np.zeros((len(images), height, width, channels), np.uint8)
     for row, image in zip(stack, images, strict=True):
         row[: image.shape[0], : image.shape[1]] = image.reshape(*image.shape[:2], channels)
-    return torch.from_numpy(stack).to(device).permute(0, 3, 1, 2)
+    return torch.from_numpy(stack).to(device).permute(0, 3, 1, 2).contiguous()
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
@@ -157,13 +188,13 @@ class _Changes:
     """
 
     def __init__(self, batch: UploadedImages, made: Tensor) -> None:
-        before, after = batch.images.int(), made.int()
-        self._sums = torch.stack([(values**2).flatten(1).sum(1) for values in (after - before, before)])
+        self._sums = torch.stack([squared_differences(batch.images, made), batch.power])
         self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
     @cached_property
     def _fetched(self) -> list[list[int]]:
-        return [[int(value) for value in row] for row in self._sums.tolist()]
+        sums: list[list[int]] = self._sums.tolist()
+        return sums
 
     def of(self, row: int) -> Change:
         noise, power = (sums[row] for sums in self._fetched)
