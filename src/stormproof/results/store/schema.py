@@ -118,7 +118,7 @@ class Row:
             if each.pack is not None and value is not None:
                 columns |= dict(zip((c.name for c in each.columns), each.pack(value), strict=True))
             elif each.shape is not None:
-                columns[each.name] = [*value.reshape(len(value), -1)]
+                columns[each.name] = [entry.ravel() for entry in value]
         return cls(
             index, image, condition, recipe, size, prediction.boxes, _stated_sides(prediction),
             prediction.scores, prediction.labels, columns, content, change,
