@@ -17,10 +17,15 @@ torch = pytest.importorskip("torch", reason="needs torch")
 import stormproof as sp
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene, write_street
+from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
+from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
-from stormproof.engine.stages import predict
+from stormproof.engine.stages import DecodedImage, predict
+from stormproof.engine.stages.corrupt import Corruptor
+from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
+from stormproof.engine.work import Times
 from stormproof.models import open_model
 from stormproof.models.network import plan_input, prepare
 from stormproof.models.torch import prepare_on_device
@@ -287,6 +292,19 @@ def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configu
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
     calls = sys.modules["stormproof_script_counting"].seen
     assert calls == [6] * 7  # of seven images under six conditions
+
+
+def test_an_image_alone_in_a_padded_batch_is_corrupted_without_its_padding() -> None:
+    """As when the others already have rows under a condition."""
+    rng, fog = np.random.default_rng(7), Condition.parse("fog@3")
+    images = [rng.integers(0, 256, (*size, 3), np.uint8) for size in ((40, 60), (52, 48))]
+    dataset = SampleDataset.of([sp.Sample(f"im{i}", image) for i, image in enumerate(images)])
+    reads, times = [DecodedImage(i, dataset[i], "") for i in range(2)], Times()
+    on_host = Corruptor(dataset, seed=0, copies=None, times=times)
+    group = DeviceCorruptor(on_host, "cpu", 0, times, keep=False).together(reads)
+    [alone] = group(fog, {0: [fog], 1: []})
+    assert (alone.image == on_host(reads[0], fog).image).all()
+    assert alone.change() == on_host(reads[0], fog).change()
 
 
 def test_a_function_passed_in_python_may_take_tensors(tmp_path: Path) -> None:

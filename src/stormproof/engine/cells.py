@@ -7,8 +7,10 @@ the model.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, islice
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 2  # of the model's batches that are corrupted at once: fewer launches
+_TURN = 1e-4  # seconds
 _AHEAD = 1  # conditions that are made while the model works on one
 _READERS = 8  # threads that decode for a device, at most: more wait for each other
 Read = tuple[int, DecodedImage | Exception]
@@ -78,6 +81,18 @@ def _look_up(
                 yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let the thread that launches kernels wait less for those that pack rows: Python's usual turn lasts as
+    long as a batch of a fast model."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Truth:
@@ -142,6 +157,7 @@ class _Line:
         together = _TOGETHER * self.attempt.work.config.batch
         readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
         with (
+            _short_turns(),
             ThreadPoolExecutor(readers) as decoders,
             ThreadPoolExecutor(1) as corruptors,
             ThreadPoolExecutor(1) as encoders,

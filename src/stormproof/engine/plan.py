@@ -300,5 +300,5 @@ def _record(
         declared={name: Declaration.of(one) for name, one in found.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
-        tags=config.tags, provenance=provenance(config.device),
+        tags=config.tags, provenance=provenance(config.device) | {"batch": config.batch},
     )  # fmt: skip

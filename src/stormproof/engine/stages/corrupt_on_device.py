@@ -16,19 +16,16 @@ from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Image
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
-from stormproof.corruptions.on_device import check_device, corrupt_batch
+from stormproof.corruptions.on_device import Size, check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
-from stormproof.imaging.gpu.ragged import STEP
 from stormproof.metrics.quality import Change, change_from_sums
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Size = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +73,8 @@ class DeviceCorruptor:
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
         start = perf_counter()
-        by_channels: dict[int, list[DecodedImage]] = {}
-        for read in reads:
-            by_channels.setdefault(read.sample.image[0, 0].size, []).append(read)
-        uploaded = [
-            UploadedImages(tuple(some), _padded([read.sample.image for read in some], channels, self._device))
-            for channels, some in by_channels.items()
-        ]
+        batches = upload([read.sample.image for read in reads], self._device)
+        uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
         self._times.corrupt += perf_counter() - start
         return uploaded
 
@@ -92,7 +84,7 @@ class DeviceCorruptor:
         try:
             made = self._corrupted(batch, condition)
             changes = _Changes(batch, made)
-            images = _tensors(made, batch.sizes) if self._keep else _arrays(made, batch.sizes)
+            images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
             return [
                 self._cell(read, condition, image, partial(changes.of, i))
                 for i, (read, image) in enumerate(zip(batch.reads, images, strict=True))
@@ -114,7 +106,7 @@ class DeviceCorruptor:
             seed=self._seed,
             depth=_depths(batch, condition),
             cameras=[read.sample.context.camera for read in batch.reads],
-            sizes=batch.sizes if len({*batch.sizes}) > 1 else None,
+            sizes=None if {*batch.sizes} == {tuple(batch.images.shape[2:])} else batch.sizes,
         )
 
     def _cell(
@@ -143,27 +135,10 @@ class ImageGroup:
         return [cell for batch in chosen if len(batch) for cell in self._corrupt(batch, condition)]
 
 
-def _padded(images: Sequence[Image], channels: int, device: str) -> Tensor:
-    """N×C×H×W, in planes; of several sizes, in the padding that recipes need, so that none adds its own."""
-    sizes = {image.shape[:2] for image in images}
-    step = STEP if len(sizes) > 1 else 1
-    height, width = (-(-max(size[axis] for size in sizes) // step) * step for axis in (0, 1))
-    stack = np.zeros((len(images), height, width, channels), np.uint8)
-    for row, image in zip(stack, images, strict=True):
-        row[: image.shape[0], : image.shape[1]] = image.reshape(*image.shape[:2], channels)
-    return torch.from_numpy(stack).to(device).permute(0, 3, 1, 2).contiguous()
-
-
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
     """H×W×3 each, on the device."""
     coloured = made.expand(-1, 3, -1, -1).permute(0, 2, 3, 1)
     return [image[:height, :width] for image, (height, width) in zip(coloured, sizes, strict=True)]
-
-
-def _arrays(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
-    """H×W×C each, on the host."""
-    host = made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
-    return [np.ascontiguousarray(image[:h, :w]) for image, (h, w) in zip(host, sizes, strict=True)]
 
 
 def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
