@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, first_few
 from stormproof.core.sample import Bools
 from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
@@ -37,7 +38,7 @@ from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.scoring import optimism_of, weights_of
 from stormproof.results.slices import collect, units_in
-from stormproof.results.store.parts import SETTINGS
+from stormproof.results.store.parts import SETTINGS, resume_command
 from stormproof.results.store.seal import json_digest
 from stormproof.results.truths import Truths
 from stormproof.results.verdicts import Outcome
@@ -300,7 +301,11 @@ def judge_domain(
 ) -> DomainVerdicts:
     """The verdicts on a run at this look; `looks` are those taken before."""
     run.check()
-    run.require_complete("judge")
+    if run.missing:
+        raise InvalidOption(
+            f"{run.folder}: {first_few([*run.missing])} lack images. Finish them first: "
+            f"{resume_command(run.folder)}"
+        )
     places = {text: place_of(domain, Condition.parse(text)) for text in run.conditions}
     known = {text: place for text, place in places.items() if place is not None}
     this = domain_look(domain, run)
