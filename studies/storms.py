@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.stats import t as student
 
 from stormproof.metrics.metric import ratio
-from stormproof.results.interval import LEADING, interval_around, draws
+from stormproof.results.interval import LEADING, draws, interval_around
 from stormproof.results.scores import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))

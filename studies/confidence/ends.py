@@ -20,7 +20,7 @@ from stormproof.metrics.cocomatching import IOUS
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, VOC07_POINTS, Judged, average_precision
-from stormproof.results.interval import interval_around, draws
+from stormproof.results.interval import draws, interval_around
 
 DETECTORS = {"nearly all": (0, -4.5), "most": (0, -3.5), "few": (6, 0.0), "nearly nothing": (8, 0.0)}
 PLACES = (("street", 8), ("photos", 80))

@@ -20,7 +20,7 @@ from estimator import first_images, whole_images
 
 from stormproof.results.aggregates import MEAN, aggregates
 from stormproof.results.estimate import score
-from stormproof.results.interval import interval_around, draws
+from stormproof.results.interval import draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.sets import sets_of
 
