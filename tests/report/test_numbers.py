@@ -276,7 +276,18 @@ def test_classes_relative_to_their_own_clean_score() -> None:
     found = keyed(view, "classes", "y", "x")
     assert found["cat", "snow"] == found["dog", "snow"] == pytest.approx(100 * 0.22 / 0.4)
     lines = {row[1]: row for row in next(t for t in view.tables() if t.id == "classes").rows}
-    assert lines["cat"][2:] == (pytest.approx(20.0), pytest.approx(100 * 0.28 / 0.4))
+    assert lines["cat"][2:] == ("–", pytest.approx(20.0), "–", pytest.approx(100 * 0.28 / 0.4))
+
+
+def test_a_class_with_few_objects_keeps_no_share() -> None:
+    per_class = {text: {"cat": value, "dog": value} for text, value in toy_scores().cells["AP"].items()}
+    details = {"objects": {"clean": {"cat": 9, "dog": 10}}}
+    view = make_view([toy_scores(per_class={"AP": per_class}, details=details)])
+    assert {name for name, _ in keyed(view, "classes", "y", "x")} == {"dog"}
+    lines = {row[1]: row for row in next(t for t in view.tables() if t.id == "classes").rows}
+    assert (lines["cat"][2], lines["dog"][2]) == (9, 10)
+    assert math.isnan(lines["cat"][-1])
+    assert lines["dog"][-1] == pytest.approx(100 * 0.28 / 0.4)
 
 
 def objects(name: str, error: float) -> Scores:

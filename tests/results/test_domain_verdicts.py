@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import yaml
 from typer.testing import CliRunner
 
 from results.conftest import Make
 from results.test_detection_rate import BOXES, near_ones
 from stormproof.cli import app
+from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
@@ -31,7 +33,7 @@ from stormproof.results.domain_verdicts import (
     judge_domain,
     judge_rows,
 )
-from stormproof.results.found_objects import FoundObjects
+from stormproof.results.found_objects import FoundObjects, iter_found_objects
 from stormproof.results.interval import WRONG, Interval
 from stormproof.results.looks import Look
 from stormproof.results.run import Run
@@ -244,3 +246,13 @@ def test_the_verb_writes_its_files_and_exits_as_the_gate_does(make: Make, tmp_pa
         "odd.openlabel.json",
     }
     assert "2 verdicts on Bench, 0 pass, 0 fail and 2 are inconclusive" in " ".join(done.output.split())
+
+
+def test_objects_of_images_that_were_not_run_are_not_counted_as_missed(tmp_path: Path) -> None:
+    data, out = scenes(20), tmp_path / "run"
+    run_it(model=near_ones, data=data, out=out, engine="local", conditions="clean", chunk=5)
+    sorted((out / "parts").iterdir())[-1].unlink()
+    with pytest.raises(InvalidOption, match=r"clean lack images\. Finish them first: stormproof"):
+        judged(out, data)
+    with pytest.raises(StormproofError, match="clean"):
+        list(iter_found_objects(Run(out, data=data), ["clean"], classes=None, attributes=[], replicates=60))

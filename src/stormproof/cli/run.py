@@ -124,8 +124,8 @@ def _announce(plan: Plan) -> None:
 
 def _run_to_precision(config: RunConfig) -> None:
     from stormproof.engine.run import run_to_precision
+    from stormproof.report.tables import estimate_table
     from stormproof.results.run import Run
-    from stormproof.results.tables import estimate_table
 
     announced: list[Plan] = []
 
@@ -163,6 +163,9 @@ def _report(plan: Plan, summary: Summary) -> None:
     left_out = len(summary.unreadable)
     images = f" on {plan.record.images - left_out} of {plan.record.images} images" if left_out else ""
     console.say(f"{out}: {done} cells{images}, all done.")
+    if summary.times.total:
+        words = summary.times.in_words(beside=plan.config.device is not None)
+        console.say(f"Time, summed over workers: {words}.")
     if share[1] > 1:
         score = f"stormproof score {shlex.quote(out)}"
         console.say(
@@ -268,8 +271,8 @@ def _check_expected(outcome: Outcome) -> None:
     """Warn when the clean score is not the expected one."""
     if not outcome.config.expect:
         return
+    from stormproof.report.tables import expectations
     from stormproof.results.run import Run
-    from stormproof.results.tables import expectations
 
     run = Path(outcome.config.out)
     try:

@@ -2,8 +2,8 @@
 information a corrupted image retains.
 
 `vifp` works on pixels at four scales, `vif` and `ifc` on wavelet bands, as their authors' code does. All take
-(clean, corrupted) in this order and use luma only, rounded to 8 bits as a grey image is. *liu* reports
-VIF and IFC (with their spelled-out names swapped).
+(clean, corrupted) in this order and use luma only, rounded to 8 bits as a grey image is. *liu* reports VIF
+and IFC (with their spelled-out names swapped).
 """
 
 from __future__ import annotations

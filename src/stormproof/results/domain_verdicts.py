@@ -22,22 +22,23 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, first_few
 from stormproof.core.sample import Bools
 from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.datasets.tags import read_tags
-from stormproof.results.aggregates import bounded
+from stormproof.results.aggregates import bound_interval
 from stormproof.results.calibrated import SMALLEST, doubt
 from stormproof.results.domain import SEVERITY, Cell, Domain, DomainRequirement, Quantity, describe
 from stormproof.results.enough import MOST, Levels, images_to_decide
 from stormproof.results.found_objects import FoundObjects, iter_found_objects
-from stormproof.results.interval import FEWEST, WRONG, Interval, around, draws, holm
-from stormproof.results.looks import Look, Spent
+from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
+from stormproof.results.looks import Look, Spent, spent_at
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.scoring import optimism_of, weights_of
 from stormproof.results.slices import collect, units_in
-from stormproof.results.store.parts import SETTINGS
+from stormproof.results.store.parts import SETTINGS, resume_command
 from stormproof.results.store.seal import json_digest
 from stormproof.results.truths import Truths
 from stormproof.results.verdicts import Outcome
@@ -53,8 +54,8 @@ class Coverage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A requirement under one condition in a cell: the 95 % interval, the interval at the level of the
-    strictest test, and on how many images and objects it rests."""
+    """A requirement under one condition in a cell: its interval at the level of the look, the one at the
+    level of the strictest test, and on how many images and objects they rest."""
 
     condition: str
     interval: Interval
@@ -299,18 +300,24 @@ def judge_domain(
     domain: Domain, run: Run, looks: Sequence[Look], *, replicates: int = REPLICATES
 ) -> DomainVerdicts:
     """The verdicts on a run at this look; `looks` are those taken before."""
-    from stormproof.results.looks import spent_at
-
     run.check()
-    run.require_complete("judge")
+    if run.missing:
+        raise InvalidOption(
+            f"{run.folder}: {first_few([*run.missing])} lack images. Finish them first: "
+            f"{resume_command(run.folder)}"
+        )
     places = {text: place_of(domain, Condition.parse(text)) for text in run.conditions}
     known = {text: place for text, place in places.items() if place is not None}
-    look = spent_at(domain_look(domain, run), looks, run.record.dataset.images, domain.planned_images)
+    this = domain_look(domain, run)
+    look = spent_at(this, looks, run.record.dataset.images, domain.planned_images)
     asked = [(r, cell) for r in domain.requirements for cell in domain.cells(r)]
-    prober = _Prober(domain, run, replicates, look.level / len(asked))
+    prober = _Prober(domain, run, replicates, look.level, len(asked))
     rows = [_row(prober, r, cell, known) for r, cell in asked]
     judged = judge_rows(prober.filled(rows), look.level)
-    judged = [replace(row, images_needed=_needed(row, run, look, len(asked))) for row in judged]
+    taken = [each for each in looks if each.requirements == this.requirements and each != this]
+    judged = [
+        replace(row, images_needed=_needed(row, run, look, [*taken, this], len(asked))) for row in judged
+    ]
     dataset = run.record.dataset.images
     apart = tuple(
         text for text, place in places.items()
@@ -349,8 +356,9 @@ _UNKNOWN = Interval(math.nan, math.nan, math.nan, math.nan)
 class _Prober:
     """Scores of cells: each requirement's conditions are matched once, for all its cells."""
 
-    def __init__(self, domain: Domain, run: Run, replicates: int, strictest: float) -> None:
-        self.domain, self.run, self.replicates, self.strictest = domain, run, replicates, strictest
+    def __init__(self, domain: Domain, run: Run, replicates: int, level: float, together: int) -> None:
+        self.domain, self.run, self.replicates = domain, run, replicates
+        self.level, self.strictest = level, level / together  # of intervals, and of Holm's first test
         self.tags: dict[str, list[frozenset[str]]] = {
             d.name: read_tags(run.dataset, d.source, run.readable)
             for d in domain.dimensions
@@ -393,7 +401,11 @@ class _Prober:
                 if any(t.condition == text for t in row.tested):
                     share = found.share(self._objects_of(row.cell, found), self.images_of(row.cell))
                     tested = Probe(
-                        text, share.interval(), share.interval(self.strictest), share.units, share.objects
+                        text,
+                        share.interval(self.level),
+                        share.interval(self.strictest),
+                        share.units,
+                        share.objects,
                     )
                     made.append((k, tested))
         return made
@@ -431,10 +443,13 @@ class _Prober:
                 values = scored.numbers[r.metric]
                 drawn = draws(values, optimism_of(scored, r.metric), clean=t.condition == "clean")
                 shown, strict = (
-                    bounded(
-                        around(float(values[0]), drawn, images=units, wrong=wrong), r.metric, "P", wrong=wrong
+                    bound_interval(
+                        interval_around(float(values[0]), drawn, images=units, wrong=wrong),
+                        r.metric,
+                        "P",
+                        wrong=wrong,
                     )
-                    for wrong in (WRONG, self.strictest)
+                    for wrong in (self.level, self.strictest)
                 )
                 count = None if objects is None else int(objects[chosen[k]].sum())
                 made.append((k, Probe(t.condition, shown, strict, units, count, reason)))
@@ -449,17 +464,20 @@ class _Prober:
         return np.bincount(still.image[~still.excused], minlength=len(self.run.readable))
 
 
-def _needed(row: CellVerdict, run: Run, look: Spent, together: int) -> float | None:
+def _needed(row: CellVerdict, run: Run, look: Spent, looks: Sequence[Look], together: int) -> float | None:
     """About how many images would likely decide a covered cell that is open; None if unknown or decided."""
-    worst = row.worst
+    worst, images = row.worst, run.record.images
     if row.outcome is not Outcome.INCONCLUSIVE or row.coverage is not Coverage.COVERED or worst is None:
         return None
-    if worst.doubt:
+    if worst.doubt or look.full <= images < look.of:  # all planned images are judged
         return None
-    images = run.record.images
     if row.images < FEWEST:
         return float(math.ceil(1.2 * FEWEST * images / max(1, row.images)))
-    strict = WRONG / together
-    return images_to_decide(
-        worst.interval, row.requirement.threshold, images, lambda _: Levels(strict, strict)
-    )
+    digest = next(each.requirements for each in looks if each.images == images)
+
+    def levels(number: int) -> Levels:
+        following = Look(images=number, requirements=digest)
+        strict = spent_at(following, looks, max(look.of, number), look.planned).level / together
+        return Levels(strict, strict)
+
+    return images_to_decide(worst.interval, row.requirement.threshold, images, levels)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
+from stormproof.core.display import DISPLAYS
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
 from stormproof.core.imagefile import read_image
@@ -359,9 +360,7 @@ class Run:
         return text
 
     def _repr_html_(self) -> str:
-        from stormproof.results.notebook import run_html
-
-        return run_html(self)
+        return str(DISPLAYS["notebook"].run_html(self))
 
     def __repr__(self) -> str:
         grid = f"{self.record.images} images × {len(self.conditions)} conditions"
