@@ -66,7 +66,8 @@ because their means came out 0.02 to 0.04 too low on COCO.
 * **`bad_pixel_damage`, paper 0.44.** The same helper is involved, but 2 to 20 % of black pixels, the paper's
   words, give this value, and so do 5 to 30 % of dead sites on a mosaic, its scripts (law=mosaic, in
   `camera-variants`). The scripts mosaic the whole photograph and interpolate it again, which alone
-  costs {floor_ssim:.3f} SSIM ({floor_psnr:.1f} dB); here only pixels with a bad site within reach are interpolated again, and an undamaged pass is exact.
+  costs {floor_ssim:.3f} SSIM ({floor_psnr:.1f} dB); there, too, only pixels with a bad site within reach are
+  interpolated again here, and an undamaged pass is exact.
 
 ## Suite `camera-variants`
 

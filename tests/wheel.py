@@ -2,9 +2,10 @@
 
     python tests/wheel.py --out dist        # make test-wheel
 
-Runs the README's Python with the first wheel alone, its commands and the notebook with both, and at last the
-scripts of the GitHub Action in another empty environment, which install a checkout as the README does. Prints
-how long each step took and how large it came out; fails if a wheel is too large or a step fails.
+Runs a function of ours with the first wheel alone, the README's Python and commands and the notebook with
+both, and at last the scripts of the GitHub Action in another empty environment, which install a checkout as
+the README does. Prints how long each step took and how large it came out; fails if a wheel is too large or a
+step fails.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ from stormproof.core.loading import install_extra
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST = 5_000_000  # bytes of the wheel that everyone installs
 SHORTER = {"stormproof demo": "stormproof demo --scenes 1"}  # the whole demo takes minutes
+ALONE = """
+import stormproof as sp
+answer = {"boxes": [[40, 150, 200, 260]], "scores": [0.9], "labels": [0]}
+model = lambda images: [answer] * len(images)
+run = sp.run(model, "world:test", limit=2, conditions="contrast@3", out="alone")
+assert run.score().p >= 0
+"""
 NOTEBOOK = """
 import nbclient, nbformat
 book = nbformat.read({path!r}, as_version=4)
@@ -87,9 +95,8 @@ def use(own: Path, networks: Path, place: Path) -> None:
     }
     step("pip install stormproof", f'pip install "{own}"', place, inside)
     bring_kernels(place / "empty")
-    for number, block in enumerate(blocks(ROOT / "README.md", "python")):
-        (place / f"readme_{number}.py").write_text(block, encoding="utf-8")
-        step("the README's Python", f"python readme_{number}.py", place, inside)
+    (place / "alone.py").write_text(ALONE, encoding="utf-8")
+    step("a run without networks", "python alone.py", place, inside)
     refused = subprocess.run(
         [binaries / "stormproof", "demo"], cwd=place, env=inside, capture_output=True, text=True, check=False
     )
@@ -97,6 +104,9 @@ def use(own: Path, networks: Path, place: Path) -> None:
     assert install_extra("demo") in " ".join(refused.stderr.split()), refused.stderr
     step("pip install stormproof[demo]", f'pip install "{own}[demo]"', place, inside)
     assert list((place / "empty").rglob(f"{networks.name.partition('-py3')[0]}.dist-info"))
+    for number, block in enumerate(blocks(ROOT / "README.md", "python")):
+        (place / f"readme_{number}.py").write_text(block, encoding="utf-8")
+        step("the README's Python", f"python readme_{number}.py", place, inside)
     install, *typed = commands(ROOT / "README.md")
     assert install == "pip install ./networks ."  # as the action does
     for command in typed:

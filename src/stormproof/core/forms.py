@@ -94,7 +94,7 @@ class Form:
     lines: Callable[[Array], Iterable[Array]] | None = None
     paint: Callable[[Any], tuple[Array, int]] | None = None
     inputs: tuple[str, ...] = ()
-    collect: Callable[[Any], Iterator[tuple[str, Any]]] | None = None
+    collect: Callable[[Any], Iterator[tuple[str, Any]]] = lambda reader: iter(())
     scored_by: str = ""
 
     def __post_init__(self) -> None:

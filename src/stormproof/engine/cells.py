@@ -7,17 +7,22 @@ the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from stormproof.core.condition import Condition
 from stormproof.core.processes import worker_count
+from stormproof.core.sample import Truth
 from stormproof.corruptions import truth_under
-from stormproof.datasets.dataset import abilities, identity_of
+from stormproof.datasets.dataset import Dataset, abilities, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
@@ -33,8 +38,12 @@ if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
 
 Wanted = Mapping[int, Sequence[Condition]]
+_TOGETHER = 2  # of the model's batches that are corrupted at once: fewer launches
+_TURN = 1e-4  # seconds
+_AHEAD = 1  # conditions that are made while the model works on one
 _READERS = 8  # threads that decode for a device, at most: more wait for each other
 Read = tuple[int, DecodedImage | Exception]
+Step = tuple[int, Callable[[], list[PreparedCell | Failure]]]  # the number of its group, and what makes it
 
 
 def run_cells(
@@ -52,7 +61,8 @@ def run_cells(
         return line.run(wanted)
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
-    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, attempt.work.config.seed, times))
+    seed, keep = attempt.work.config.seed, line.predict.takes_tensors
+    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep))
 
 
 def _look_up(
@@ -63,15 +73,31 @@ def _look_up(
     for index, conditions in wanted.items():
         name = pair.dataset.ids[index]
         for condition in conditions:
+            truth = partial(_truth, pair.dataset, index, condition, seed)
             start = perf_counter()
             try:
                 prediction, size = model.lookup(name, condition), pair.dataset.size(index)
                 times.model += perf_counter() - start
-                clean, identity = pair.dataset.truth(index), identity_of(pair.dataset, index)
-                truth = truth_under(clean, size, condition, seed=seed, image_id=identity)
-                yield encode.row(index, name, condition, size, prediction, truth)
+                yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let the thread that launches kernels wait less for those that pack rows: Python's usual turn lasts as
+    long as a batch of a fast model."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Truth:
+    size, identity = dataset.size(index), identity_of(dataset, index)
+    return truth_under(dataset.truth(index), size, condition, seed=seed, image_id=identity)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,45 +147,60 @@ class _Line:
                     yield self.corrupt(decoded, condition)
 
     def _rows(self, batch: Sequence[PreparedCell | Failure]) -> Iterator[Row | Failure]:
-        """Call the model now, but make rows on demand: a packed noisy label map is larger than the map."""
         waiting = [cell for cell in batch if isinstance(cell, PreparedCell)]
-        answers = self.predict(waiting) if waiting else iter(())
-        for cell in batch:
-            answer = cell if isinstance(cell, Failure) else next(answers)
-            yield answer if isinstance(answer, Failure) else self.encode(*answer)
+        rows = self.encode(self.predict(waiting) if waiting else ())
+        return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor) -> Iterator[Row | Failure]:
-        """Some images at a time, condition by condition."""
-        together = self.attempt.work.config.batch
+        """Some images at a time, condition by condition. The model's batches span conditions, so that they
+        are full; the next images are decoded and the next condition is made while the model works."""
+        together = _TOGETHER * self.attempt.work.config.batch
         readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
-        with ThreadPoolExecutor(readers) as decoders, ThreadPoolExecutor(1) as encoders:
+        with (
+            _short_turns(),
+            ThreadPoolExecutor(readers) as decoders,
+            ThreadPoolExecutor(1) as corruptors,
+            ThreadPoolExecutor(1) as encoders,
+        ):
             reads = run_ahead(decoders, self._read, wanted, ahead=2 * together)
-            while some := list(islice(reads, together)):
-                yield from sorted(self._run_images(some, wanted, corrupt, encoders), key=lambda row: row.cell)
+            steps = self._steps(iter(lambda: list(islice(reads, together)), []), wanted, corrupt)
+            made = run_ahead(corruptors, lambda step: (step[0], step[1]()), steps, ahead=_AHEAD)
+            for _, group in groupby(made, key=itemgetter(0)):
+                cells = chain.from_iterable(cells for _, cells in group)
+                yield from sorted(self._predict_all(cells, encoders), key=lambda row: row.cell)
 
     def _read(self, index: int) -> Read:
         return index, self.decode(index)
 
-    def _run_images(
-        self, reads: Sequence[Read], wanted: Wanted, corrupt: DeviceCorruptor, encoders: ThreadPoolExecutor
+    def _steps(
+        self, groups: Iterable[list[Read]], wanted: Wanted, corrupt: DeviceCorruptor
+    ) -> Iterator[Step]:
+        """What remains to be made of each group of images, condition by condition."""
+        for number, reads in enumerate(groups):
+            unread = [
+                self._unreadable(decoded, index, condition)
+                for index, decoded in reads
+                if isinstance(decoded, Exception)
+                for condition in wanted[index]
+            ]
+            yield number, partial(list, unread)
+            group = corrupt.together([read for _, read in reads if isinstance(read, DecodedImage)])
+            yield from ((number, partial(group, c, wanted)) for c in self.attempt.work.conditions)
+
+    def _predict_all(
+        self, cells: Iterable[PreparedCell | Failure], encoders: ThreadPoolExecutor
     ) -> Iterator[Row | Failure]:
-        for index, decoded in reads:
-            if isinstance(decoded, Exception):
-                yield from (self._unreadable(decoded, index, condition) for condition in wanted[index])
-        images = corrupt.upload([decoded for _, decoded in reads if isinstance(decoded, DecodedImage)])
-        encoded: list[Future[Row | Failure]] = []
-        for condition in self.attempt.work.conditions:
-            for batch in images:
-                chosen = batch.under(condition, wanted)
-                cells = corrupt(chosen, condition, on_device=self.predict.takes_tensors) if chosen else []
-                waiting = [cell for cell in cells if isinstance(cell, PreparedCell)]
-                yield from (cell for cell in cells if isinstance(cell, Failure))
-                for answer in self.predict(waiting) if waiting else ():
-                    if isinstance(answer, Failure):
-                        yield answer
-                    else:
-                        encoded.append(encoders.submit(self.encode, *answer))
-        yield from (future.result() for future in encoded)
+        """The rows of all cells, in any order."""
+        rest = iter(cells)
+        encoded: list[Future[list[Row | Failure]]] = []
+        while batch := list(islice(rest, self.attempt.work.config.batch)):
+            ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
+            yield from (cell for cell in batch if isinstance(cell, Failure))
+            outcomes = list(self.predict(ready)) if ready else []
+            yield from (outcome for outcome in outcomes if isinstance(outcome, Failure))
+            answers = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]
+            encoded.append(encoders.submit(list, self.encode(answers)))
+        yield from chain.from_iterable(future.result() for future in encoded)
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")

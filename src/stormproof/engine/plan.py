@@ -36,6 +36,7 @@ from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import Pair, forget_pair, open_dataset_once, open_pair
 from stormproof.engine.work import Quota, Work
 from stormproof.metrics.metric import measures
+from stormproof.models.enhance import read_enhancement
 from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.sanity_checks import describe_model
 from stormproof.results.run import Run
@@ -44,7 +45,7 @@ from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, 
 
 _CELLS = 512  # cells per part that are worth a file and two fsyncs
 _MOST = 64  # images per chunk, however few the conditions, which limits what a kill can lose
-_BATCHES = 4  # of images per chunk on a device
+_BATCHES = 8  # of images per chunk on a device
 _FEWEST = 16  # chunks per run, so that a small dataset still keeps several workers busy
 
 
@@ -281,7 +282,8 @@ def _record(
     return RunRecord(
         name=config.name,
         model=ModelRecord(
-            spec=without_secrets(config.model), enhance=config.enhance,
+            spec=without_secrets(config.model),
+            enhance=tuple(read_enhancement(text)[0] for text in config.enhance),
             name=model.name, fingerprint=model.fingerprint,
             sha256=None if (file := spec_file(config.model)) is None else sha256(file, error=ModelError),
             classes=model.classes, semantic_classes=model.semantic_classes,
@@ -298,5 +300,5 @@ def _record(
         declared={name: Declaration.of(one) for name, one in found.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
-        tags=config.tags, provenance=provenance(config.device),
+        tags=config.tags, provenance=provenance(config.device) | {"batch": config.batch},
     )  # fmt: skip

@@ -108,7 +108,8 @@ class Objects(MetricInput):
     A detection of a class that the dataset lacks has a label one above the dataset's last. Average precision
     ignores it; for the object error it is a box of a wrong class. `person` is the label of people.
     Sensitivities are fixed on `clean`, the people of the clean images, score thresholds on `tuned`, the
-    detections of the clean images. `scored_masks` says whether masks are scored too.
+    detections of the clean images. `scored_masks` says whether masks are scored too, `is_clean` whether these
+    are the clean images.
     """
 
     truth: DetectionTruth
@@ -118,6 +119,7 @@ class Objects(MetricInput):
     clean: People | None = None
     scored_masks: bool = False
     tuned: Tuned | None = None
+    is_clean: bool = False
 
     @cached_property
     def named(self) -> Detections:
@@ -197,7 +199,9 @@ class Objects(MetricInput):
     @property
     def kinds(self) -> tuple[str, ...]:
         people = self.people is not None and self.clean is not None and self.people.shown and self.clean.shown
+        federated = self.truth.federated is not None
         optional = {"masks": self.scored_masks, "people": people, "clips": self.truth.in_clips}
+        optional |= {"federated": federated, "federated masks": federated and self.scored_masks}
         return ("boxes", *(kind for kind, provided in optional.items() if provided))
 
     def _selected(self, kept: Bools) -> Detections:
@@ -283,13 +287,14 @@ def _collect_objects(reader: RunReader) -> Iterator[tuple[str, Objects]]:
         cell = Objects(truth, found, reader.rule, reader.person, clean, reader.has_masks, tuned)
         if text == "clean":
             clean, tuned = cell.people, Tuned(cell.located, cell.touching)
-            cell = replace(cell, clean=clean, tuned=tuned)
+            cell = replace(cell, clean=clean, tuned=tuned, is_clean=True)
         yield text, cell
 
 
 OBJECTS = form(
     Form(
-        forms.OBJECTS, "objects", inputs=("boxes", "masks", "people", "clips"), collect=_collect_objects,
+        forms.OBJECTS, "objects", collect=_collect_objects,
+        inputs=("boxes", "masks", "people", "clips", "federated", "federated masks"),
     ),
     __name__,
 )  # fmt: skip

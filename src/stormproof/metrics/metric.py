@@ -13,6 +13,7 @@ A metric names its input, which also decides when it is called:
 - "masks": `Objects`, if both objects and detections have masks
 - "people": `Objects`, if the dataset has a class of people and the run includes the clean images
 - "clips": `Objects`, if images are frames of clips and objects have track ids
+- "federated": `Objects`, if images were searched for some classes only, as in LVIS; "federated masks" also
 - "maps": `Maps`
 - "confidences": `Maps`, if the model reports a confidence for each pixel
 - "segments": `Segments`
@@ -43,7 +44,9 @@ from stormproof.core.registry import Registry
 from stormproof.core.sample import Floats, Ints
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
-INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people", "clips")
+INPUTS = (
+    "maps", "confidences", "segments", "boxes", "masks", "people", "clips", "federated", "federated masks",
+)  # fmt: skip
 # Every list of measures is in this order; then come those named after an input of another form.
 SECTIONS = (
     "boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration", "clips",
@@ -207,6 +210,38 @@ def metric(
     return register
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """What a metric knows about a condition besides numbers, such as a curve; declared with `detail`."""
+
+    name: str
+    given: str
+    function: Function
+
+
+DETAILS: Registry[Detail] = Registry(extensions.METRICS, "stormproof.metrics")
+
+
+def detail(name: str, given: str) -> Callable[[Function], Function]:
+    """Declare a function of an input and weights that returns plain data by name: strings, numbers, arrays,
+    lists and dicts of them; None if there is nothing to tell.
+
+    An array of replicates × anything is kept as its first row, with its interval as `low` and `high`. Scores
+    hold the data as `details[name][condition]`; sections of the report read it there.
+    """
+
+    def register(function: Function) -> Function:
+        DETAILS.add(f"{name} of {given}", Detail(name, given, function), module=function.__module__)
+        return function
+
+    return register
+
+
+def details_of(*given: str) -> list[Detail]:
+    """Every detail that takes one of these inputs."""
+    return [declared for declared in DETAILS.values() if declared.given in given]
+
+
 def measures() -> Mapping[str, Measure]:
     """Every measure by name, sorted by section, then by the file that declares it."""
     return _measures(*METRICS.values())
@@ -277,3 +312,9 @@ def weighted_sums(weights: Weights, table: Floats) -> Floats:
     sums: Floats = weights.astype(np.float64) @ table
     sums[(weights == 1).all(axis=1)] = table.sum(axis=0)
     return sums
+
+
+def reliability_diagram(number: Floats, scores: Floats, hits: Floats) -> dict[str, Floats]:
+    """The points of a reliability diagram, from replicates × bins: how many, the sum of scores, how many are
+    right."""
+    return {"score": ratio(scores[0], number[0]), "precision": ratio(hits, number), "detections": number[0]}

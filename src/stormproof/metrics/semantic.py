@@ -71,8 +71,8 @@ class Confusion:
 
     @property
     def miou(self) -> float:
-        """Mean IoU over the classes that occur, as a fraction; NaN if no pixel counts."""
-        return float(mean_of_known(self.iou))
+        """Mean IoU over the classes in the truth, as a fraction; NaN if no pixel counts."""
+        return float(mean_of_known(true_iou(self.counts)))
 
     @property
     def pixel_accuracy(self) -> float:
@@ -87,18 +87,29 @@ def iou_of(counts: npt.NDArray[Any]) -> Floats:
     return found
 
 
+def true_iou(counts: npt.NDArray[Any]) -> Floats:
+    """IoU by class of confusion matrices; NaN for a class without a true pixel, even if it is predicted.
+
+    A mean over predicted classes as well would be over more classes the more a model is confused.
+    """
+    iou: Floats = np.where(counts.sum(axis=-1) > 0, iou_of(counts), np.nan)
+    return iou
+
+
 @metric(
     "maps",
-    Measure("mIoU", "mean intersection over union", section="maps"),
+    Measure("mIoU", "mean intersection over union of the classes in the truth", section="maps"),
+    Measure("mIoU any", "the same, a class that is only predicted counting 0", section="maps"),
     Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps", share=True),
     calibrated=_CALIBRATED,
 )
 def _maps(maps: Maps, weights: Weights) -> Scored:
     """A pixel predicted as a class that the dataset lacks is wrong."""
     counts = maps.counts(weights)
-    iou = iou_of(counts)[:, list(maps.kept)]
+    iou, of_any = (kind(counts)[:, list(maps.kept)] for kind in (true_iou, iou_of))
     right = ratio(np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
-    return Scored({"mIoU": mean_of_known(iou), "pixel accuracy": right}, {"IoU": iou}, {"mIoU": iou})
+    numbers = {"mIoU": mean_of_known(iou), "mIoU any": mean_of_known(of_any), "pixel accuracy": right}
+    return Scored(numbers, {"IoU": iou}, {"mIoU": iou, "mIoU any": of_any})
 
 
 def image_errors(maps: Maps) -> Floats:

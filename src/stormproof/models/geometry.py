@@ -24,6 +24,7 @@ INTERPOLATIONS = {
     "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR,
     "area": cv2.INTER_AREA, "cubic": cv2.INTER_CUBIC,
 }  # fmt: skip
+ON_DEVICE = ("nearest", "linear", "antialias")  # interpolations that exist there, with the same bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,14 @@ class Fit:
         shift, scale = np.array([left, top, left, top]), np.array([across, down, across, down])
         limit = np.array([width, height, width, height], np.float64)
         placed: Floats = np.clip((boxes.astype(np.float64) - shift) / scale, 0, limit)
+        return placed
+
+    def points_to_image(self, points: npt.NDArray[Any]) -> Floats:
+        """Points in input pixels converted to image pixels: x and y begin the last axis. They are not
+        cut at the border: a joint or a corner may lie beyond it."""
+        (down, across), (top, left) = self.scale, self.offset
+        placed: Floats = np.array(points, np.float64)
+        placed[..., :2] = (placed[..., :2] - (left, top)) / (across, down)
         return placed
 
     def plane_to_image(self, plane: npt.NDArray[Any], interpolation: str = "linear") -> npt.NDArray[Any]:

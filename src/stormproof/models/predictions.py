@@ -16,11 +16,13 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.forms import find_object_form
 from stormproof.core.masks import mask_boxes, segmentation_mask
-from stormproof.core.sample import RLE, Prediction, box_shape_problem, panoptic_map
+from stormproof.core.sample import RLE, Prediction, box_shape_problem, make_predictions, panoptic_map
+from stormproof.datasets.object_data import boxes_of
 
 Array = npt.NDArray[Any]
 PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
-_IGNORED = ("keypoints", "keypoints_scores")  # what torchvision's pose networks add
+_BOXES_ONLY = {*PREDICTION_KEYS[:3]}
+_KEYPOINTS = ("keypoints", "keypoints_scores")  # torchvision's names: the first are points, the second unused
 _EXPECTED = (
     f"a Prediction, a dict with some of {', '.join(PREDICTION_KEYS)}, an H×W array of classes, supervision's "
     "Detections or Ultralytics' Results"
@@ -45,7 +47,20 @@ def read_predictions(
         raise InvalidPrediction(
             f"{name} returned {len(items)} predictions for {len(sizes)} images; return one per image."
         )
-    return [read_prediction(item, size, name, classes) for item, size in zip(items, sizes, strict=True)]
+    return _read_together(items) or [
+        read_prediction(item, size, name, classes) for item, size in zip(items, sizes, strict=True)
+    ]
+
+
+def _read_together(items: Sequence[object]) -> list[Prediction] | None:
+    """Dicts of boxes, scores and labels, all at once; None if one holds anything else."""
+    dicts = [item for item in items if type(item) is dict and item.keys() == _BOXES_ONLY]
+    if len(dicts) < len(items) or any(np.ma.isMA(value) for item in dicts for value in item.values()):
+        return None
+    try:
+        return make_predictions(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
+    except (TypeError, ValueError, OverflowError):  # of lists that are no arrays
+        return None
 
 
 def read_prediction(
@@ -61,7 +76,7 @@ def read_prediction(
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
         raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
-    others = [key for key in item if key not in (*PREDICTION_KEYS, *_IGNORED)]
+    others = [key for key in item if key not in (*PREDICTION_KEYS, *_KEYPOINTS)]
     unknown = [key for key in others if find_object_form(str(key)) is None]
     if unknown:
         raise InvalidPrediction(
@@ -70,7 +85,10 @@ def read_prediction(
     raw = item.get("semantic")
     semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
     masks = None if item.get("masks") is None else _masks(item["masks"], size, name)
-    boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else mask_boxes(masks or ())
+    data = {str(key): _numbers(item[key], name, str(key)) for key in others}
+    if item.get("keypoints") is not None:
+        data["points"] = _points(_numbers(item["keypoints"], name, "keypoints"))
+    boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else _boxes(masks, data)
     if problem := box_shape_problem(boxes.shape):
         raise InvalidPrediction(f"{name} returned boxes that {problem}")
     scores = _numbers(item.get("scores", ()), name, "scores")
@@ -78,8 +96,21 @@ def read_prediction(
     counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
     if len({*counts.values()}) > 1:
         raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
-    data = {str(key): _numbers(item[key], name, str(key)) for key in others}
     return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name), data=data)
+
+
+def _points(points: Array) -> Array:
+    """n×k×3 of x, y and confidence; points without one are certain."""
+    if points.ndim == 3 and points.shape[2] == 2:
+        points = np.concatenate([points, np.ones_like(points[..., :1])], axis=2)
+    return points
+
+
+def _boxes(masks: tuple[RLE, ...] | None, data: Mapping[str, Array]) -> Array:
+    """The boxes around masks, corners or points, for predictions without their own."""
+    if masks is None and any(values.ndim == 3 and values.size for values in data.values()):
+        return boxes_of(data)
+    return mask_boxes(masks or ())
 
 
 def _labels(value: object, classes: Sequence[str], name: str) -> Array:
@@ -127,20 +158,27 @@ def _is_detections(item: object) -> bool:
 
 
 def _fields(item: Any, name: str) -> dict[str, Any]:
-    """The fields of a result object under our keys. Oriented boxes become the upright boxes around them,
-    since truth has upright boxes."""
+    """The fields of a result object under our keys; of oriented boxes also the upright ones around them."""
     if _is_detections(item):
         found = {"boxes": item.xyxy, "scores": item.confidence, "labels": item.class_id}
         lacking = [key for key, value in found.items() if value is None]
         if lacking:
             raise InvalidPrediction(f"{name} returned Detections without {' and '.join(lacking)}.")
-        masks = getattr(item, "mask", None)
-        return found if masks is None else {**found, "masks": masks}
+        optional = {
+            "masks": getattr(item, "mask", None),
+            "corners": (getattr(item, "data", None) or {}).get("xyxyxyxy"),
+        }
+        return found | {key: value for key, value in optional.items() if value is not None}
     if getattr(item, "semantic_mask", None) is not None:
         plane = as_array(item.semantic_mask.data)
         return {"semantic": plane.reshape(plane.shape[-2:])}
-    boxes = item.boxes if getattr(item, "obb", None) is None else item.obb
+    oriented, points = getattr(item, "obb", None), getattr(item, "keypoints", None)
+    boxes = item.boxes if oriented is None else oriented
     found = {"boxes": boxes.xyxy, "scores": boxes.conf, "labels": as_array(boxes.cls).astype(np.int64)}
+    if oriented is not None:
+        found["corners"] = as_array(oriented.xyxyxyxy).reshape(-1, 4, 2)
+    if points is not None:
+        found["keypoints"] = points.data
     if item.masks is None:
         return found
     masks, size = as_array(item.masks.data), getattr(item, "orig_shape", None)
@@ -180,6 +218,8 @@ def as_array(value: object) -> Array:
 
     NumPy has no bfloat16; its numbers become float32, which holds them all.
     """
+    if type(value) is np.ndarray and value.dtype.kind in "biuf":
+        return value
     if str(getattr(value, "dtype", "")) == "torch.bfloat16":
         value = value.float()  # type: ignore[attr-defined]
     for step in ("detach", "cpu", "numpy"):

@@ -59,7 +59,12 @@ class ConditionSet:
         >>> sets_of(("clean", "fog@1", "fog@2"))[0].mean_name
         'mean over 2 conditions'
         """
-        return "mPC" if self.whole else f"mean over {counted(len(self.covered), self._noun)}"
+        return "mPC" if self.whole else self.mean_words
+
+    @property
+    def mean_words(self) -> str:
+        """What its mean is over, whether or not that mean has a name."""
+        return f"mean over {counted(len(self.covered), self._noun)}"
 
     @property
     def _noun(self) -> str:

@@ -11,8 +11,8 @@ whose interpolation reads one are interpolated again (`imaging.demosaic`). Devel
 second time would blur it as well (28 dB with plain interpolation, on COCO), which no camera does.
 
 Values stay in the photograph's encoding, as in the authors' scripts, hence in the published rows, except that
-lens shading scales light, as a lens does. A grey image is the luma of a neutral scene, so a colour fault shows
-as the luma of its effect on that scene. A grey sensor has no filters, so its bad pixels do not spread.
+lens shading scales light, as a lens does. A grey image is the luma of a neutral scene, so a colour fault
+shows as the luma of its effect on that scene. A grey sensor has no filters, so its bad pixels do not spread.
 """
 
 from __future__ import annotations

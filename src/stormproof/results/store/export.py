@@ -25,6 +25,7 @@ from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import moves_labels
 from stormproof.datasets.coco import image_id, write_truth
 from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
+from stormproof.datasets.object_data import row_fields
 from stormproof.datasets.panoptic import (
     coloured,
     map_category_ids,
@@ -203,12 +204,13 @@ def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str
 
 
 def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
-    for row in _rows(run, condition, DETECTION):
-        image = image_id(row["image"])
+    carried = [name for name in ("points", "corners") if run.has(name)]
+    for row in _rows(run, condition, (*DETECTION, *carried)):
+        image, data = image_id(row["image"]), prediction_of(row).data if carried else {}
         masks = row["masks"] or [None] * len(row["boxes"])
         sides = row.get("sides") or [(x2 - x1, y2 - y1) for x1, y1, x2, y2 in row["boxes"]]
-        for (x, y, _, _), (width, height), score, label, counts in zip(
-            row["boxes"], sides, row["scores"], row["labels"], masks, strict=True
+        for k, ((x, y, _, _), (width, height), score, label, counts) in enumerate(
+            zip(row["boxes"], sides, row["scores"], row["labels"], masks, strict=True)
         ):
             category = label if category_ids is None else category_ids[label]
             if category < 0:
@@ -218,7 +220,7 @@ def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> It
             if counts is not None:
                 size = [row["height"], row["width"]]
                 result["segmentation"] = {"size": size, "counts": compress(counts, size)}
-            yield result
+            yield {**result, **row_fields(data, k)}
 
 
 def _write_list(file: IO[bytes], entries: Iterator[dict[str, Any]]) -> None:
