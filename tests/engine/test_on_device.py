@@ -301,8 +301,8 @@ def test_an_image_alone_in_a_padded_batch_is_corrupted_without_its_padding() -> 
     dataset = SampleDataset.of([sp.Sample(f"im{i}", image) for i, image in enumerate(images)])
     reads, times = [DecodedImage(i, dataset[i], "") for i in range(2)], Times()
     on_host = Corruptor(dataset, seed=0, copies=None, times=times)
-    group = DeviceCorruptor(on_host, "cpu", 0, times, keep=False).together(reads)
-    [alone] = group(fog, {0: [fog], 1: []})
+    corrupt = DeviceCorruptor(on_host, "cpu", 0, times, keep=False)
+    [alone] = corrupt.under_all(corrupt.upload(reads), [fog], {0: [fog], 1: []})
     assert (alone.image == on_host(reads[0], fog).image).all()
     assert alone.change() == on_host(reads[0], fog).change()
 

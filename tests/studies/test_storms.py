@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import runpy
 import shutil
 import sys
 from collections.abc import Iterator
@@ -94,8 +95,8 @@ def test_corruption_degradation_by_hand(ablations: ModuleType) -> None:
         at = {text: k for k, text in enumerate(kept["conditions"].tolist())}
         lost = {name: 1 - kept[f"{name}-1/mIoU"].astype(float) for name in ("nolink", "reference")}
     ratios = []
-    for name in ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur"):
-        rows = [at[f"{name}@{s}"] for s in range(1, 6)]
+    for name in ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur", "psf_blur"):
+        rows = [at[f"{name}@{s}"] for s in range(1, 6) if f"{name}@{s}" in at]
         ratios.append(lost["nolink"][rows].sum() / lost["reference"][rows].sum())
     value = ablations.against(one, reference, ablations.cd)["blur"]
     assert value.estimate == pytest.approx(100 * np.mean(ratios))
@@ -229,3 +230,22 @@ def test_seeds_widen_an_interval_by_their_pooled_spread(ablations: ModuleType) -
     assert storms.half_width(value, spread, 2, 2) == pytest.approx(
         np.hypot((high - low) / 2, spread.half_width(2, 2))
     )
+
+
+def test_each_ablation_is_another_network_with_the_same_output() -> None:
+    torch = pytest.importorskip("torch")
+    trainings = runpy.run_path(str(STUDIES / "ablations" / "trainings.py"))
+    from training.networks import build
+
+    seen = {}
+    for name in trainings["ABLATIONS"]:
+        chosen = trainings["settings"](name, 1)
+        network = build(chosen.network, chosen.options, chosen.seed).eval()
+        outputs = network(torch.zeros(1, 3, 96, 128))["logits"]
+        assert outputs.shape == (1, 12, 24, 32)
+        seen[name] = sum(p.numel() for p in network.parameters())
+    assert seen["noac"] == seen["reference"]  # the same weights, closer together
+    assert (
+        seen["noaspp"] < seen["dpc"] < seen["reference"] < seen["mean"] < seen["deepreference"] < seen["wide"]
+    )
+    assert trainings["settings"]("weather", 2).images[1].array == "spatter@3"

@@ -7,14 +7,11 @@ the model.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby, islice
-from operator import itemgetter
+from itertools import chain, islice
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -35,15 +32,12 @@ from stormproof.models.model import Model, Precomputed
 from stormproof.results.store.schema import Row
 
 if TYPE_CHECKING:
-    from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
+    from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 
 Wanted = Mapping[int, Sequence[Condition]]
-_TOGETHER = 2  # of the model's batches that are corrupted at once: fewer launches
-_TURN = 1e-4  # seconds
-_AHEAD = 1  # conditions that are made while the model works on one
+_TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 _READERS = 8  # threads that decode for a device, at most: more wait for each other
 Read = tuple[int, DecodedImage | Exception]
-Step = tuple[int, Callable[[], list[PreparedCell | Failure]]]  # the number of its group, and what makes it
 
 
 def run_cells(
@@ -81,18 +75,6 @@ def _look_up(
                 yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
-
-
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Let the thread that launches kernels wait less for those that pack rows: Python's usual turn lasts as
-    long as a batch of a fast model."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_TURN)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Truth:
@@ -153,39 +135,31 @@ class _Line:
 
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor) -> Iterator[Row | Failure]:
         """Some images at a time, condition by condition. The model's batches span conditions, so that they
-        are full; the next images are decoded and the next condition is made while the model works."""
+        are full; threads decode and upload the next images while the model works. Kernels are launched by
+        the thread that calls the model: another would take turns with it, and was no faster."""
         together = _TOGETHER * self.attempt.work.config.batch
         readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
         with (
-            _short_turns(),
             ThreadPoolExecutor(readers) as decoders,
-            ThreadPoolExecutor(1) as corruptors,
+            ThreadPoolExecutor(1) as uploaders,
             ThreadPoolExecutor(1) as encoders,
         ):
             reads = run_ahead(decoders, self._read, wanted, ahead=2 * together)
-            steps = self._steps(iter(lambda: list(islice(reads, together)), []), wanted, corrupt)
-            made = run_ahead(corruptors, lambda step: (step[0], step[1]()), steps, ahead=_AHEAD)
-            for _, group in groupby(made, key=itemgetter(0)):
-                cells = chain.from_iterable(cells for _, cells in group)
-                yield from sorted(self._predict_all(cells, encoders), key=lambda row: row.cell)
+            groups = iter(lambda: list(islice(reads, together)), [])
+            for uploaded, failed in run_ahead(uploaders, partial(self._upload, corrupt), groups, ahead=1):
+                unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
+                cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
+                rows = self._predict_all(chain(unread, cells), encoders)
+                yield from sorted(rows, key=lambda row: row.cell)
 
     def _read(self, index: int) -> Read:
         return index, self.decode(index)
 
-    def _steps(
-        self, groups: Iterable[list[Read]], wanted: Wanted, corrupt: DeviceCorruptor
-    ) -> Iterator[Step]:
-        """What remains to be made of each group of images, condition by condition."""
-        for number, reads in enumerate(groups):
-            unread = [
-                self._unreadable(decoded, index, condition)
-                for index, decoded in reads
-                if isinstance(decoded, Exception)
-                for condition in wanted[index]
-            ]
-            yield number, partial(list, unread)
-            group = corrupt.together([read for _, read in reads if isinstance(read, DecodedImage)])
-            yield from ((number, partial(group, c, wanted)) for c in self.attempt.work.conditions)
+    def _upload(
+        self, corrupt: DeviceCorruptor, reads: Sequence[Read]
+    ) -> tuple[list[UploadedImages], list[tuple[int, Exception]]]:
+        images = [read for _, read in reads if isinstance(read, DecodedImage)]
+        return corrupt.upload(images), [(i, read) for i, read in reads if isinstance(read, Exception)]
 
     def _predict_all(
         self, cells: Iterable[PreparedCell | Failure], encoders: ThreadPoolExecutor

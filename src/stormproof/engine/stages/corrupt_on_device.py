@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from time import perf_counter
@@ -27,6 +27,8 @@ from stormproof.metrics.quality import Change, change_from_sums
 if TYPE_CHECKING:
     from torch import Tensor
 
+Wanted = Mapping[int, Sequence[Condition]]
+
 
 @dataclass(frozen=True, eq=False)
 class UploadedImages:
@@ -47,7 +49,7 @@ class UploadedImages:
     def __len__(self) -> int:
         return len(self.reads)
 
-    def under(self, condition: Condition, wanted: Mapping[int, Sequence[Condition]]) -> UploadedImages:
+    def under(self, condition: Condition, wanted: Wanted) -> UploadedImages:
         """The images that are wanted under a condition."""
         rows = [i for i, read in enumerate(self.reads) if condition in wanted[read.index]]
         if len(rows) == len(self.reads):
@@ -66,10 +68,6 @@ class DeviceCorruptor:
         self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
         self._keep = keep
 
-    def together(self, reads: Sequence[DecodedImage]) -> ImageGroup:
-        """Images that go through conditions together."""
-        return ImageGroup(self, reads)
-
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
         start = perf_counter()
@@ -77,6 +75,15 @@ class DeviceCorruptor:
         uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
         self._times.corrupt += perf_counter() - start
         return uploaded
+
+    def under_all(
+        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
+    ) -> Iterator[PreparedCell | Failure]:
+        """The wanted cells of some images, condition by condition."""
+        for condition in conditions:
+            for batch in batches:
+                chosen = batch.under(condition, wanted)
+                yield from self(chosen, condition) if len(chosen) else ()
 
     def __call__(self, batch: UploadedImages, condition: Condition) -> list[PreparedCell | Failure]:
         """The cells of some images under a condition; a bad image fails alone."""
@@ -115,24 +122,6 @@ class DeviceCorruptor:
         sample, size = read.sample, (image.shape[0], image.shape[1])
         truth = partial(truth_under, sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
         return PreparedCell(read.index, sample.id, condition, image, truth, read.content, change)
-
-
-class ImageGroup:
-    """Decoded images that are uploaded when the first condition of theirs is made."""
-
-    def __init__(self, corrupt: DeviceCorruptor, reads: Sequence[DecodedImage]) -> None:
-        self._corrupt, self._reads = corrupt, reads
-
-    @cached_property
-    def _uploaded(self) -> list[UploadedImages]:
-        return self._corrupt.upload(self._reads)
-
-    def __call__(
-        self, condition: Condition, wanted: Mapping[int, Sequence[Condition]]
-    ) -> list[PreparedCell | Failure]:
-        """The cells of those images that are wanted under a condition."""
-        chosen = (batch.under(condition, wanted) for batch in self._uploaded)
-        return [cell for batch in chosen if len(batch) for cell in self._corrupt(batch, condition)]
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
