@@ -112,14 +112,19 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
-	@for name in cures combined ablations camera texture people int8; do $(BIN)/python studies/$$name/study.py --check || exit 1; done
+	@for name in cures combined ablations corrupted camera texture people int8 together; do $(BIN)/python studies/$$name/study.py --check || exit 1; done
 
 studies:  ## what it takes to train the networks of the studies again
-	@echo "studies/cures, combined, ablations, camera, people: about an hour on one H200; the commands are at the end of each page."
+	@echo "studies/cures, combined, ablations, corrupted, camera, people: about an hour on one H200; the commands are at the end of each page."
 	@echo "studies/int8: no training; about 40 minutes on two cores."
 	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 
-site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fails
+# Lets the pages be searched when they are opened from a folder.
+.browser/.search:
+	npm install --silent --no-audit --no-fund --prefix .browser iframe-worker@1
+	touch $@
+
+site: $(VENV)/.site .browser/.search  ## the documentation as a site, in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=docs/site $(BIN)/mkdocs build --quiet
 
 # Peers want older NumPy and Numba, so they get an environment of their own.

@@ -20,9 +20,9 @@ from stormproof.core.sample import Image, Prediction, Sample
 from stormproof.corruptions import apply
 from stormproof.models import open_model
 from stormproof.models.builtin import builtins, training_record
+from stormproof.report.tables import plus_minus
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD
-from stormproof.results.tables import plus_minus
 from stormproof.world.classes import OBJECTS
 from stormproof.world.samples import render
 

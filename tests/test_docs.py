@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import stormproof
 from stormproof.cli import app, inspect
 from stormproof.core.imagefile import write_image
+from stormproof.core.loading import ON_PYPI
 from wheel import blocks, commands
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +78,18 @@ def anchors(page: Path) -> set[str]:
     """What a page's headings are called in links."""
     heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_page_of_what_stays_stable_lists_every_public_name() -> None:
+    listed = (DOCS / "stability.md").read_text(encoding="utf-8").partition("## Python names")[2]
+    assert set(re.findall(r"`(\w+)`", listed)) - {"stormproof", "__init__"} == set(stormproof.__all__)
+
+
+def test_nothing_is_installed_by_name_before_it_is_published() -> None:
+    """Pages and hints, but for the checklist of a release and the notebook."""
+    by_name = re.compile(r"pip install[^\n]*(?<![./\w-])stormproof(?![\w/-])")
+    pages = [page for page in PAGES if page.name != "releasing.md" and by_name.search(page.read_text())]
+    assert bool(pages) == ON_PYPI, pages
 
 
 def test_links_to_headings_lead_to_headings() -> None:

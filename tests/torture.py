@@ -70,9 +70,9 @@ def make_kept(folder: Path) -> list[Path]:
 
 def reported(folder: Path) -> str:
     """Every number that a report reads of a run, as one string."""
+    from stormproof.results.documents import as_dict, document
     from stormproof.results.estimate import read_estimate
     from stormproof.results.run import Run
-    from stormproof.results.tables import as_dict, document
 
     run = Run(folder)
     scores = run.score(partial=True, replicates=_REPLICATES)
@@ -84,8 +84,8 @@ def reported(folder: Path) -> str:
 
 def scored(folder: Path) -> str:
     """Every number that follows from a run, as one string."""
+    from stormproof.results.documents import as_dict, document
     from stormproof.results.run import Run
-    from stormproof.results.tables import as_dict, document
 
     return document(as_dict(Run(folder).score()))
 

@@ -2,9 +2,10 @@
 
     python tests/wheel.py --out dist        # make test-wheel
 
-Runs the README's Python with the first wheel alone, its commands and the notebook with both, and at last the
-line that the README says to install with. Prints how long each step took and how large it came out; fails if
-a wheel is too large or a step fails.
+Runs a function of ours with the first wheel alone, the README's Python and commands and the notebook with
+both, and at last the scripts of the GitHub Action in another empty environment, which install a checkout as
+the README does. Prints how long each step took and how large it came out; fails if a wheel is too large or a
+step fails.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,9 +22,20 @@ import time
 import venv
 from pathlib import Path
 
+import yaml
+
+from stormproof.core.loading import install_extra
+
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST = 5_000_000  # bytes of the wheel that everyone installs
 SHORTER = {"stormproof demo": "stormproof demo --scenes 1"}  # the whole demo takes minutes
+ALONE = """
+import stormproof as sp
+answer = {"boxes": [[40, 150, 200, 260]], "scores": [0.9], "labels": [0]}
+model = lambda images: [answer] * len(images)
+run = sp.run(model, "world:test", limit=2, conditions="contrast@3", out="alone")
+assert run.score().p >= 0
+"""
 NOTEBOOK = """
 import nbclient, nbformat
 book = nbformat.read({path!r}, as_version=4)
@@ -82,17 +95,20 @@ def use(own: Path, networks: Path, place: Path) -> None:
     }
     step("pip install stormproof", f'pip install "{own}"', place, inside)
     bring_kernels(place / "empty")
-    for number, block in enumerate(blocks(ROOT / "README.md", "python")):
-        (place / f"readme_{number}.py").write_text(block, encoding="utf-8")
-        step("the README's Python", f"python readme_{number}.py", place, inside)
+    (place / "alone.py").write_text(ALONE, encoding="utf-8")
+    step("a run without networks", "python alone.py", place, inside)
     refused = subprocess.run(
         [binaries / "stormproof", "demo"], cwd=place, env=inside, capture_output=True, text=True, check=False
     )
     assert refused.returncode, "the demo ran without its networks"
-    assert "pip install 'stormproof[demo]'" in " ".join(refused.stderr.split()), refused.stderr
+    assert install_extra("demo") in " ".join(refused.stderr.split()), refused.stderr
     step("pip install stormproof[demo]", f'pip install "{own}[demo]"', place, inside)
     assert list((place / "empty").rglob(f"{networks.name.partition('-py3')[0]}.dist-info"))
+    for number, block in enumerate(blocks(ROOT / "README.md", "python")):
+        (place / f"readme_{number}.py").write_text(block, encoding="utf-8")
+        step("the README's Python", f"python readme_{number}.py", place, inside)
     install, *typed = commands(ROOT / "README.md")
+    assert install == "pip install ./networks ."  # as the action does
     for command in typed:
         step(command, SHORTER.get(command, command), place, inside)
     for page in ("demo/report.html", "mine.html"):
@@ -101,7 +117,39 @@ def use(own: Path, networks: Path, place: Path) -> None:
     (place / "notebook").mkdir()
     (place / "notebook" / "run.py").write_text(NOTEBOOK.format(path=str(ROOT / "docs" / "notebook.ipynb")))
     step("the notebook", "python run.py", place / "notebook", inside)
-    step(install, install, checkout(place / "clone"), inside)
+    act(checkout(place / "clone"), place)
+
+
+def act(clone: Path, place: Path) -> None:
+    """Run the scripts of the action that is in a checkout, in an empty environment, for a small model."""
+    venv.create(place / "action", with_pip=True)
+    action = yaml.safe_load((clone / "action.yml").read_text(encoding="utf-8"))
+    inputs = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
+    inputs |= {
+        "model": "builtin:street-grid",
+        "data": "world:val,size=128x80,count=50",
+        "conditions": "fog@3",
+    }
+    values = {f"inputs.{name}": value for name, value in inputs.items()}
+    values["github.action_path"] = str(clone)
+    folder = place / "repository"
+    folder.mkdir()
+    (folder / "requirements.yaml").write_text(
+        "requirements: [{id: R1, metric: AP, condition: clean, at_least: 0.01}]\n"
+    )
+    path = f"{place / 'action' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    for one in (one for one in action["runs"]["steps"] if "run" in one):
+        given = {
+            key: re.sub(r"\$\{\{ (.+?) \}\}", lambda match: values[match[1]], value)
+            for key, value in one["env"].items()
+        }
+        inside = {**os.environ, "PATH": path, "PIP_NO_COMPILE": "1", **given}
+        script = f"bash --noprofile --norc -eo pipefail -c {shlex.quote(one['run'])}"
+        step(f"the action: {one['name']}", script, folder, inside)
+        if one["name"] == "Install":
+            bring_kernels(place / "action")
+    for name in ("verdicts.xml", "evidence.json", "report.html"):
+        assert (folder / inputs["out"] / name).stat().st_size, f"the action has not written {name}"
 
 
 def bring_kernels(environment: Path) -> None:

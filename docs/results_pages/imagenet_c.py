@@ -22,8 +22,8 @@ from results_pages.runs import (
 
 from stormproof.report.sentences import change, share_kept, with_interval
 from stormproof.results.aggregates import mean_of
+from stormproof.results.documents import as_csv
 from stormproof.results.scores import Scores
-from stormproof.results.tables import as_csv
 
 _REST = "--conditions imagenet-c --limit 40"
 RUNS = (

@@ -18,8 +18,8 @@ from results_pages.runs import (
 from stormproof.corruptions.suites import KAMANN, KAMANN_19
 from stormproof.metrics.published import published
 
-VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012 --limit 8")
-CAMVID = ResultsRun("camvid", DEEPLAB_STREET, "--benchmark camvid-seg-c --root $DATA/camvid --limit 8")
+VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012")
+CAMVID = ResultsRun("camvid", DEEPLAB_STREET, "--benchmark camvid-seg-c --root $DATA/camvid")
 _STREET = "--data world:test --conditions imagenet-c --limit 40"
 CONTEXT = ResultsRun("context", "builtin:street-context", _STREET)
 PLAIN = ResultsRun("plain", "builtin:street-plain", _STREET)
@@ -60,7 +60,7 @@ def page() -> str:
     ]
     rows.append(("mPC", f"{voc['mean']:.1f}", "", f"{camvid['mean']:.1f}", ""))
     heads = ("corruption", "VOC, ours", "ResNet-50", "CamVid, ours", "MobileNet-V2, Cityscapes")
-    pair = CONTEXT.scores.beside(PLAIN.scores)
+    pair = CONTEXT.scores.with_reference(PLAIN.scores)
     context, plain = CONTEXT.percent(), PLAIN.percent()
     return (
         INTRODUCTION.format(voc=VOC.scores.images, camvid=CAMVID.scores.images)

@@ -24,6 +24,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(?=[)#])")
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 STUDIES = "studies/**/*"
 SHOWN = {".md", ".png", ".jpg", ".webp", ".svg"}
+SHIM = ROOT / ".browser" / "node_modules" / "iframe-worker" / "shim" / "index.js"  # `make site` installs it
 SCENE, WIDTH, HEIGHT = 21, 384, 240  # of world:test, in the gallery
 
 
@@ -41,6 +42,7 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/commands.md": _commands(),
         "reference/python.md": _python(),
         **_gallery_pictures(),
+        "site/iframe-worker.js": SHIM.read_text(encoding="utf-8"),
     }.items():
         files.append(File.generated(config, name, content=content))
     return files

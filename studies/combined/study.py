@@ -1,4 +1,4 @@
-"""Does training on clean and stylized scenes help, at the size of a real training? (*michaelis*, Table 2)
+"""Does training on clean and stylized scenes help, beside a control of as many steps? (*michaelis*, Table 2)
 
     python studies/combined/study.py            renews the tables and the figure of README.md from scores.npz
     python studies/combined/study.py --check    only compares the tables, and fails if they differ

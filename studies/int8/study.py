@@ -81,6 +81,12 @@ def _points(share: float) -> float | None:
     return round(100 * share, 3) if math.isfinite(share) else None
 
 
+def _possible(own: Mapping[str, Any], name: str) -> list[float]:
+    """A difference and its interval; a twin that finds nothing anywhere cannot be better than another."""
+    estimate, low, high = own["differences"][name]
+    return [estimate, low, high if own["scores"]["by_severity/3"] else min(high, 0.0)]
+
+
 def _apart(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     return from_to(*known) if len(known) == len(values) else "–"
@@ -118,7 +124,7 @@ def twins(results: Results) -> str:
 
 def groups(results: Results) -> str:
     rows = [
-        [network, twin, *(from_to(*own["differences"][name]) for name in ("P", *GROUPS))]
+        [network, twin, *(from_to(*_possible(own, name)) for name in ("P", *GROUPS))]
         for network, held in results["networks"].items()
         for twin, own in held["twins"].items()
         if twin != "fp32"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -63,6 +64,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "no workers": ((*RUN, "-o", "x", "--workers", "-1"), "at least 0"),
     "unknown engine": ((*RUN[:7], "-o", "x", "--engine", "gpu"), "there are local, pool, ray, slurm."),
     "misspelt flag": ((*RUN, "--ot", "x"), "--out"),
+    "model without dataset": (("run", "a.onnx"), "give a model, a dataset and perhaps the folder"),
+    "model twice": (("run", "a.onnx", "val.json", "--model", "b.onnx"), "or --model and --data"),
     "misspelt verb": (("rnu",), "did you mean 'run'?"),
     "inspect a folder without kind": (("inspect", "coco/images"), "write images:coco/images"),
     "inspect a Keras model": (("inspect", "a.keras"), "tf2onnx.convert --keras a.keras"),
@@ -115,6 +118,18 @@ def test_a_mistake_gets_the_right_hint(place: Path, monkeypatch: pytest.MonkeyPa
     assert "traceback" not in said.lower()
     assert "continue with" not in said.lower()
     assert {*place.iterdir()} == before
+
+
+def test_a_run_takes_files_by_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_scene(tmp_path / "coco", images=2)
+    shutil.copy(MODELS, tmp_path / "mine.py")
+    files = ("mine.py:brightness_boxes", "coco/instances.json", "coco/images")
+    assert call("run", *files, "-c", "contrast@4", "--engine", "local")[0] == 0
+    record = json.loads((tmp_path / "runs" / "brightness_boxes" / "run.json").read_text())
+    assert record["dataset"]["spec"] == "coco:coco/instances.json,images=coco/images"
+    plan = call("run", *files, "--out", "other", "--dry-run")[1]
+    assert "152, of which 152 are left" in plan  # two images, clean and under imagenet-c
 
 
 def test_there_are_thirty() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,23 @@ def test_a_band_of_the_stated_height_is_black(severity: int) -> None:
     assert black.sum() == 2 * severity
     assert np.diff(np.flatnonzero(black)).max(initial=1) == 1
     assert (out[~black] == COLOUR[~black]).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["synchronization_exception", "memory_exception", "memory_block_loss", "bad_pixel_damage"]
+)
+def test_a_severity_destroys_what_the_one_below_destroys(name: str) -> None:
+    for image_id in "abcdefgh":
+        lost = [corrupt_image(COLOUR, f"{name}@{s}", image_id=image_id) == 0 for s in range(1, 6)]
+        for weaker, stronger in pairwise(lost):
+            assert not (weaker & ~stronger).any()
+            assert stronger.sum() >= weaker.sum()
+
+
+def test_a_tear_stays_when_more_come() -> None:
+    rows = np.repeat(np.arange(1, 201, dtype=np.uint8)[:, None, None], 8, axis=1)
+    arrived = [set(corrupt_image(rows, f"synchronization_tearing@{s}")[:, 0, 0].tolist()) for s in (1, 3, 5)]
+    assert arrived[2] <= arrived[1] <= arrived[0]
 
 
 def test_bands_fall_anywhere() -> None:

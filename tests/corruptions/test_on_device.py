@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from stormproof.core.errors import InvalidOption
+from stormproof.core.loading import install_extra
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.on_device import check_device, corrupt_images, download, upload
 
@@ -101,4 +102,4 @@ def test_without_torch() -> None:
         "check_device('cuda')"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "stormproof[gpu]" in run.stderr.splitlines()[-1]
+    assert install_extra("gpu") in run.stderr.splitlines()[-1]

@@ -270,6 +270,46 @@ def yolo(root: Path) -> str:
     return f"yolo:{root}/data.yaml"
 
 
+def coco_keypoints(root: Path) -> str:
+    """One person with seventeen joints, one without labels."""
+    joints = [word for k in range(17) for word in (k + 4, 20 - k, k % 3)]
+    person = {"image_id": 7, "category_id": 1, "iscrowd": 0, "bbox": [2, 2, 20, 20], "area": 180.5}
+    content = {
+        "images": [{"id": 7, "file_name": "a.png", "height": HEIGHT, "width": WIDTH}],
+        "categories": [{"id": 1, "name": "person", "keypoints": [f"j{k}" for k in range(17)]}],
+        "annotations": [
+            {**person, "id": 1, "keypoints": joints, "num_keypoints": 11},
+            {**person, "id": 2, "bbox": [24, 2, 4, 9], "keypoints": [0] * 51, "num_keypoints": 0},
+        ],
+    }
+    save(root / "val/a.png", make_image(1))
+    save_text(root / "person_keypoints_val.json", json.dumps(content))
+    return f"coco:{root}/person_keypoints_val.json"
+
+
+def yolo_pose(root: Path) -> str:
+    save_text(root / "data.yaml", "val: images/val\nnames: [person]\nkpt_shape: [2, 3]\n")
+    save_text(root / "labels/val/a.txt", "0 0.5 0.5 0.25 0.5 0.25 0.5 2 0 0 0\n")
+    save(root / "images/val/a.png", make_image(1))
+    return f"yolo:{root}/data.yaml"
+
+
+def yolo_obb(root: Path) -> str:
+    save_text(root / "data.yaml", "val: images/val\nnames: [ship]\n")
+    save_text(root / "labels/val/a.txt", "0 0.25 0.25 0.5 0.25 0.5 0.75 0.25 0.75\n")
+    save(root / "images/val/a.png", make_image(1))
+    return f"yolo:{root}/data.yaml,oriented=true"
+
+
+def dota(root: Path) -> str:
+    lines = "imagesource:GoogleEarth\ngsd:0.1\n10 2 18 10 10 18 2 10 ship 0\n20 4 28 4 28 8 20 8 crane 1\n"
+    save_text(root / "val/labelTxt/P0001.txt", lines)
+    save_text(root / "val/labelTxt/P0002.txt", "")
+    for name in ("P0001", "P0002"):
+        save(root / f"val/images/{name}.png", make_image())
+    return f"dota:{root},split=val"
+
+
 def images(root: Path) -> str:
     save(root / "b.png", make_image(1))
     save(root / "deeper/a.jpg", make_image(2))
@@ -316,7 +356,8 @@ BUILDERS: dict[str, Callable[[Path], str]] = {
     "ade20k": ade20k, "bdd": bdd, "bdd-seg": bdd_segmentation, "kitti": kitti, "camvid": camvid, "yolo": yolo,
     "kitti-tracking": kitti_tracking,
     "images": images, "nrec": nrec, "tar": tar, "world": world, "acdc": acdc,
-    "foggy-cityscapes": foggy_cityscapes, "coco-o": coco_o,
+    "foggy-cityscapes": foggy_cityscapes, "coco-o": coco_o, "coco-keypoints": coco_keypoints,
+    "yolo-pose": yolo_pose, "yolo-obb": yolo_obb, "dota": dota,
 }  # fmt: skip
 
 

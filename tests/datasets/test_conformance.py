@@ -19,7 +19,7 @@ from stormproof.datasets.image_files import image_path
 Build = Callable[..., str]
 WITHOUT_TRUTH = {"images"}
 NEED_IMAGES_FOR_TRUTH = {
-    "yolo", "tar", "world", "images", "kitti-tracking", "ade20k", "bdd-seg", "camvid", "nrec", "acdc",
+    "yolo", "tar", "world", "images", "kitti-tracking", "ade20k", "bdd-seg", "camvid", "nrec", "acdc", "dota",
     "foggy-cityscapes",
 }  # fmt: skip
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from stormproof.datasets.depthmaps import DepthEstimate
 from stormproof.depth.holes import fill_planes
-from stormproof.depth.sky import find_sky
+from stormproof.depth.sky import find_sky, unveiled_sky
 from stormproof.depth.stereo import photometric_change, stereo_disparity
 
 SIZE = (100, 160)
@@ -158,3 +159,23 @@ def test_plain_sky_behind_a_post_has_the_colour_of_the_rest() -> None:
     parallax[:40, :120] = 0
     moved[:46, 136:146] = True
     assert find_sky(image, parallax=parallax, moved=moved)[:44, 148:].all()
+
+
+def test_a_large_blue_region_that_no_match_fills_is_sky_though_lamps_lend_it_their_parallax() -> None:
+    """A plain sky, darker towards one side in one of the cameras, with matches copied from lamps."""
+    image, parallax, moved = _street(), UNKNOWN.copy(), _nothing()
+    image[:46] = np.array(BLUE) + 9 * (np.arange(160) % 8 < 4)[:, None]
+    parallax[:46, ::2], moved[:46, 100:] = 8, True
+    found = find_sky(image, parallax=parallax, moved=moved)
+    assert found[:44].all()
+    parallax[:46] = 8  # a blue wall is matched throughout
+    assert not find_sky(image, parallax=parallax, moved=moved).any()
+
+
+def test_counts_what_looks_like_sky_but_has_a_doubtful_depth() -> None:
+    image = _street()
+    depth, sure = np.full(SIZE, 30, np.float32), np.full(SIZE, 0.2, np.float32)
+    assert unveiled_sky(image, DepthEstimate(depth, sure)) > 0.4
+    assert unveiled_sky(image, DepthEstimate(depth, np.ones(SIZE, np.float32))) == 0  # a measured wall
+    depth[:46] = np.inf
+    assert unveiled_sky(image, DepthEstimate(depth, sure)) < 0.03

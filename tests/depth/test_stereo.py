@@ -259,3 +259,11 @@ def test_confidence_tells_where_depth_is_wrong() -> None:
     count = int(wrongs.sum())
     area = 1 - (ranks[wrongs].sum() - count * (count + 1) / 2) / (count * (len(scores) - count))
     assert area > 0.7
+
+
+def test_finds_the_blue_sky_of_a_real_street(shared: Path) -> None:
+    """KITTI 2015, 000046: about a fifth of the image is blue sky that matches cannot tell from trees."""
+    given = pair(shared, "street")
+    found, _ = stereo_disparity(given.left, given.right, given.reach, sky=True)
+    assert 0.19 < (found == 0).mean() < 0.26
+    assert (found[20:60, 420:540] == 0).mean() > 0.9  # between signs and a lamp

@@ -12,6 +12,7 @@ import pytest
 from stormproof.corruptions.suites import BENCHMARK_15
 from stormproof.metrics.correlation import correlate
 from stormproof.metrics.degradation import Degradation, by_category, cd, mean_over, rcd
+from stormproof.metrics.grid import Grid
 from stormproof.metrics.performance import mpc, p, rpc
 from stormproof.metrics.prediction import normalise, predict
 from stormproof.metrics.published import published
@@ -284,3 +285,27 @@ def test_pezzementi_claims():
     # Strong defocus is predicted by strong blur: most of its weight lies on σ ≥ 2.
     strongest = blur.overall[blur.contextual.index("Defocus u_f 1.0; kappa 3.6")]
     assert strongest[3:].sum() > 0.9 * strongest.sum()
+
+
+# Clean score, mPC and rPC as printed: OKS AP of COCO-C (AdvMix, Wang et al. 2021), AP50 of DOTA-C (He et al.
+# 2023). Without their cells, only the relation of the three can be checked.
+PRINTED = {
+    "AdvMix ResNet-50": (70.4, 47.8, 67.9),
+    "AdvMix ResNet-50 with AdvMix": (70.1, 50.1, 71.5),
+    "AdvMix HRNet-W48": (75.1, 53.7, 71.6),
+    "DOTA-C Rotated Faster R-CNN": (73.4, 38.7, 52.7),
+    "DOTA-C ReDet": (76.7, 45.6, 59.5),
+    "DOTA-C RoI Transformer ConvNeXt-T": (75.0, 47.5, 63.3),
+    "DOTA-C RoI Transformer R50": (76.1, 39.7, 52.1),
+    "DOTA-C Oriented R-CNN": (75.7, 40.4, 53.4),
+    "DOTA-C Rotated RetinaNet": (68.4, 37.1, 54.2),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_rpc_of_key_points_and_oriented_boxes(name):
+    clean, corrupted, kept = (number / 100 for number in PRINTED[name])
+    grid = Grid.of({"clean": clean} | {f"fog@{severity}": corrupted for severity in range(1, 6)})
+    assert mpc(grid) == pytest.approx(corrupted)
+    rounding = kept * (0.0005 / clean + 0.0005 / corrupted) + 0.0005
+    assert rpc(grid) == pytest.approx(kept, abs=rounding)

@@ -17,9 +17,10 @@ import yaml
 import forked
 
 ROOT = Path(__file__).resolve().parents[2]
-VARIABLE = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
+VARIABLE = re.compile(r"\$\{\{ (?:inputs|github)\.([\w-]+) \}\}")
 GIVEN = {"model": "builtin:street-grid", "data": "world:val,size=128x80,count=50", "conditions": "fog@3",
-         "options": "--engine local", "install": "stormproof"}  # fmt: skip
+         "options": "--engine local"}  # fmt: skip
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 KEPT = ("verdicts.xml", "evidence.json", "report.html")
 
 
@@ -45,7 +46,10 @@ def shell(
     """Run a script as CI does, with `command` as stormproof first on the path and nothing to install."""
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
-    (tools / "python").write_text('#!/bin/sh\n[ "$1 $2" = "-m pip" ] && exit 0\nexit 1\n')
+    # Notes what it is asked to install.
+    (tools / "python").write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "-m pip" ] && printf "%s\\n" "$@" > "{folder}/installed" && exit 0\nexit 1\n'
+    )
     (tools / "stormproof").write_text(command)
     for tool in tools.iterdir():
         tool.chmod(0o755)
@@ -60,6 +64,7 @@ def shell(
 def test_the_action_runs_checks_and_keeps(folder: Path, command: str) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     inputs = {name: one.get("default", "") for name, one in action["inputs"].items()} | GIVEN
+    inputs["action_path"] = "the checkout"  # of the action's repository, by GitHub
     summary = folder / "summary.md"
     steps = [step for step in action["runs"]["steps"] if "run" in step]
     assert len(steps) == 4
@@ -68,6 +73,8 @@ def test_the_action_runs_checks_and_keeps(folder: Path, command: str) -> None:
         own = {key: VARIABLE.sub(lambda m: inputs[m[1]], value) for key, value in step["env"].items()}
         ended = shell(step["run"], folder, own | {"GITHUB_STEP_SUMMARY": str(summary)}, command)
         assert ended.returncode == 0, f"{step['name']}\n{ended.stdout}\n{ended.stderr}"
+    installed = (folder / "installed").read_text().splitlines()
+    assert installed[-2:] == ["the checkout/networks", "the checkout"]
     assert all((folder / inputs["out"] / name).stat().st_size for name in KEPT)
     row = next(line for line in summary.read_text().splitlines() if line.startswith("| R1"))
     assert "pass" in row
@@ -151,13 +158,13 @@ def test_actionlint_accepts_the_workflows(tmp_path: Path) -> None:
     wrong.write_text(
         "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'echo ${{ nothing.at.all }}'}]}}"
     )
-    files = [ROOT / ".github" / "workflows" / "release.yml", ROOT / "docs" / "ci" / "github.yml", wrong]
+    files = [*WORKFLOWS, ROOT / "docs" / "ci" / "github.yml", wrong]
     ended = subprocess.run(
         [tool("node"), "-e", LINT, *map(str, files)],
         env={**os.environ, "NODE_PATH": str(packages)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     *ours, seen = map(json.loads, ended.stdout.splitlines())
-    assert ours == [[], []]
+    assert ours == [[]] * (len(files) - 1)
     assert "nothing" in seen[0]["message"]
 
 

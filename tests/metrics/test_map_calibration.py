@@ -114,7 +114,7 @@ def test_a_run_keeps_sums_and_scores_them(tmp_path: Path) -> None:
     assert scores.cells["ECE"]["clean"] == pytest.approx(ece, abs=1e-6)
     assert scores.cells["Brier"]["clean"] == pytest.approx(brier, abs=1e-6)
     assert scores.interval("clean", "ECE").se > 0
-    bins = scores.reliability["brightness@2"]
+    bins = scores.details["reliability"]["brightness@2"]
     assert len(bins["score"]) == BINS
     assert sum(bins["detections"]) == len(sure)
     part = next((tmp_path / "run" / "parts").glob("*.parquet"))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import SemanticMap
 from stormproof.metrics.inputs import Maps
+from stormproof.metrics.metric import metrics_of
 from stormproof.metrics.semantic import Confusion, image_errors
 
 
@@ -37,7 +38,8 @@ def test_equals_a_numpy_count(classes, height, width, dtype, seed):
     hits = [(valid & (truth == k) & (said == k)).sum() for k in range(classes)]
     expected = [h / u if u else np.nan for h, u in zip(hits, union, strict=True)]
     assert confusion.iou.tolist() == pytest.approx(expected, abs=0, rel=0, nan_ok=True)
-    assert confusion.miou == pytest.approx(np.nanmean(expected) if valid.any() else np.nan, nan_ok=True)
+    in_truth = [value for k, value in enumerate(expected) if (truth == k).any()]
+    assert confusion.miou == pytest.approx(np.mean(in_truth) if in_truth else np.nan, nan_ok=True)
     accuracy = (truth == said)[valid].mean() if valid.any() else np.nan
     assert confusion.pixel_accuracy == pytest.approx(accuracy, nan_ok=True)
 
@@ -100,3 +102,22 @@ def test_the_error_of_an_image_is_over_the_classes_it_shows():
     # Scored over some classes, an image is as wrong as it is in these.
     assert image_errors(replace(maps, kept=(0,))).tolist() == [pytest.approx(1 - 2 / 3)]
     assert np.isnan(image_errors(replace(maps, kept=(2,)))).tolist() == [True]
+
+
+def test_miou_is_over_the_same_classes_however_confused_a_model_is():
+    """A class that only the prediction shows lowers the IoU of others and is no class of its own."""
+
+    def scored(said: list[int]) -> dict[str, float]:
+        truth = np.array([0, 0, 0, 1])
+        pairs, pixels = np.unique(np.stack([truth, np.array(said)]), axis=1, return_counts=True)
+        maps = Maps.of(
+            np.zeros(pairs.shape[1], np.int64), pairs[0], pairs[1], pixels, images=1, classes=("a", "b", "c"),
+            kept=(0, 1, 2),
+        )  # fmt: skip
+        (found,) = [each for each in metrics_of("maps") if "mIoU" in {m.name for m in each.measures}]
+        return found.score(maps, np.ones((1, 1))).scores
+
+    assert scored([0, 0, 0, 1])["mIoU"] == 1
+    confused = scored([0, 0, 2, 1])
+    assert confused["mIoU"] == pytest.approx((2 / 3 + 1) / 2)
+    assert confused["mIoU any"] == pytest.approx((2 / 3 + 1 + 0) / 3)

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.models import open_model
 from stormproof.models.enhance import clahe, enhanced, nlm
 
@@ -84,6 +84,32 @@ def test_steps_run_in_order_and_name_the_model() -> None:
     }
     assert len(prints) == 5
     assert enhanced(model, []) is model
+
+
+def test_parameters_of_an_enhancement_are_part_of_the_model() -> None:
+    model = Recorder()
+    strong = enhanced(model, ["nlm[h=20]"])
+    strong([DIM])
+    assert np.array_equal(model.seen[0], nlm(DIM, h=20))
+    assert strong.name == "net+nlm[h=20]"
+    assert strong.fingerprint == enhanced(model, [" nlm[ h = 20.0 ]"]).fingerprint
+    assert strong.fingerprint != enhanced(model, ["nlm"]).fingerprint
+    assert enhanced(model, ["clahe[tiles=4,clip=3]"]).name == "net+clahe[clip=3,tiles=4]"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nlm[strength=20]", "parameter of nlm 'strength'.*It has h, template, search"),
+        ("nlm[h=much]", "h must be a number, not 'much'"),
+        ("nlm[h=-1]", "h must be above 0"),
+        ("nlm[h=20", r"write a name, or nlm\[h=20\]"),
+        ("style[alpha=1]", "parameter of style 'alpha'.*none"),
+    ],
+)
+def test_wrong_parameters_are_refused(text: str, said: str) -> None:
+    with pytest.raises(StormproofError, match=said):
+        enhanced(Recorder(), [text])
 
 
 def test_what_cannot_be_enhanced(tmp_path) -> None:

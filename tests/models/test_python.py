@@ -431,6 +431,21 @@ def test_results_of_other_libraries_are_told_by_their_shape() -> None:
     (found, _) = function_model(lambda images: [{**torchvision, "keypoints": [[[1, 1, 1]]]}] * 2)(IMAGES)
     assert found.masks is not None
     assert found.masks[0].area == 600
+    assert found.data["points"].tolist() == [[[1, 1, 1]]]
+
+
+def test_key_points_and_corners_need_no_boxes() -> None:
+    corners = [[[2.0, 0], [4, 2], [2, 4], [0, 2]]]
+    points = [[[3.0, 4], [5, 9]]]
+    turned, posed = function_model(
+        lambda images: [
+            {"corners": corners, "scores": [0.5], "labels": [0]},
+            {"keypoints": points, "scores": [0.5], "labels": [0]},
+        ]
+    )(IMAGES)
+    assert turned.boxes.tolist() == [[0, 0, 4, 4]]
+    assert posed.boxes.tolist() == [[3, 4, 5, 9]]
+    assert posed.data["points"].tolist() == [[[3, 4, 1], [5, 9, 1]]]
 
 
 def test_supervision_is_understood() -> None:

@@ -92,22 +92,23 @@ def test_unknown_outputs_are_named() -> None:
 @pytest.mark.parametrize(
     ("shape", "metadata", "expected"),
     [
-        ((1, 56, 84), {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"}, "yolov8"),
-        ((1, 300, 57), {"kpt_shape": "[17, 3]", "names": "{0: 'person'}"}, "yolov10"),
-        ((1, 56, 84), {}, "yolov8"),
+        ((1, 56, 84), {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"}, "yolov8-pose"),
+        ((1, 300, 57), {"kpt_shape": "[17, 3]", "names": "{0: 'person'}"}, "yolov10-pose"),
+        ((1, 56, 84), {}, "yolov8-pose"),
     ],
 )
-def test_the_boxes_of_a_pose_network_are_read(shape: tuple[int, ...], metadata: dict, expected: str) -> None:
+def test_a_pose_network_is_recognised(shape: tuple[int, ...], metadata: dict, expected: str) -> None:
     card = guess_card(graph(("out", shape), metadata=metadata))
     assert card["decoder"] == expected
     assert card["classes"] == ["person"]
-    if expected == "yolov8":
-        assert card["options"] == {"classes": 1}
-        columns = np.zeros((56, 2), np.float32)
-        columns[:5] = [[10, 20], [10, 20], [4, 4], [6, 6], [0.9, 0.2]]
-        columns[5:] = 300  # key points in pixels
-        found = DECODERS["yolov8"].function([columns], (64, 64), classes=1)
-        assert found.scores.shape == (2, 1)
+    assert card["options"] == {"points": [17, 3]}
+
+
+@pytest.mark.parametrize(("shape", "decoder"), [((1, 7, 84), "yolov8-obb"), ((1, 300, 7), "yolov10-obb")])
+def test_oriented_boxes_are_recognised_by_their_metadata(shape: tuple[int, ...], decoder: str) -> None:
+    metadata = {"task": "obb", "names": "{0: 'ship', 1: 'plane'}"}
+    card = guess_card(graph(("out", shape), metadata=metadata))
+    assert (card["decoder"], card["classes"]) == (decoder, ["ship", "plane"])
 
 
 def test_an_unknown_option_lists_the_allowed_ones() -> None:

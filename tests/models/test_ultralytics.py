@@ -66,15 +66,35 @@ def test_ultralytics_is_not_asked_for_files_it_would_fetch(monkeypatch, tmp_path
     assert open_model(f"ultralytics:{file(tmp_path, other)},trust=true").name == other[:-3]
 
 
-def test_oriented_boxes_count_as_the_upright_boxes_around_them(monkeypatch, tmp_path: Path) -> None:
+def test_oriented_boxes_keep_their_corners(monkeypatch, tmp_path: Path) -> None:
+    corners = [[2.0, 2], [3, 3], [2, 4], [1, 3]]
+
     class Oriented(YOLO):
         def predict(self, source, **limits):
             (result,) = super().predict(source, **limits)
-            return [SimpleNamespace(boxes=None, obb=result.boxes, masks=None)]
+            boxes = result.boxes
+            turned = SimpleNamespace(
+                xyxy=boxes.xyxy, conf=boxes.conf, cls=boxes.cls, xyxyxyxy=torch.tensor([corners])
+            )
+            return [SimpleNamespace(boxes=None, obb=turned, masks=None)]
 
     install(monkeypatch, ultralytics={"YOLO": Oriented})
     (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-obb.onnx')},score=0.2")([IMAGE])
     assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
+    assert found.data["corners"].tolist() == [corners]
+
+
+def test_key_points_are_read(monkeypatch, tmp_path: Path) -> None:
+    class Pose(YOLO):
+        def predict(self, source, **limits):
+            (result,) = super().predict(source, **limits)
+            points = SimpleNamespace(data=torch.tensor([[[1.0, 2.0, 0.5]] * 17]))
+            return [SimpleNamespace(boxes=result.boxes, masks=None, keypoints=points)]
+
+    install(monkeypatch, ultralytics={"YOLO": Pose})
+    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-pose.onnx')},score=0.2")([IMAGE])
+    assert found.data["points"].shape == (1, 17, 3)
+    assert found.data["points"][0, 3].tolist() == [1, 2, 0.5]
 
 
 def test_semantic_masks_are_label_maps(monkeypatch, tmp_path: Path) -> None:

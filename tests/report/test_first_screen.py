@@ -14,6 +14,7 @@ from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
+from stormproof.metrics.fates import find_fates
 from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
 from stormproof.report.imagery import Album, RunPredictions, Scene
@@ -25,7 +26,6 @@ from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
 from stormproof.report.worst import (
     _before_moving,
-    _fates,
     cards,
     each_image_once,
     measured,
@@ -143,14 +143,13 @@ def test_lost_and_new_objects_are_told_apart() -> None:
         return {"box": [x, 0, x + 10, 10], "name": name}
 
     truth = [at(0), at(20), at(40)]
-    told = _fates(truth, [at(1), at(21)], [at(0), at(80), at(20, "bus"), at(1)], clean=truth)
-    assert [thing["fate"] for thing in told["objects"]] == ["kept", "lost", "missed"]
-    assert told["new"] == [at(80), at(20, "bus")]
-    assert told["counts"] == "2 of 3 objects found clean, 1 corrupted: 1 lost, 2 new."
-    assert _fates([], [], [], clean=[])["counts"] == ""
+    told = find_fates(truth, [at(1), at(21)], [at(0), at(80), at(20, "bus"), at(1)], clean=truth)
+    assert told.words == ["kept", "lost", "missed"]
+    assert told.new == [at(80), at(20, "bus")]
+    assert told.summary == "2 of 3 objects found clean, 1 corrupted: 1 lost, 2 new."
+    assert find_fates([], [], [], clean=[]).summary == ""
     # Labels that moved: what was found clean was found where the object was then.
-    moved = _fates([at(30)], [at(0)], [], clean=[at(0)])
-    assert [thing["fate"] for thing in moved["objects"]] == ["lost"]
+    assert find_fates([at(30)], [at(0)], [], clean=[at(0)]).words == ["lost"]
     assert under("zoom_blur@3") == "zoom blur, severity 3"
 
 

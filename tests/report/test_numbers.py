@@ -237,7 +237,7 @@ def test_rmse_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
         error = np.mean((noisy - clean) ** 2)
         rmse.append(math.sqrt(error))
         snr.append(10 * math.log10(np.mean(clean**2) / error))
-    quality = scores.quality[text]
+    quality = scores.details["quality"][text]
     assert quality["rmse"] == pytest.approx(np.mean(rmse), rel=1e-6)
     assert quality["snr"] == pytest.approx(np.mean(snr), rel=1e-6)
     share = 100 * scores.score("AP", text) / scores.score("AP")
@@ -246,7 +246,7 @@ def test_rmse_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
         for row in figure(view, "snr").rows
     )
     noise = next(row for row in figure(view, "rmse").rows if row["label"] == "gaussian_noise")
-    levels = [scores.quality[f"gaussian_noise@{s}"]["rmse"] for s in range(1, 6)]
+    levels = [scores.details["quality"][f"gaussian_noise@{s}"]["rmse"] for s in range(1, 6)]
     assert noise["x"] == pytest.approx(np.mean(levels))
 
 
@@ -276,7 +276,18 @@ def test_classes_relative_to_their_own_clean_score() -> None:
     found = keyed(view, "classes", "y", "x")
     assert found["cat", "snow"] == found["dog", "snow"] == pytest.approx(100 * 0.22 / 0.4)
     lines = {row[1]: row for row in next(t for t in view.tables() if t.id == "classes").rows}
-    assert lines["cat"][2:] == (pytest.approx(20.0), pytest.approx(100 * 0.28 / 0.4))
+    assert lines["cat"][2:] == ("–", pytest.approx(20.0), "–", pytest.approx(100 * 0.28 / 0.4))
+
+
+def test_a_class_with_few_objects_keeps_no_share() -> None:
+    per_class = {text: {"cat": value, "dog": value} for text, value in toy_scores().cells["AP"].items()}
+    details = {"objects": {"clean": {"cat": 9, "dog": 10}}}
+    view = make_view([toy_scores(per_class={"AP": per_class}, details=details)])
+    assert {name for name, _ in keyed(view, "classes", "y", "x")} == {"dog"}
+    lines = {row[1]: row for row in next(t for t in view.tables() if t.id == "classes").rows}
+    assert (lines["cat"][2], lines["dog"][2]) == (9, 10)
+    assert math.isnan(lines["cat"][-1])
+    assert lines["dog"][-1] == pytest.approx(100 * 0.28 / 0.4)
 
 
 def objects(name: str, error: float) -> Scores:
@@ -307,7 +318,9 @@ def test_detection_rates_and_people_lost() -> None:
     gone = {"fog@5": [{"id": "7", "before": 0.01, "after": 1.0}, {"id": "8", "before": 0.01, "after": None}]}
     made = toy_scores()
     rates = {"clean": 0.5, "fog@5": 0.4}
-    view = make_view([toy_scores(cells={**made.cells, "ADR": rates}, roc={"clean": curve}, lost=gone)])
+    view = make_view(
+        [toy_scores(cells={**made.cells, "ADR": rates}, details={"roc": {"clean": curve}, "lost": gone})]
+    )
     rows = figure(view, "roc").rows
     assert [(row["x"], row["y"], row.get("mark", False)) for row in rows] == [
         (0.1, 20.0, False), (1.0, 60.0, False), (0.1, 25.0, True),

@@ -52,7 +52,7 @@ def test_papers_figures_are_drawn(tmp_path: Path) -> None:
 
 def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
-    made = toy_scores(roc={"clean": curve, "fog@5": curve})
+    made = toy_scores(details={"roc": {"clean": curve, "fog@5": curve}})
     view = make_view([replace(made, cells={**made.cells, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
     written = {path.name: path for path in write_figures(view, tmp_path, formats=("svg",))}
     assert [name for name in written if name.startswith("roc")] == ["roc.svg"]
@@ -99,9 +99,15 @@ def test_a_radar_is_closed() -> None:
 
 def test_runs_keep_how_far_pixels_moved(runs: dict[str, Path]) -> None:
     found = run_scores(Run(runs["boxes"]))
-    assert found.quality["clean"]["rmse"] == 0
-    assert found.quality["gaussian_noise@1"]["rmse"] < found.quality["gaussian_noise@5"]["rmse"]
-    assert found.quality["gaussian_noise@1"]["snr"] > found.quality["gaussian_noise@5"]["snr"]
+    assert found.details["quality"]["clean"]["rmse"] == 0
+    assert (
+        found.details["quality"]["gaussian_noise@1"]["rmse"]
+        < found.details["quality"]["gaussian_noise@5"]["rmse"]
+    )
+    assert (
+        found.details["quality"]["gaussian_noise@1"]["snr"]
+        > found.details["quality"]["gaussian_noise@5"]["snr"]
+    )
     errors = run_scores(Run(runs["maps"])).image_errors
     assert errors is not None
     assert len(errors.ids) == 3

@@ -160,7 +160,7 @@ def test_a_reliability_diagram_shows_the_weakest_a_middle_and_the_strongest_seve
     row = {"clean": 0.5, **{f"fog@{s}": 0.4 for s in range(1, 6)}}
     bins = {"score": [0.5], "precision": [0.4], "low": [0.3], "high": [0.5], "detections": [200.0]}
     cells = {name: dict(row) for name in ("AP", *calibration.COLUMNS)}
-    scores = toy_scores(cells=cells, conditions=tuple(row), reliability=dict.fromkeys(row, bins))
+    scores = toy_scores(cells=cells, conditions=tuple(row), details={"reliability": dict.fromkeys(row, bins)})
     drawn = figure(make_view([scores]), "reliability").rows
     assert [*dict.fromkeys(each["series"] for each in drawn)] == ["perfect", "clean", "1", "3", "5"]
     (clean,) = [each for each in drawn if each["series"] == "clean"]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from report.conftest import toy_scores
-from stormproof.report.worst import Loss, confident, each_image_once, is_same, table, worst_first
+from stormproof.metrics.fates import confident, is_same
+from stormproof.report.worst import Loss, each_image_once, table, worst_first
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors, ImageLoss
 

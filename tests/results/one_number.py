@@ -26,10 +26,10 @@ from stormproof.report.leaderboard.submission import read_submission
 from stormproof.report.sources import scores_of
 from stormproof.report.view import make_view
 from stormproof.results.aggregates import MEAN
+from stormproof.results.documents import document
 from stormproof.results.requirements import parse
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
-from stormproof.results.tables import document
 from stormproof.results.verdicts import check_run
 
 REPLICATES = 20

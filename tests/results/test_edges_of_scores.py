@@ -22,11 +22,11 @@ from stormproof.engine.run import execute, executor_for, run_to_precision
 from stormproof.engine.run import run as run_it
 from stormproof.report.comparison import compare_view
 from stormproof.report.sources import scores_of
+from stormproof.report.tables import plus_minus
 from stormproof.report.view import make_view
 from stormproof.results.estimate import estimate_run
 from stormproof.results.interval import unseen_share
 from stormproof.results.run import Run
-from stormproof.results.tables import plus_minus
 
 VOC07 = "VOC07 AP50"
 

@@ -30,7 +30,7 @@ from stormproof.report.leaderboard.submission import read_submission
 from stormproof.report.sources import scores_of
 from stormproof.report.view import make_view
 from stormproof.results import scoring
-from stormproof.results.rows import Boxes, DetectionBuffer, joined
+from stormproof.results.rows import Boxes, DetectionBuffer, join_parts
 from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Scores
 from stormproof.results.store.parts import held_rows, part_path, writing_part
@@ -105,7 +105,7 @@ def test_kept_scores_are_what_was_made_of_people_too(folder: Path, monkeypatch: 
                 "data": f"coco:{file},images={file.parent / 'images'}", "out": str(folder)}  # fmt: skip
     run_it(make_config(settings))
     made = Run(folder).score(replicates=50)
-    assert any(one["after"] == math.inf for one in made.lost["contrast@5"])
+    assert any(one["after"] == math.inf for one in made.details["lost"]["contrast@5"])
     assert "d␊og" in made.per_class["AP"]["clean"]
     assert made.replicates is not None
     assert {*made.replicates.per_class["AP"]["clean"]} == {*made.per_class["AP"]["clean"]}
@@ -153,7 +153,7 @@ def test_boxes_beyond_what_memory_may_hold_come_back_from_a_file() -> None:
         buffer = DetectionBuffer(held)
         for k, part in enumerate(parts):
             buffer.add("fog@3" if k < 3 else "clean", part)
-        ways.append([joined(list(buffer.take(name))) for name in ("fog@3", "clean", "snow@1")])
+        ways.append([join_parts(list(buffer.take(name))) for name in ("fog@3", "clean", "snow@1")])
     for way in ways[1:]:
         for one, other in zip(ways[0], way, strict=True):
             assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
@@ -377,9 +377,9 @@ def test_scores_of_a_submission_or_a_table_need_no_folder() -> None:
 def test_intervals_of_reliability_are_of_the_replicates_asked_for(make: Make) -> None:
     run = make("contrast_boxes")
     shutil.rmtree(run / "scores", ignore_errors=True)
-    first = repr(Run(run).score(replicates=50).reliability)
-    assert repr(Run(run).score(replicates=60).reliability) != first
-    assert repr(Run(run).score(replicates=50).reliability) == first
+    first = repr(Run(run).score(replicates=50).details["reliability"])
+    assert repr(Run(run).score(replicates=60).details["reliability"]) != first
+    assert repr(Run(run).score(replicates=50).details["reliability"]) == first
 
 
 # Tables of another run

@@ -23,8 +23,8 @@ from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.metrics.prediction import Predicted
-from stormproof.results import paper_tables
-from stormproof.results.paper_tables import contextual, detectors, roc, scenarios
+from stormproof.report import paper_tables
+from stormproof.report.paper_tables import contextual, detectors, roc, scenarios
 from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_rows, writing_part

@@ -6,6 +6,7 @@ The code is that of docs/adding/metric.md.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from dataclasses import replace
@@ -209,3 +210,35 @@ def test_a_package_offers_metrics_by_entry_point(folder: Path, plugin: Path, tmp
     assert {name: found[name] for name in ("F1", "median error")} == {
         name: scores.cells[name] for name in ("F1", "median error")
     }
+
+
+HEIGHTS = '''
+import numpy as np
+
+from stormproof.metrics.metric import detail, ratio, weighted_sums
+
+
+@detail("heights", "boxes")
+def heights(objects, weights):
+    """The share of flat boxes, by label, and the names of the labels."""
+    boxes, images = objects.truth.sides, len(objects.truth.ids)
+    flat = np.bincount(objects.truth.image[boxes[:, 1] <= boxes[:, 0]], minlength=images).astype(float)
+    every = np.bincount(objects.truth.image, minlength=images).astype(float)
+    sums = weighted_sums(weights, np.stack([flat, every], axis=1))
+    return {"names": list(objects.truth.classes), "flat": ratio(sums[:, :1], sums[:, 1:]), "tallest": np.inf}
+'''
+
+
+def test_details_of_a_plugin_are_kept_with_their_intervals(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "heights.py").write_text(HEIGHTS)
+    load_plugins([str(tmp_path / "heights.py")])
+    made = Run(folder).score(interval=True).detail("heights")
+    assert {*made} == {*Run(folder).conditions}
+    assert made["clean"] == {
+        "names": ["cat", "dog"],
+        "flat": [1.0],
+        "low": [1.0],
+        "high": [1.0],
+        "tallest": math.inf,
+    }
+    assert repr(Run(folder).score(interval=True).detail("heights")) == repr(made)

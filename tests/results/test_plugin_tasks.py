@@ -1,19 +1,140 @@
-"""A task from a plugin: how many objects an image shows. Nothing in the package knows of it."""
+"""Tasks from plugins: counting objects, pointing at tips, judging edges. The package knows of none of them.
+
+Pointing is the code of docs/adding/task.md: a task with its own truth, column, metric, motion and drawing.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from engine.scenes import write_scene
+from engine.scenes import write_scene, write_street
 from results.conftest import MODELS
 from results.test_plugin_metrics import say
+from stormproof.core.errors import InvalidPrediction, UnknownName
+from stormproof.core.sample import Instances, Prediction
+from stormproof.corruptions.geometry import move_points
+from stormproof.corruptions.plugins import load_plugins
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
+from stormproof.report import imagery
 from stormproof.results.run import Run
+from stormproof.results.store import parts
+from stormproof.tools.drawing import draw
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding" / "task.md").read_text(encoding="utf-8")
+DIFF = re.search(r"@@ -0,0.*?@@\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+SNIPPET = re.search(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+assert DIFF
+assert SNIPPET
+TIPS = re.sub(r"^\+", "", DIFF[1], flags=re.MULTILINE)
+READING = """
+from dataclasses import dataclass, replace
+
+from stormproof.metrics.inputs import MetricInput
+
+
+@dataclass(frozen=True, eq=False)
+class Edges(MetricInput):
+    table: object
+    scored_names = ()
+    kinds = ("edges",)
+
+    def of_images(self, chosen):
+        return replace(self, table=self.table[chosen])
+
+
+def collect(reader):
+    for text, table in reader.by_image("edges"):
+        yield text, Edges(table)
+"""
+MEASURING = """
+from stormproof.metrics.metric import Measure, Scored, metric, weighted_ratios
+from stormproof.metrics.task import Task, task
+
+
+@metric("edges", Measure("edge accuracy", "share of border pixels that are right", section="edges"))
+def edge_accuracy(edges, weights):
+    count, right = edges.table.T
+    return Scored(weighted_ratios(weights, {"edge accuracy": (right, count)}))
+
+
+task(
+    Task("edges", 25, EDGES, headline="edge accuracy", per_class="edge accuracy", section="edges",
+         fits=lambda given: "edges" in given.kinds,
+         image_errors=lambda edges: 1 - edges.table[:, 1] / edges.table[:, 0],
+         shown=lambda edges: edges.table[:, :0] > 0),
+    __name__,
+)
+"""
+MOVING = "elastic_transform@3[labels=moved]"
+TIPPED = '''
+"""A dataset whose objects have tips, and a section of the report about them."""
+
+import numpy as np
+
+from stormproof.core.sample import Instances, Sample, Truth
+from stormproof.core.table import Table
+from stormproof.datasets.dataset import READERS, SampleDataset
+from stormproof.report.elements import Section
+from stormproof.report.sections import section
+
+
+def boxes_of(k):
+    low = np.random.default_rng(k).integers(0, 20, (2, 2)).astype(float)
+    return np.concatenate([low, low + 20], axis=1)
+
+
+@READERS.declare("vanes")
+def open_vanes(main):
+    """Eight images of two weather vanes each; the tip is at the upper left."""
+    samples = []
+    for k in range(8):
+        pixels = np.random.default_rng(k).integers(0, 255, (48, 64, 3), np.uint8)
+        pixels[0, 0] = k
+        objects = Instances(boxes_of(k), [0, 1], data={"tips": boxes_of(k)[:, :2] + 2})
+        samples.append(Sample(f"{k}.png", pixels, Truth(objects)))
+    return SampleDataset.of(samples, classes=("cock", "arrow"), name="vanes")
+
+
+@section(place=6)
+def tips(scope):
+    """How far off each model points."""
+    rows = [(run.name, run.score("tip error")) for run in scope.runs if "tip error" in run]
+    if not rows:
+        return None
+    table = Table("tips", "Mean distance of tips, clean", ("model", "pixels"), rows)
+    return Section("tips", "Does it point?", "To the nearest tip.", tables=(table,))
+'''
+
+POINTER = '''
+"""A model that finds tips, less exactly the less contrast there is, and none in the first image."""
+
+import numpy as np
+
+from stormproof.core.sample import Prediction
+
+
+def boxes_of(k):
+    low = np.random.default_rng(k).integers(0, 20, (2, 2)).astype(float)
+    return np.concatenate([low, low + 20], axis=1)
+
+
+def point(images):
+    answers = []
+    for image in images:
+        k = int(np.argmin([np.abs(image.astype(int)[0, 0] - k).sum() for k in range(8)]))
+        boxes = boxes_of(k)
+        tips = boxes[:, :2] + 2 + 200 / image.std()
+        answers.append(Prediction(boxes, [0.9, 0.8], [0, 1], data={"tips": tips}) if k else Prediction())
+    return answers
+'''
 
 COUNTING = '''
 """Counting: how far the number of boxes scored 0.5 or more is from the number of objects."""
@@ -21,6 +142,7 @@ COUNTING = '''
 import numpy as np
 
 from stormproof.core.table import Table
+from stormproof.metrics.inputs import OBJECTS
 from stormproof.metrics.metric import Measure, Scored, metric, weighted_ratios
 from stormproof.metrics.task import Task, task
 from stormproof.report.elements import Section
@@ -41,8 +163,8 @@ def _miscount(objects, weights):
 
 
 task(
-    Task("counting", 5, "objects", headline="miscount", per_class="AP", section="counting", truth="instances",
-         truth_words="objects", fits=lambda given: "boxes" in given.kinds, image_errors=miscounts,
+    Task("counting", 5, OBJECTS, headline="miscount", per_class="AP", section="counting",
+         fits=lambda given: "boxes" in given.kinds, image_errors=miscounts,
          shown=lambda objects: np.ones((len(objects.truth.ids), len(objects.truth.classes)), bool)),
     __name__,
 )
@@ -85,3 +207,116 @@ def test_a_task_of_a_file_is_reported_gated_and_shown(tmp_path: Path, plugin: Pa
     assert "Does it count?" in page.read_text(encoding="utf-8")
     rows = json.loads(say("score", folder, "--plugin", plugin, "--json"))
     assert "miscount" in json.dumps(rows)
+
+
+@pytest.fixture
+def tips(tmp_path: Path) -> list[str]:
+    for name, code in {"tips": TIPS, "vanes": TIPPED, "pointer": POINTER}.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    files = [str(tmp_path / name) for name in ("tips.py", "vanes.py")]
+    load_plugins(files)
+    return files
+
+
+def run_tips(folder: Path, plugins: list[str], **settings: object) -> Path:
+    model = f"{Path(plugins[0]).with_name('pointer.py')}:point"
+    usual = {"model": model, "data": "vanes:all", "plugin": plugins, "engine": "local", "chunk": 4,
+             "conditions": ["contrast@2-3", MOVING]}  # fmt: skip
+    run_it(make_config({**usual, "out": str(folder), **settings}))
+    return folder
+
+
+def test_a_task_with_its_own_column_is_stored_scored_and_shown(tmp_path: Path, tips: list[str]) -> None:
+    folder = run_tips(tmp_path / "run", tips)
+    flags = [word for file in tips for word in ("--plugin", file)]
+    run = Run(folder)
+    assert run.further == ("tips",)
+    schema = pq.read_schema(run.parts[0])
+    assert schema.names[-1] == "tips"
+    predicted = run.predictions("clean")
+    assert predicted["0.png"].data == {}
+    np.testing.assert_array_equal(predicted["1.png"].data["tips"].shape, (2, 2))
+    scores = run.score(interval=True)
+    assert scores.headline == "tip error"
+    assert scores.score("tip error") > 2.5  # one image of eight has none: twenty pixels
+    assert scores.score("tip error", "contrast@3") > scores.score("tip error")
+    interval = scores.interval("contrast@3")
+    assert interval.low <= interval.estimate <= interval.high
+    assert {*scores.per_class["tip error"]["clean"]} == {"cock", "arrow"}
+    assert "AP" in scores.cells  # its boxes are scored too
+    assert "tip error" in say("score", folder, "--interval", *flags)
+    page = tmp_path / "page.html"
+    say("report", folder, "--out", page, "--images", "2", *flags)
+    assert "Does it point?" in page.read_text(encoding="utf-8")
+
+
+def test_tips_move_with_the_pixels(tmp_path: Path, tips: list[str]) -> None:
+    run = Run(run_tips(tmp_path / "run", tips, conditions=[MOVING]))
+    clean, moved = (run.sample("3.png", text).truth.instances for text in ("clean", MOVING))
+    assert clean is not None
+    assert moved is not None
+    assert np.abs(clean.data["tips"] - moved.data["tips"]).max() > 0.1
+    still = np.zeros((48, 64), np.float32)
+    np.testing.assert_allclose(move_points(clean.data["tips"], still, still), clean.data["tips"])
+
+
+def test_an_array_of_objects_is_drawn(tips: list[str]) -> None:
+    blank = np.zeros((48, 64, 3), np.uint8)
+    boxes = [[20, 20, 40, 40]]
+    plain = np.asarray(draw(blank, Prediction(boxes, [0.9], [0])))
+    crossed = np.asarray(draw(blank, Prediction(boxes, [0.9], [0], data={"tips": [[30.0, 32.0]]})))
+    ys, xs = np.nonzero((plain != crossed).any(axis=2))
+    assert (xs.min(), xs.max(), ys.min(), ys.max()) == (27, 33, 29, 35)
+    pointed = Prediction(boxes, [0.9], [0], data={"tips": [[30.0, 32.0]]})
+    assert imagery._outline(pointed, 0, 0.5) == {"outline": "M13.5 16.0L16.5 16.0M15.0 14.5L15.0 17.5"}
+
+
+def test_arrays_of_objects_are_checked(tips: list[str]) -> None:
+    with pytest.raises(InvalidPrediction, match=r"tips have shape .* one entry for each of 1 boxes"):
+        Prediction([[0, 0, 4, 4]], [0.5], [0], data={"tips": [[1.0, 2.0], [3.0, 4.0]]})
+    with pytest.raises(UnknownName, match="tips"):
+        Instances([[0, 0, 4, 4]], [0], data={"tipps": [[1.0, 2.0]]})
+    with pytest.raises(InvalidPrediction, match="give it as semantic="):
+        Prediction(data={"semantic": np.zeros((2, 2))})
+
+
+def test_the_order_of_rows_does_not_decide_the_columns_of_a_part(
+    tmp_path: Path, tips: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run_tips(tmp_path / "whole", tips, conditions=["contrast@2"])
+    several = tmp_path / "several"
+    monkeypatch.setattr(parts, "_GROUP_ROWS", 1)  # the first group of rows has no tips
+    run_tips(several, tips, conditions=["contrast@2"])
+    assert pq.ParquetFile(Run(several).parts[0]).num_row_groups == 8
+    for text in ("clean", "contrast@2"):
+        one, two = (Run(folder).predictions(text) for folder in (whole, several))
+        assert one.keys() == two.keys()
+        for name, held in one.items():
+            assert held.data.keys() == two[name].data.keys()
+            for key, values in held.data.items():
+                np.testing.assert_array_equal(values, two[name].data[key])
+
+
+def test_more_conditions_keep_the_columns_of_held_rows(tmp_path: Path, tips: list[str]) -> None:
+    once = run_tips(tmp_path / "once", tips, conditions=["contrast@2"])
+    before = Run(once).predictions("contrast@2")
+    run_tips(once, tips, conditions=["contrast@2", "fog@1"])
+    after = Run(once).predictions("contrast@2")
+    np.testing.assert_array_equal(before["4.png"].data["tips"], after["4.png"].data["tips"])
+    shutil.rmtree(once)
+
+
+def test_a_number_counted_from_label_maps_has_an_interval(tmp_path: Path) -> None:
+    plugin = tmp_path / "edges.py"
+    plugin.write_text(READING + SNIPPET[1] + MEASURING)
+    folder, data = tmp_path / "run", write_street(tmp_path / "street")
+    load_plugins([str(plugin)])
+    run_it(make_config({"model": f"{MODELS}:thresholds", "data": data, "conditions": ["contrast@3"],
+                        "plugin": [str(plugin)], "engine": "local", "out": str(folder)}))  # fmt: skip
+    scores = Run(folder).score(interval=True)
+    assert scores.headline == "mIoU"  # of lower rank
+    assert 0 < scores.score("edge accuracy") <= 1
+    interval = scores.interval("clean", "edge accuracy")
+    assert interval.low <= scores.score("edge accuracy") <= interval.high
+    unknowing = "edge accuracy"
+    assert unknowing in say("score", folder, "--plugin", plugin, "--all", "--measure", unknowing)

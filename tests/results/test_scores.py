@@ -26,10 +26,10 @@ from stormproof.metrics.degradation import cd, degradation
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.semantic import Confusion
 from stormproof.results import rows
+from stormproof.results.documents import as_csv, as_dict, document
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 from stormproof.results.store.seal import json_digest
-from stormproof.results.tables import as_csv, as_dict, document
 
 
 def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth, dict[str, object]]:

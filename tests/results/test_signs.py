@@ -153,7 +153,7 @@ def test_the_worst_images_come_first_and_equals_by_what_is_seen_least() -> None:
     found = Scores(
         "net", "toy", 3, {"E": dict.fromkeys(errors, 0.5)}, tuple(errors),
         image_errors=ImageErrors(("a", "b", "c"), errors),
-        quality={"fog@1": {"rmse": 9.0}, "snow@1": {"rmse": 3.0}},
+        details={"quality": {"fog@1": {"rmse": 9.0}, "snow@1": {"rmse": 3.0}}},
     )  # fmt: skip
     listed = [(loss.image, loss.condition) for loss in worst_images(found, 6)]
     assert listed == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,29 +12,33 @@ import numpy as np
 import pytest
 
 from stormproof.core.condition import grid
-from stormproof.corruptions.suites import BENCHMARK_15, SUITES
+from stormproof.corruptions.suites import BENCHMARK_15, LIU_16, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
+from stormproof.report.tables import (
+    _signed,
+    class_line,
+    estimate_table,
+    expectations,
+    fault_table,
+    grid_table,
+    group_tables,
+    models_table,
+    summary_table,
+    truth_line,
+)
+from stormproof.results.documents import (
+    as_csv,
+    as_dict,
+    document,
+    few_images,
+    flat_numbers,
+    images_scored,
+    several,
+)
 from stormproof.results.estimate import Estimate
 from stormproof.results.interval import Interval
 from stormproof.results.scores import ScoreOptions, Scores
-from stormproof.results.tables import (
-    _signed,
-    as_csv,
-    as_dict,
-    class_line,
-    document,
-    estimate_table,
-    expectations,
-    few_images,
-    flat_numbers,
-    grid_table,
-    group_tables,
-    images_scored,
-    models_table,
-    several,
-    summary_table,
-)
 from stormproof.results.truths import Truths
 
 CONDITIONS = ("clean", *(f"psf_blur@{s}" for s in (1, 2, 3)), *(f"fog@{s}" for s in range(1, 6)))
@@ -244,3 +249,40 @@ def test_a_mean_over_some_classes_says_of_how_many() -> None:
     some = scores(record=record, classes=("cat", "dog"))
     assert class_line(some) == "Means are over 2 of the dataset's 3 classes: cat, dog."
     assert class_line(scores(record=record, classes=("cat", "dog", "cow"))) == ""
+
+
+def test_only_object_errors_have_an_mce() -> None:
+    """*liu* defines mCE as a mean of E; of other errors, the same mean has no name."""
+    cells = {
+        measure: {text: 0.2 if text == "clean" else 0.5 for text in SUITE} for measure in ("AP", "E", "D-ECE")
+    }
+    both, shown_mean = Scores("net", "set", 3, cells, SUITE), "mean over 75 conditions"
+    shown = columns(summary_table(both))
+    named, plain = (dict(zip(shown["measure"], shown[key], strict=True)) for key in ("mCE", shown_mean))
+    assert (named["E"], plain["E"]) == ("50.0", "")
+    assert (named["D-ECE"], plain["D-ECE"]) == ("", "50.0")
+    assert both.mean_name("E") == "mCE"
+    assert both.mean_name("D-ECE") == "mean over 75 conditions"
+
+
+def test_says_how_many_classes_mean_iou_is_over() -> None:
+    per_class = {"IoU": {"clean": {"road": 0.9, "sky": 0.8, "train": math.nan}}}
+    maps = Scores("net", "set", 3, {"mIoU": VALUES}, CONDITIONS, per_class=per_class)
+    assert truth_line(maps) == "mIoU is over the 2 classes in the truth."
+    assert truth_line(scores()) == ""
+
+
+def test_camera_faults_have_their_errors_and_the_means_of_the_papers_three_kinds() -> None:
+    faults = ("clean", *map(str, grid(LIU_16)))
+
+    def run_with(error: float) -> Scores:
+        cells = {text: 0.4 if text == "clean" else error for text in faults}
+        cells |= {text: error + 0.1 for text in faults if text.startswith("ccd")}
+        return Scores("net", "set", 3, {"AP": dict.fromkeys(faults, 0.3), "E": cells}, faults)
+
+    shown = columns(fault_table(replace(run_with(0.5), reference=run_with(0.6))))
+    rows = dict(zip(shown["fault"], zip(shown["CE"], shown["ΔCE"], strict=True), strict=True))
+    assert rows["ccd_sensor_damage"] == ("60.0", "-10.0")
+    assert rows["mean of camera damage"] == ("52.0", "-10.0")
+    assert rows["mean of board-level damage"] == ("50.0", "-10.0")
+    assert fault_table(scores()) is None

@@ -23,11 +23,11 @@ from stormproof.engine.run import run as run_it
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
+from stormproof.results.documents import flat_numbers
 from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
-from stormproof.results.tables import flat_numbers
 from stormproof.results.truths import Truths, narrowed
 
 

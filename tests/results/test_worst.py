@@ -19,7 +19,7 @@ def scored(errors: dict[str, list[float]], quality: dict[str, float] | None = No
     made = Scores("net", "toy", len(ids), {"AP": row}, tuple(row))
     held = ImageErrors(ids, {text: np.array(values) for text, values in errors.items()})
     rmse = {text: {"rmse": value} for text, value in (quality or {}).items()}
-    return replace(made, image_errors=held, quality=rmse)
+    return replace(made, image_errors=held, details={"quality": rmse})
 
 
 def listed(scores: Scores, count: int = 9) -> list[tuple[str, str]]:

@@ -28,11 +28,12 @@ MORE = "More"  # verbs of other packages that name no group
 VERBS = {
     RUN_AND_SCORE: {"run": "run", "score": "score", "report": "report", "demo": "demo", "merge": "run"},
     LOOK: {
-        "inspect": "inspect", "list": "list", "gallery": "gallery", "quality": "quality", "show": "report",
-        "figures": "report", "explain": "explain",
+        "explore": "explore", "inspect": "inspect", "list": "list", "gallery": "gallery",
+        "quality": "quality", "show": "report", "figures": "report", "explain": "explain",
     },
     BE_SURE: {
         "compare": "compare", "agree": "compare", "check": "check", "breaking-point": "breaking",
+        "map": "map", "odd": "odd",
         "evidence": "check", "verify": "verify",
     },
     MAKE_DATA: {"corrupt": "corrupt", "trainset": "corrupt"},

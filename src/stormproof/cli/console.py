@@ -98,8 +98,11 @@ def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Tabl
     return made
 
 
-def print_table(printed: PlainTable) -> None:
-    """Print a table in as many parts as fit the terminal, and its note on standard error."""
+def print_table(printed: PlainTable | Table) -> None:
+    """Print a table; a plain one in as many parts as fit the terminal, and its note on standard error."""
+    if not isinstance(printed, PlainTable):
+        out.print(printed)
+        return
     for part in printed.fitted(out.width):
         out.print(part.as_rich())
     if printed.note:

@@ -91,10 +91,13 @@ def corrupt(
 
         stormproof corrupt images:left,depth=depth hazy --conditions haze@1-3
 
+        stormproof corrupt val2017 storm --conditions fog@2+gaussian_noise@1+jpeg_compression@2
+
         stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
     destination = _destination(destination, out)
     chosen = chosen_conditions(conditions)
+    _warn_of_order(chosen)
     path, suffix = Path(source), f".{file_format}"
     if is_dataset(source):
         if overwrite:
@@ -130,11 +133,19 @@ def _destination(given: Path | None, out: Path | None) -> Path:
     return given or out or Path()
 
 
+def _warn_of_order(conditions: tuple[Condition, ...]) -> None:
+    """Warn about composed conditions whose parts are not in the order of light."""
+    from stormproof.corruptions.chain import order_doubts
+
+    if doubt := order_doubts(conditions):
+        console.warn(doubt)
+
+
 def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
     """Warn about conditions that move objects: images alone have no annotations to move with them."""
-    from stormproof.corruptions import find
+    from stormproof.corruptions.chain import moves_labels
 
-    moving = [str(c) for c in conditions if c.corruption and find(c.corruption).moves_labels(c)]
+    moving = [str(condition) for condition in conditions if moves_labels(condition)]
     if moving:
         console.warn(
             f"{', '.join(moving)} moves objects: annotations of these images will not fit the copies. "
@@ -206,10 +217,10 @@ def _tree(
     else:
         results = copies.make_all_on_device(jobs, workers=workers, device=device)
     made: list[copies.Copy] = []
-    failed: list[copies.Failure] = []
+    failed: list[copies.CopyFailure] = []
     with console.progress("corrupting", len(jobs)) as progress:
         for result in progress.track(results):
-            if isinstance(result, copies.Failure):
+            if isinstance(result, copies.CopyFailure):
                 failed.append(result)
                 progress.say(f"skipped: {result.reason}")
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
@@ -147,16 +146,14 @@ def _means(scores: Scores) -> tuple[float, dict[str, float]]:
     """The clean score, and the mean over the conditions of every suite."""
     from stormproof.corruptions.suites import find_suite
 
-    values = scores.cells[scores.headline]
-    of = {name: [values[str(c)] for c in find_suite(name).conditions if str(c) in values] for name in SUITES}
-    return values["clean"], {name: fmean(members) for name, members in of.items()}
+    suites = {name: [*map(str, find_suite(name).conditions)] for name in SUITES}
+    return scores.score(scores.headline), {name: scores.plain_mean(texts) for name, texts in suites.items()}
 
 
 def _kept(scores: Scores) -> float:
     """The mean score under all conditions, as a share of the clean one."""
-    values = scores.cells[scores.headline]
-    mean = fmean(value for text, value in values.items() if text != "clean")
-    return mean / values["clean"] if values["clean"] else 0.0
+    clean = scores.score(scores.headline)
+    return scores.plain_mean(map(str, scores.corrupted)) / clean if clean else 0.0
 
 
 def _close(out: Path, found: Mapping[str, Scores], seconds: float) -> None:

@@ -44,7 +44,8 @@ def gallery(
         stormproof gallery images:left,depth=depth --conditions contextual --out haze.png
     """
     from stormproof.core.imagefile import write_image
-    from stormproof.corruptions import CORRUPTIONS, find
+    from stormproof.corruptions import CORRUPTIONS
+    from stormproof.corruptions.chain import needs
     from stormproof.corruptions.corruption import every_severity
     from stormproof.tools.gallery import Sheet, rows_of, tiles
 
@@ -59,7 +60,7 @@ def gallery(
         chosen = tuple(condition for name in graded for condition in every_severity(name))
     pixels, depth = _scene(image, index)
     # Corruptions that need depth cannot be made from an image alone.
-    rows = rows_of(c for c in chosen if c.corruption and (depth is not None or not find(c.corruption).needs))
+    rows = rows_of(c for c in chosen if depth is not None or not needs(c))
     if not rows:
         raise InvalidOption(
             "These conditions cannot be made from an image alone: they need depth; give a dataset with it."

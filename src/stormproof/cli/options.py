@@ -62,7 +62,7 @@ def complete_measures(incomplete: str) -> list[str]:
 
 
 def complete_tables(incomplete: str) -> list[str]:
-    from stormproof.results.paper_tables import TABLES
+    from stormproof.report.paper_tables import TABLES
 
     return starting(TABLES, incomplete)
 

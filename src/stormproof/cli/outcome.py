@@ -109,7 +109,7 @@ def say_continue() -> None:
 def say_scored_on(run: Run) -> int:
     """The number of images that a run is scored on; warns about images left out, and if there are too few."""
     from stormproof.datasets.groups import frames_warning
-    from stormproof.results.tables import few_images
+    from stormproof.results.documents import few_images
 
     images = len(run.readable)
     if run.unreadable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 @with_settings
 def run(
     settings: dict[str, Any],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL DATA [IMAGES]]",
+            help="Files instead of --model and --data; --conditions is then imagenet-c and --out runs/MODEL.",
+            show_default=False,
+        ),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A run.yaml; flags override its settings.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its size.")] = False,
 ) -> None:
@@ -43,6 +51,8 @@ def run(
     stopped, nor on workers, batch size or engine. 'stormproof score' turns the folder into scores.
 
     Examples:
+
+        stormproof run yolox.onnx val.json val2017
 
         stormproof run --model onnx:yolox.onnx --data coco:val.json --conditions imagenet-c --out runs/yolox
 
@@ -60,7 +70,7 @@ def run(
     """
     from stormproof.engine.plan import make_plan
 
-    both = overlay(read_settings(config) if config else {}, settings)
+    both = overlay(read_settings(config) if config else {}, _with_files(files or [], settings))
     if is_plan(both):
         _run_many(both, str(config or ""), dry_run=dry_run)
         return
@@ -76,6 +86,26 @@ def run(
         return
     _announce(plan)
     _report(plan, _execute(plan))
+
+
+def _with_files(files: list[str], settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, with a model, a dataset and perhaps the folder of its images that were given by place."""
+    if not files:
+        return settings
+    if not 2 <= len(files) <= 3 or settings["model"] or settings["data"]:
+        raise InvalidOption(
+            f"{shlex.join(files)}: give a model, a dataset and perhaps the folder of its images, as in "
+            "'stormproof run model.onnx val.json val2017', or --model and --data."
+        )
+    model, data, *images = files
+    folder = images[0].replace(",", r"\,") if images else ""
+    given = {
+        "model": model,
+        "data": f"{data},images={folder}" if folder else data,
+        "conditions": settings["conditions"] or ["imagenet-c"],
+        "out": settings["out"] or f"runs/{PurePath(model.partition(',')[0].rpartition(':')[2]).stem}",
+    }
+    return settings | given
 
 
 def _announce(plan: Plan) -> None:
@@ -94,8 +124,8 @@ def _announce(plan: Plan) -> None:
 
 def _run_to_precision(config: RunConfig) -> None:
     from stormproof.engine.run import run_to_precision
+    from stormproof.report.tables import estimate_table
     from stormproof.results.run import Run
-    from stormproof.results.tables import estimate_table
 
     announced: list[Plan] = []
 
@@ -241,8 +271,8 @@ def _check_expected(outcome: Outcome) -> None:
     """Warn when the clean score is not the expected one."""
     if not outcome.config.expect:
         return
+    from stormproof.report.tables import expectations
     from stormproof.results.run import Run
-    from stormproof.results.tables import expectations
 
     run = Path(outcome.config.out)
     try:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Runs, complete_measures, complete_tables
-from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, counted, first_few
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
+    from stormproof.metrics.object_error import MatchingRule
+    from stormproof.report.terminal import Said
     from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
     from stormproof.results.slices import Slices
-
-_NEAR_ZERO = 0.01
 
 
 @app.command()
@@ -114,9 +114,7 @@ def score(
         stormproof score runs/yolox runs/ssdlite --table adr
     """
     from stormproof.corruptions.plugins import load_plugins
-    from stormproof.engine.trackers import open_tracker
     from stormproof.metrics.object_error import ClassMatching, MatchingRule
-    from stormproof.results import tables
     from stormproof.results.detection_rate import SCALES
     from stormproof.results.run import Run, runs_in
 
@@ -124,6 +122,8 @@ def score(
         raise InvalidOption("Give --json or --csv, not both.")
     if interval and partial:
         raise InvalidOption("--interval needs the whole grid; leave out --partial.")
+    if clean is not None and by is None and table is None:
+        raise InvalidOption("--clean is the baseline of slices; give --by as well.")
     if matching not in (kinds := [kind.value for kind in ClassMatching]):
         raise UnknownName("kind of matching", matching, kinds, f"--matching is one of {', '.join(kinds)}.")
     rule = MatchingRule(
@@ -131,104 +131,90 @@ def score(
     )
     keep_memory()
     load_plugins(plugin or ())
+    opened = {name: Run(folder, data=data) for name, folder in runs_in(runs).items()} if table or by else {}
     if table is not None:
-        _print_tables(table, [Run(folder, data=data) for folder in runs_in(runs).values()], by, as_csv=as_csv)
-        return
-    if clean is not None and by is None:
-        raise InvalidOption("--clean is the baseline of slices; give --by as well.")
-    if by is not None:
-        for folder in runs_in(runs).values():
-            run = Run(folder, data=data)
+        _print_tables(table, [*opened.values()], by, as_csv=as_csv)
+    elif by is not None:
+        for run in opened.values():
             sliced = (
                 run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
                 if by in SCALES
                 else run.slices(by, measure=measure, classes=classes, clean=clean, replicates=replicates)
             )
             _print_slices(sliced, as_json=as_json, as_csv=as_csv)
-        return
-    trackers = [open_tracker(name) for name in track or []]
-    found, every, failed = runs_in(runs), {}, False
-    for name, folder in found.items():
+    else:
+        how = ScoreFlags(data, reference, measure, classes, rule, partial, interval, replicates)
+        _score(runs_in(runs), how, track or [], every_measure=every_measure, as_json=as_json, as_csv=as_csv)
+
+
+class ScoreFlags(NamedTuple):
+    """The flags that decide what is scored."""
+
+    data: str | None
+    reference: Path | None
+    measure: str | None
+    classes: str | None
+    rule: MatchingRule
+    partial: bool
+    interval: bool
+    replicates: int
+
+
+def _score(
+    folders: Mapping[str, Path], how: ScoreFlags, track: Sequence[str], *,
+    every_measure: bool, as_json: bool, as_csv: bool,
+) -> None:  # fmt: skip
+    """Score each run and print the scores: of one run in full, of several as rows. A run that cannot be
+    scored does not keep the others from it."""
+    from stormproof.engine.trackers import open_tracker
+    from stormproof.report.tables import models_table
+    from stormproof.report.terminal import tell_notices, tell_scores
+    from stormproof.results.documents import flat_numbers, several
+    from stormproof.results.run import Run
+
+    trackers = [open_tracker(name) for name in track]
+    every: dict[str, Scores] = {}
+    failed = False
+    for name, folder in folders.items():
         try:
-            run = Run(folder, data=data)
-            if run.record.quota is not None and not partial:
-                _print_estimate(run, replicates, as_json=as_json)
+            run = Run(folder, data=how.data)
+            if run.record.quota is not None and not how.partial:
+                _print_estimate(run, how.replicates, as_json=as_json)
                 continue
             scores = run.score(
-                classes=classes, rule=rule, partial=partial, reference=reference,
-                replicates=replicates if interval else None,
+                classes=how.classes, rule=how.rule, partial=how.partial, reference=how.reference,
+                replicates=how.replicates if how.interval else None,
             )  # fmt: skip
-            every[name] = scores if measure is None else scores.showing(measure)
+            every[name] = scores if how.measure is None else scores.showing(how.measure)
         except StormproofError as error:
-            if len(found) == 1:
+            if len(folders) == 1:
                 raise
             console.fail(f"{name}: {error}")
             failed = True
             continue
         for tracker in trackers:
-            tracker.scored(run.record, tables.flat_numbers(every[name]))
-        _say_notices(name, every[name])
+            tracker.scored(run.record, flat_numbers(every[name]))
+        _say(tell_notices(name, every[name]))
     if every and (as_json or as_csv):
-        typer.echo(tables.several(every, wants_json=as_json), nl=False)
-    elif len(found) == 1 and every:
-        _show(next(iter(every.values())), every_measure=every_measure or reference is not None)
+        typer.echo(several(every, wants_json=as_json), nl=False)
+    elif len(folders) == 1 and every:
+        shown = next(iter(every.values()))
+        _say(tell_scores(shown, every_measure=every_measure or how.reference is not None))
     elif every:
-        console.out.print(tables.models_table(every))
+        console.out.print(models_table(every))
     if failed:
         raise typer.Exit(1)
 
 
-def _say_notices(name: str, scores: Scores) -> None:
-    from stormproof.results.tables import expectations, few_images, images_scored
-
-    if scores.left_out:
-        console.warn(f"{name}: scored on {images_scored(scores)}.")
-    for line in (*scores.notices, *expectations(scores)):
-        console.note(f"{name}: {line}")
-    if scores.replicates is not None and (warning := few_images(scores.images, scores.clips)):
-        console.note(warning)
-
-
-def _show(scores: Scores, *, every_measure: bool) -> None:
-    from stormproof.metrics.metric import measures
-    from stormproof.report.decision import decision
-    from stormproof.report.sentences import sentence
-    from stormproof.results import tables
-    from stormproof.results.calibrated import footnote
-
-    clean = scores.score(scores.headline)
-    if clean < _NEAR_ZERO and measures()[scores.headline].higher:
-        console.warn(
-            f"the clean {scores.headline} is {clean:.2%}: most likely the network's input or output is "
-            "misinterpreted; 'stormproof inspect MODEL --data DATA' shows how it is read."
-        )
-    console.say(sentence(scores, scores.headline))
-    if scores.missing:
-        console.note(f"Incomplete, so without aggregates: {first_few(scores.missing)}")
-    elif every_measure:
-        console.out.print(tables.summary_table(scores))
-    else:
-        made = decision([scores], scores.headline)
-        console.out.print(replace(made, title=str(tables.summary_table(scores).title)).as_rich())
-        if doubt := footnote(scores, [scores.headline]):
-            console.note(doubt)
-        if len(scores.cells) > 1:
-            others = counted(len(scores.cells) - 1, "other measure")
-            console.note(f"{others}: --all. What each means: stormproof explain NAME")
-    for line in (*tables.set_lines(scores), tables.class_line(scores)):
-        if line:
-            console.say(line)
-    grid = tables.grid_table(scores)
-    if grid.row_count:
-        console.out.print(grid)
-    if tables.curves_of(scores, scores.headline):
-        console.out.print(tables.curve_table(scores))
-    for table in tables.group_tables(scores):
-        console.out.print(table)
+def _say(lines: Iterable[Said]) -> None:
+    said: dict[str, Callable[[Any], object]]
+    said = {"warn": console.warn, "say": console.say, "note": console.note, "table": console.print_table}
+    for tone, what in lines:
+        said[tone.value](what)
 
 
 def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -> None:
-    from stormproof.results.paper_tables import TABLES
+    from stormproof.report.paper_tables import TABLES
 
     if name not in TABLES:
         raise UnknownName("table", name, TABLES, f"There are {', '.join(TABLES)}.")
@@ -251,8 +237,8 @@ def _print_slices(found: Slices | DetectionRates, *, as_json: bool, as_csv: bool
 
 
 def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
+    from stormproof.report.tables import estimate_table
     from stormproof.results.estimate import estimate_run, read_estimate
-    from stormproof.results.tables import estimate_table
 
     found = estimate_run(run, replicates=replicates)
     if as_json:

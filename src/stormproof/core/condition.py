@@ -5,6 +5,7 @@
     fog@2.5                      half way between its severities 2 and 3
     gaussian_noise[sigma=0.1]    free parameters
     frost@3[textures=my_frost]   a severity with some parameters replaced
+    fog@2+jpeg_compression@3     composed: each part acts on the image that the part before it made
 
 The string is the condition's identity: it names folders, store rows and report columns, and parses back to
 an equal condition.
@@ -25,26 +26,37 @@ from stormproof.core.identity import to_json
 
 Value = int | float | str
 SEVERITIES = (1, 2, 3, 4, 5)
+PLUS = "+"  # between the parts of a composed condition
 _SEVERITY_RULE = "it must be an integer from 1 to 5, or lie between two of them, as 2.5 does"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _BARE = re.compile(r"[A-Za-z_./~][\w./~+-]*")  # strings that need no quotes
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|.', re.DOTALL)  # a quoted string, or one character
 _FORM = re.compile(r"(?P<name>[a-z][a-z0-9_]*)(?:@(?P<severity>[^\[]*))?(?:\[(?P<params>.*)\])?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What is done to an image: a corruption with a severity or parameters, or nothing (clean).
+    """What is done to an image: a corruption with a severity or parameters, several in a row, or nothing.
+
+    A composed condition has its parts in `chain`, in the order in which they act. Its `corruption` joins
+    their names, so that it is never taken for one of them, and it has neither a severity nor parameters.
 
     >>> str(Condition.parse("gaussian_noise[sigma=0.10]"))
     'gaussian_noise[sigma=0.1]'
+    >>> [str(part) for part in Condition.parse("night[lux=5]+jpeg_compression@2").parts]
+    ['night[lux=5]', 'jpeg_compression@2']
     """
 
     corruption: str | None = None
     severity: int | float | None = None
     params: tuple[tuple[str, Value], ...] = ()
+    chain: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.chain:
+            self._check_chain()
+            return
         if self.corruption is None:
             if self.severity is not None or self.params:
                 raise InvalidCondition("'clean' takes neither a severity nor parameters.")
@@ -66,6 +78,25 @@ class Condition:
             )
         object.__setattr__(self, "params", params)
 
+    def _check_chain(self) -> None:
+        if len(self.chain) < 2 or any(part.is_clean or part.chain for part in self.chain):
+            raise InvalidCondition(
+                f"{str(self)!r:.200}: the parts of a composed condition are two or more corruptions, as in "
+                "fog@2+jpeg_compression@3; leave 'clean' out."
+            )
+        if self.severity is not None or self.params:
+            raise InvalidCondition(f"{self}: every part of a composed condition has its own severity.")
+        object.__setattr__(self, "corruption", PLUS.join(str(part.corruption) for part in self.chain))
+
+    @property
+    def parts(self) -> tuple[Condition, ...]:
+        """What is done to the image, one corruption after the other: nothing for clean."""
+        return self.chain or (() if self.corruption is None else (self,))
+
+    @property
+    def is_composed(self) -> bool:
+        return bool(self.chain)
+
     @property
     def whole_severity(self) -> int | None:
         """The severity if it is an integer, as in papers and tables; None if it lies between two."""
@@ -75,9 +106,13 @@ class Condition:
     def series(self) -> str:
         """The corruption, or the variant of it that the parameters define: what the severities grade.
 
+        A composed condition is a series of its own.
+
         >>> [Condition.parse(text).series for text in ("fog@3", "fog@3[on=person]", "haze[beta=0.04]")]
         ['fog', 'fog[on=person]', 'haze']
         """
+        if self.chain:
+            return str(self)
         variant = self.severity is not None and self.params
         return str(Condition(self.corruption, None, self.params)) if variant else str(self.corruption)
 
@@ -88,16 +123,29 @@ class Condition:
         return cls(corruption, severity, tuple((params or {}).items()))
 
     @classmethod
+    def composed(cls, parts: Iterable[Condition]) -> Self:
+        """One condition after the other; those that are composed themselves contribute their parts.
+
+        >>> str(Condition.composed([Condition.of("fog", 3), Condition.of("pixelate", 1)]))
+        'fog@3+pixelate@1'
+        """
+        return cls(chain=tuple(single for part in parts for single in part.parts or (CLEAN,)))
+
+    @classmethod
     @lru_cache(maxsize=4096)  # a score asks for the same few hundred thousands of times
     def parse(cls, text: str) -> Self:
         """Read a condition from its string; numbers need not be written canonically."""
         text = text.strip()
         if text == "clean":
             return cls()
+        written = split_parts(text)
+        if len(written) > 1:
+            return cls.composed(map(cls.parse, written))
         match = _FORM.fullmatch(text)
         if match is None:
             raise InvalidCondition(
-                f"Cannot read the condition {text!r:.200}; write clean, fog@3 or gaussian_noise[sigma=0.1]."
+                f"Cannot read the condition {text!r:.200}; write clean, fog@3, gaussian_noise[sigma=0.1] "
+                "or parts joined by +, as in fog@2+jpeg_compression@3."
             )
         severity = match["severity"]
         if severity is not None and not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", severity):
@@ -111,8 +159,10 @@ class Condition:
         return self.corruption is None
 
     def __str__(self) -> str:
-        if self.corruption is None:
+        if self.corruption is None and not self.chain:
             return "clean"
+        if self.chain:
+            return PLUS.join(map(str, self.chain))
         severity = "" if self.severity is None else f"@{self.severity}"
         params = ",".join(f"{key}={_write(value)}" for key, value in self.params)
         return f"{self.corruption}{severity}{f'[{params}]' if params else ''}"
@@ -122,12 +172,28 @@ CLEAN = Condition()
 
 
 def corruption_of(text: str) -> str:
-    """The corruption at the start of a condition's string, without parsing the rest; `clean` for clean.
+    """The corruption that a condition's string names, or those that it joins; `clean` for clean.
 
-    >>> [corruption_of(text) for text in ("fog@3[on=person]", "haze[beta=0.04]", "clean")]
-    ['fog', 'haze', 'clean']
+    >>> [corruption_of(text) for text in ("fog@3[on=car+person]", "haze[beta=0.04]", "clean", "fog@3+snow@1")]
+    ['fog', 'haze', 'clean', 'fog+snow']
     """
-    return text.partition("@")[0].partition("[")[0]
+    return PLUS.join(part.partition("@")[0].partition("[")[0] for part in split_parts(text))
+
+
+def split_parts(text: str) -> list[str]:
+    """The parts of a composed condition's string; a + within brackets belongs to a value.
+
+    >>> split_parts("fog@3[on=car+person]+snow@1")
+    ['fog@3[on=car+person]', 'snow@1']
+    """
+    parts, inside = [""], False
+    for token in _TOKEN.findall(text) if PLUS in text else [text]:
+        if token == PLUS and not inside:
+            parts.append("")
+            continue
+        inside = token == "[" or (inside and token != "]")
+        parts[-1] += token
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +217,7 @@ class Suite:
 
     @property
     def corruptions(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(c.corruption for c in self.conditions if c.corruption))
+        return tuple(dict.fromkeys(str(part.corruption) for c in self.conditions for part in c.parts))
 
 
 def grid(corruptions: Iterable[str], severities: Iterable[int] = SEVERITIES) -> tuple[Condition, ...]:

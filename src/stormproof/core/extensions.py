@@ -48,7 +48,8 @@ METRICS = ExtensionPoint(
     "a module whose metrics are declared with @metric", "metric.md",
 )  # fmt: skip
 TASKS = ExtensionPoint(
-    "stormproof.tasks", "task", "tasks", "a module that declares tasks with metrics.task.task", "plugin.md",
+    "stormproof.tasks", "task", "tasks",
+    "a module that declares forms with core.forms.form and tasks with metrics.task.task", "task.md",
 )  # fmt: skip
 AGGREGATES = ExtensionPoint(
     "stormproof.aggregates", "aggregate", "aggregates",

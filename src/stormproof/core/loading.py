@@ -10,6 +10,21 @@ from typing import Any
 
 from stormproof.core.errors import InvalidOption, MissingExtra
 
+ON_PYPI = False  # set at the first release (docs/releasing.md): from then on, hints install by name
+
+
+def install_extra(extra: str) -> str:
+    """The command that installs what an extra of Stormproof brings.
+
+    >>> install_extra("ray")
+    "pip install '.[ray]'  (in a checkout of Stormproof)"
+    """
+    if ON_PYPI:
+        return f"pip install 'stormproof[{extra}]'"
+    # The extra 'demo' names a distribution that is in the checkout too.
+    source = "./networks" if extra == "demo" else f"'.[{extra}]'"
+    return f"pip install {source}  (in a checkout of Stormproof)"
+
 
 def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
     """Import an optional framework; if it is missing, the error says how to install it.
@@ -22,8 +37,7 @@ def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
         # If the framework fails to import a module of its own, installing the framework would not help.
         if error.name is not None and not module.startswith(error.name):
             raise
-        command = install or f"pip install 'stormproof[{extra}]'"
-        raise MissingExtra(module.partition(".")[0], command) from None
+        raise MissingExtra(module.partition(".")[0], install or install_extra(extra)) from None
 
 
 def load_attribute(path: str) -> Any:

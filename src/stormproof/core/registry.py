@@ -39,6 +39,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._modules: dict[str, str | None] = {}  # where each thing was declared
         self._broken: dict[str, str] = {}  # entry points that cannot be loaded, and why
         self._loaded_for: tuple[str, ...] | None = None  # the search path on which everything was looked for
+        self._offered_for: tuple[str, ...] | None = None  # the same, of what other packages offer
         _EVERY.append(self)
 
     def add(self, name: str, thing: Thing, *, module: str | None) -> None:
@@ -122,6 +123,14 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._loaded_for = path  # also for look-ups while modules are being imported
         if self._package:
             load_package(self._package)
+        self.load_offered()
+
+    def load_offered(self) -> None:
+        """Import what other packages offer; no file of our own is imported."""
+        path = tuple(sys.path)
+        if self._offered_for == path:
+            return
+        self._offered_for = path
         for entry in offered(self.point.group):
             self._take(entry)
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
+from stormproof.core.forms import FORMS, OBJECTS, find_object_form
 from stormproof.core.randomness import Frame
 
 Image = npt.NDArray[np.uint8]
@@ -131,6 +132,7 @@ class Instances:
     `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0007).
     `distance` is in metres along the camera's axis; NaN means unknown.
     `tracks` number the objects of a clip: one has the same number in all its frames; −1 means unknown.
+    `data` holds further arrays by name, as a task declares them (`core.forms`): key points, corners.
     """
 
     boxes: Floats
@@ -145,10 +147,12 @@ class Instances:
     sides: Floats = None  # type: ignore[assignment]
     distance: Floats = None  # type: ignore[assignment]
     tracks: Ints = None  # type: ignore[assignment]
+    data: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         boxes = _boxes(self.boxes)
+        put(self, "data", _data(self.data, len(boxes), InvalidTruth))
         masks, sides = _masks(self.masks, len(boxes)), _sides(self.sides, boxes, InvalidTruth)
         put(self, "boxes", boxes)
         put(self, "masks", masks)
@@ -197,6 +201,13 @@ class Truth:
     semantic: SemanticMap | None = None
     panoptic: npt.NDArray[np.int32] | None = None
     crowds: tuple[int, ...] = ()
+
+    def value(self, form: str) -> Any:
+        """The truth of that form; None if there is none."""
+        if form == OBJECTS:
+            return self.instances
+        carried = {} if self.instances is None else self.instances.data
+        return carried.get(form, getattr(self, form, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +286,7 @@ class Sample:
 _ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes slightly exceeds 1
 
 
+MAPS = ("panoptic", "semantic")  # the forms with a value for each pixel; the first one held is drawn
 SEGMENTS = 1 << 16  # what a class is multiplied by in the number of a segment
 
 
@@ -314,6 +326,7 @@ class Prediction:
     `sides` are widths and heights as a results file states them: corners can lose the last bit.
     `confidence` is the probability that a model gives to the class of a pixel. It is kept for every fourth
     row and column, which is enough to judge it; a map of all pixels is thinned out.
+    `data` holds further arrays of the objects by name, as a task declares them (`core.forms`).
     """
 
     boxes: Floats = field(default_factory=lambda: np.zeros((0, 4)))
@@ -324,6 +337,7 @@ class Prediction:
     sides: Floats = None  # type: ignore[assignment]  # filled in below
     confidence: npt.NDArray[np.float32] | None = None
     panoptic: npt.NDArray[np.int32] | None = None
+    data: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
@@ -339,11 +353,21 @@ class Prediction:
         put(self, "masks", _masks(self.masks, len(boxes), error))
         put(self, "sides", np.array(_sides(self.sides, boxes, error)))
         _require_same_sides(self.boxes, self.sides)
-        for name in ("semantic", "panoptic"):
+        put(self, "data", _data(self.data, len(boxes), error))
+        for name in MAPS:
             if getattr(self, name) is not None:
                 put(self, name, np.array(getattr(self, name)))
         if self.confidence is not None:
             put(self, "confidence", _confidence(self.confidence, self.semantic))
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """What it holds beside boxes and masks (`core.forms`)."""
+        return (*(name for name in MAPS if getattr(self, name) is not None), *self.data)
+
+    def value(self, form: str) -> Any:
+        """What it holds of that form; None if nothing."""
+        return self.data.get(form, getattr(self, form, None))
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -394,7 +418,10 @@ def make_predictions(
     return made
 
 
-_NOTHING_MORE = tuple((name, None) for name in ("masks", "semantic", "confidence", "panoptic"))
+_NOTHING_MORE: tuple[tuple[str, Any], ...] = (
+    *((name, None) for name in ("masks", "semantic", "confidence", "panoptic")),
+    ("data", {}),
+)
 STRIDE = 4  # rows and columns from one pixel whose confidence is kept to the next
 
 
@@ -435,6 +462,27 @@ def _per_object(
     if array.shape != (count,):
         raise error(f"{name} must hold one value per object: {count} boxes, but shape {array.shape}.")
     return array
+
+
+def _data(value: Mapping[str, Any], count: int, error: _Error) -> dict[str, Floats]:
+    """Copies of the arrays of `count` objects, each of the shape that its form declares."""
+    arrays: dict[str, Floats] = {}
+    for name, given in value.items():
+        declared = find_object_form(name)
+        if declared is None or declared.shape is None:
+            FORMS.find(name)  # names the nearest
+            raise error(f"{name!r} is not an array of objects: give it as {name}=, not within data.")
+        array, shape = np.array(given, np.float64), (count, *declared.shape)
+        if not count and not array.size:
+            array = array.reshape([max(side, 0) for side in shape])
+        fits = array.ndim == len(shape) and all(b in (-1, a) for a, b in zip(array.shape, shape, strict=True))
+        if not fits:
+            needed = "×".join("n" if side == -1 else str(side) for side in shape)
+            raise error(
+                f"{name} have shape {array.shape}; give {needed}, one entry for each of {count} boxes."
+            )
+        arrays[name] = array
+    return arrays
 
 
 def box_shape_problem(shape: tuple[int, ...]) -> str:

@@ -12,6 +12,7 @@ from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import UnknownName
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Image, Sample, Truth, check_image
+from stormproof.corruptions.chain import Step, steps
 from stormproof.corruptions.corruption import CORRUPTIONS, Corruption, find
 from stormproof.corruptions.geometry import move_sample, move_truth
 from stormproof.corruptions.needs import part_mask, part_of, refuse_part
@@ -44,8 +45,11 @@ def corrupt_image(
     """
     check_image(image)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
-    refuse_part(condition)
-    return _corrupted(image, condition, seed, image_id, Context())
+    for part in condition.parts:
+        refuse_part(part)
+    for step in steps(condition):
+        image = _corrupted(image, step, seed, image_id, Context())
+    return image.copy() if condition.is_clean else image
 
 
 def apply(
@@ -60,20 +64,30 @@ def apply(
 
     If the corruption moves pixels with `labels=moved`, truth and depth move with them. With `on=…` only that
     part of the image changes; its class names are looked up in `classes` (of objects) and `semantic_classes`
-    (of semantic maps), else in those that the sample has from its dataset.
+    (of semantic maps), else in those that the sample has from its dataset. The parts of a composed condition
+    act one after the other, each on the sample that the one before it made.
     """
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
-    part = part_of(condition)
+    if condition.is_clean:
+        return dataclasses.replace(sample, image=sample.image.copy())
+    known = classes or sample.classes, semantic_classes or sample.semantic_classes
+    for step in steps(condition):
+        sample = _apply(sample, step, seed, *known)
+    return sample
+
+
+def _apply(
+    sample: Sample, step: Step, seed: int, classes: Sequence[str], semantic_classes: Sequence[str]
+) -> Sample:
+    part = part_of(step.condition)
     mask = None
     if part is not None:
-        semantic_classes = semantic_classes or sample.semantic_classes
-        mask = part_mask(sample, part, classes=classes or sample.classes, semantic_classes=semantic_classes)
-    image = _corrupted(sample.image, condition, seed, sample.frame, sample.context)
+        mask = part_mask(sample, part, classes=classes, semantic_classes=semantic_classes)
+    image = _corrupted(sample.image, step, seed, sample.frame, sample.context)
     if mask is not None:
         image = np.where(mask if image.ndim == 2 else mask[..., None], image, sample.image)
-    if condition.corruption is not None and find(condition.corruption).moves_labels(condition):
-        found, size = find(condition.corruption), (image.shape[0], image.shape[1])
-        sample = move_sample(sample, *found.field(size, condition, found.draw(sample.frame, condition, seed)))
+    if step.moves_labels:
+        sample = move_sample(sample, *step.field((image.shape[0], image.shape[1]), sample.frame, seed))
     return dataclasses.replace(sample, image=image)
 
 
@@ -81,10 +95,10 @@ def truth_under(
     truth: Truth, size: tuple[int, int], condition: Condition, *, seed: int = 0, image_id: str | Frame = ""
 ) -> Truth:
     """The truth about an image of that (height, width) under a condition, without its pixels."""
-    if condition.corruption is None or not find(condition.corruption).moves_labels(condition):
-        return truth
-    found = find(condition.corruption)
-    return move_truth(truth, *found.field(size, condition, found.draw(image_id, condition, seed)))
+    for step in steps(condition):
+        if step.moves_labels:
+            truth = move_truth(truth, *step.field(size, image_id, seed))
+    return truth
 
 
 def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, image_id: str = "") -> Image:
@@ -116,13 +130,9 @@ def _stage(fault: Condition) -> int:
     return ORDER.index(name)
 
 
-def _corrupted(
-    image: Image, condition: Condition, seed: int, image_id: str | Frame, context: Context
-) -> Image:
-    if condition.corruption is None:
-        return image.copy()
+def _corrupted(image: Image, step: Step, seed: int, image_id: str | Frame, context: Context) -> Image:
     # For read-only images, as Pillow gives them, and for views, every kernel would be compiled once more.
     pixels = image if image.flags.writeable and image.flags.c_contiguous else image.copy()
-    pixels, found = pixels if image.ndim == 3 else pixels[..., None], find(condition.corruption)
-    draw = found.draw(image_id, condition, seed)
-    return found.apply(pixels, condition, draw, context).reshape(image.shape)
+    pixels = pixels if image.ndim == 3 else pixels[..., None]
+    draw = step.draw(image_id, seed)
+    return step.corruption.apply(pixels, step.condition, draw, context).reshape(image.shape)

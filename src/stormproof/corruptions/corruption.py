@@ -147,7 +147,8 @@ class Corruption:
     follows it by default. `derived` maps a parameter to functions, each of quantities that may be given
     instead. Corruptions that need a camera have the parameter `view`: the horizontal field of view in degrees
     that is assumed where the dataset has no focal length. `owner` is what its random numbers belong to in a
-    clip: the frame, the camera or the scene; `streams` names those that belong to another.
+    clip: the frame, the camera or the scene; `streams` names those that belong to another. All severities of
+    a `nested` corruption draw the same numbers, so that what a weak one destroys a stronger one destroys too.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Corruption:
     one_image_only: str = ""  # why it cannot run on batches on a device, if so
     owner: Owner = "frame"
     streams: Mapping[str, Owner] = field(default_factory=dict)
+    nested: bool = False
     absent: str = ""  # why only the declaration is known, if the code is missing
 
     @property
@@ -241,14 +243,15 @@ class Corruption:
             raise InvalidCondition(f"{condition}: owner must be {', '.join(OWNERS)}, not {chosen!r}.")
         return owner, {}
 
-    def draw(self, identity: str | Frame, condition: Condition, seed: int) -> Draw:
+    def draw(self, identity: str | Frame, condition: Condition, seed: int, *, place: int = 0) -> Draw:
         """The random numbers of an image under a condition.
 
         Conditions without a whole severity draw as severity 0. In a clip, what belongs to the camera or the
-        scene is keyed by the sequence.
+        scene is keyed by the sequence. `place` is the part's place in a composed condition: the first draws
+        as it does alone.
         """
         frame = identity if isinstance(identity, Frame) else Frame(identity)
-        rest = self._rest(condition)
+        rest = self._rest(condition, place)
         alone = Draw.keyed(seed, frame.id, *rest)
         if not frame.sequence:
             return alone
@@ -259,16 +262,19 @@ class Corruption:
         others = {stream: keys[other] for stream, other in streams.items()}
         return Draw(keys[owner], alone.identity, frame.time if moving else 0.0, others)
 
-    def draws(self, identities: Sequence[str | Frame], condition: Condition, seed: int) -> Sequence[Draw]:
+    def draws(
+        self, identities: Sequence[str | Frame], condition: Condition, seed: int, *, place: int = 0
+    ) -> Sequence[Draw]:
         """`draw` for each of many images."""
         ids = [name for name in identities if isinstance(name, str)]
         if len(ids) == len(identities):
-            return KeyedDraws(seed, ids, *self._rest(condition))
-        return [self.draw(identity, condition, seed) for identity in identities]
+            return KeyedDraws(seed, ids, *self._rest(condition, place))
+        return [self.draw(identity, condition, seed, place=place) for identity in identities]
 
-    def _rest(self, condition: Condition) -> tuple[str, int]:
+    def _rest(self, condition: Condition, place: int) -> tuple[str | int, ...]:
         """What keys random numbers besides the seed and the image."""
-        return self.name, condition.whole_severity or 0
+        alone = (self.name, 0 if self.nested else condition.whole_severity or 0)
+        return (*alone, place) if place else alone
 
     def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
         """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""
@@ -392,6 +398,7 @@ def corruption(
     one_image_only: str = "",
     owner: Owner = "frame",
     streams: Mapping[str, Owner] | None = None,
+    nested: bool = False,
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
@@ -404,7 +411,7 @@ def corruption(
         name = recipe.__name__
         declared = Corruption(
             name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only,
-            owner, streams or {},
+            owner, streams or {}, nested,
         )  # fmt: skip
         CORRUPTIONS.add(name, declared, module=recipe.__module__)
         return recipe
@@ -423,8 +430,8 @@ def every_severity(name: str) -> tuple[Condition, ...]:
 
 def recipe_versions(conditions: Iterable[str]) -> dict[str, int]:
     """The versions of the recipes of some conditions, by name."""
-    names = {Condition.parse(text).corruption for text in {*conditions}} - {None}
-    return {name: find(name).version for name in sorted(map(str, names))}
+    names = {str(part.corruption) for text in {*conditions} for part in Condition.parse(text).parts}
+    return {name: find(name).version for name in sorted(names)}
 
 
 def find(name: str) -> Corruption:

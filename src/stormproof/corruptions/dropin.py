@@ -17,6 +17,7 @@ from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Image, as_rgb, check_image
 from stormproof.corruptions import corrupt_image, find
+from stormproof.corruptions.chain import is_random
 from stormproof.corruptions.grammar import read_condition
 from stormproof.corruptions.suites import BENCHMARK_15, HOLDOUT, MICHAELIS
 
@@ -59,8 +60,7 @@ def corrupt(
         condition = Condition.of(_name(corruption_name, corruption_number), _severity(severity))
     pixels = as_rgb(image)
     if image_id is None:
-        random = condition.corruption is not None and find(condition.corruption).is_random
-        image_id = digest(pixels) if random else ""
+        image_id = digest(pixels) if is_random(condition) else ""
     if seed is None:
         seed = int(np.random.randint(2**31))
     return corrupt_image(pixels, condition, seed=seed, image_id=image_id)

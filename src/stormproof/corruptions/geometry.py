@@ -5,18 +5,21 @@ Label maps, masks and depth read the nearest input pixel of the same field. Wher
 frame there is no truth: label maps become their ignore value, panoptic maps 0, depth NaN, masks empty.
 
 A box becomes the box of its moved mask or, without a mask, the extent of its moved outline within the frame.
-Objects that leave the frame entirely are dropped. Areas scale with the mask (or box).
+Objects that leave the frame entirely are dropped. Areas scale with the mask (or box). Further arrays of
+objects, such as key points, move as their form declares (`core.forms`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.forms import FORMS, Motion
 from stormproof.core.sample import RLE, Context, Floats, Instances, Sample, Truth
 from stormproof.imaging import Field
 
@@ -77,8 +80,20 @@ def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> In
     with np.errstate(divide="ignore", invalid="ignore"):
         area = np.where(before > 0, objects.area * after / before, after)
     sides = boxes[:, 2:] - boxes[:, :2]
-    moved_objects = dataclasses.replace(objects, boxes=boxes, masks=masks, area=area, sides=sides)
+    data = _move_data(objects.data, dy, dx)
+    moved_objects = dataclasses.replace(objects, boxes=boxes, masks=masks, area=area, sides=sides, data=data)
     return select(moved_objects, np.flatnonzero(after > 0))
+
+
+def _move_data(data: Mapping[str, Floats], dy: Field, dx: Field) -> dict[str, Floats]:
+    def move(points: Floats) -> Floats:
+        return move_points(points.reshape(-1, 2), dy, dx).reshape(points.shape)
+
+    motion = Motion((dy.shape[0], dy.shape[1]), move)
+    moves = {name: FORMS[name].move for name in data}
+    return {
+        name: values if (own := moves[name]) is None else own(values, motion) for name, values in data.items()
+    }
 
 
 def select(objects: Instances, keep: npt.NDArray[np.int64]) -> Instances:
@@ -86,10 +101,11 @@ def select(objects: Instances, keep: npt.NDArray[np.int64]) -> Instances:
     arrays = {
         item.name: getattr(objects, item.name)[keep]
         for item in dataclasses.fields(objects)
-        if item.name != "masks"
+        if item.name not in ("masks", "data")
     }
     masks = None if objects.masks is None else tuple(objects.masks[int(i)] for i in keep)
-    return Instances(masks=masks, **arrays)
+    data = {name: values[keep] for name, values in objects.data.items()}
+    return Instances(masks=masks, data=data, **arrays)
 
 
 def move_boxes(boxes: Floats, dy: Field, dx: Field) -> Floats:

@@ -5,7 +5,9 @@
     fog                          a corruption at every severity it has
     imagenet-c, imagenet-c@3     a suite, or its conditions at some severities
     object-centric[styles=looks] a suite, its conditions with some parameters replaced
+    night[lux=5]+rain@1-3        composed: every choice from its first part, followed by every one of the next
     fog@3,snow,imagenet-c@1-2    a list
+    storms.txt                   a list in a file, one or several in a line; # starts a comment
 
 A bare name is that of a suite or of a corruption; no name is both.
 """
@@ -13,14 +15,19 @@ A bare name is that of a suite or of a corruption; no name is both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
-from stormproof.core.condition import SEVERITIES, Condition
-from stormproof.core.errors import InvalidCondition, UnknownName
-from stormproof.corruptions.corruption import CORRUPTIONS, every_severity, find
+from stormproof.core.condition import SEVERITIES, Condition, Value, split_parts
+from stormproof.core.errors import InvalidCondition, InvalidOption, UnknownName
+from stormproof.core.files import locate, read_text
+from stormproof.corruptions.chain import check
+from stormproof.corruptions.corruption import CORRUPTIONS, every_severity
 from stormproof.corruptions.suites import SUITES
 
+LIST = ".txt"  # the end of the name of a file that lists conditions
 _COMMA = re.compile(r",(?![^\[]*\])")  # not between the brackets of a condition
 _NAMED = re.compile(r"(?P<name>[\w-]+)(?:@(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?)?(?P<params>\[.*\])?", re.S)
 
@@ -39,8 +46,7 @@ def read_conditions(texts: str | Condition | Iterable[str | Condition]) -> tuple
         for condition in ((part,) if isinstance(part, Condition) else _named(part.strip()))
     ]
     for condition in named:
-        if condition.corruption is not None:
-            find(condition.corruption).parameters(condition)  # report mistakes here, not in a worker
+        check(condition)  # report mistakes here, not in a worker
     return tuple(dict.fromkeys(named))
 
 
@@ -54,6 +60,28 @@ def read_condition(text: str | Condition) -> Condition:
 
 
 def _named(text: str) -> Iterable[Condition]:
+    if text.endswith(LIST):
+        return _in_file(locate(text, error=InvalidOption))
+    parts = split_parts(text)
+    if len(parts) > 1 and all(parts):
+        choices = product(*(tuple(_one_part(part.strip())) for part in parts))
+        return [Condition.composed(chosen) for chosen in choices]
+    return _one_part(text)
+
+
+def _in_file(path: Path) -> Iterable[Condition]:
+    """The conditions that the lines of a file name."""
+    for number, line in enumerate(read_text(path, error=InvalidOption).splitlines(), 1):
+        text = line.partition("#")[0].strip().rstrip(",")
+        if text.endswith(LIST):
+            raise InvalidCondition(f"{path}, line {number}: a list cannot name another list, {text}.")
+        try:
+            yield from read_conditions(text) if text else ()
+        except (InvalidCondition, UnknownName) as error:
+            raise InvalidCondition(f"{path}, line {number}: {error}") from None
+
+
+def _one_part(text: str) -> Iterable[Condition]:
     match = _NAMED.fullmatch(text)
     if match is None or text == "clean":
         return (Condition.parse(text),)
@@ -83,7 +111,14 @@ def _of_suite(match: re.Match[str]) -> Iterable[Condition]:
     if match["params"] is None:
         return chosen
     given = dict(Condition.parse(f"suite{match['params']}").params)
-    return [replace(c, params=tuple({**dict(c.params), **given}.items())) for c in chosen]
+    return [_with_params(condition, given) for condition in chosen]
+
+
+def _with_params(condition: Condition, given: Mapping[str, Value]) -> Condition:
+    """The condition with some parameters replaced, those of every part if it is composed."""
+    if condition.is_composed:
+        return Condition.composed(_with_params(part, given) for part in condition.parts)
+    return replace(condition, params=tuple({**dict(condition.params), **given}.items()))
 
 
 def _levels(match: re.Match[str]) -> range:

@@ -15,7 +15,9 @@ from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Image
-from stormproof.corruptions.corruption import Corruption, find
+from stormproof.corruptions.chain import Step, steps
+from stormproof.corruptions.corruption import Corruption
+from stormproof.corruptions.geometry import move_map
 from stormproof.corruptions.needs import missing, pinhole, refuse_part, usable_depth
 from stormproof.corruptions.plugins import is_plugin
 
@@ -58,25 +60,71 @@ def corrupt_batch(
     torch.Size([2, 3, 8, 8])
     """
     torch = _torch()
-    from stormproof.imaging.gpu.batch import pixels_of, planes_of
-
     _check(images, ids, sizes, depth, cameras)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
     check_on_device(condition)
-    if condition.corruption is None or len(images) == 0:
+    if condition.is_clean or len(images) == 0:
         return images.clone()
     if images.is_floating_point():
         pixels = (images * 255).round().to(torch.uint8)
         rest: dict[str, Any] = {"depth": depth, "cameras": cameras, "sizes": sizes}
         made = corrupt_batch(pixels, condition, ids=ids, seed=seed, **rest)
         return made.to(images.dtype) / 255
-    found = find(condition.corruption)
-    if "depth" in found.needs and depth is None:
-        raise missing(found.name)
-    if found.is_random and not ids:
-        fix = "give ids=[…], one string per image, always the same for the same image"
-        raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
-    draws = found.draws(ids, condition, seed) if found.is_random else ()
+    every = steps(condition)
+    _check_given(every, ids, depth)
+    known = None if sizes is None else _sizes(images, sizes)
+    for step in every:
+        made = _apply(_Whole(images, ids, depth, cameras, known), step, seed)
+        if step.moves_labels and depth is not None and _uses_depth(every[step.place + 1 :]):
+            depth = _moved(depth, step, ids, seed, _sizes(images, sizes))
+        images = made
+    return images
+
+
+class _Whole(NamedTuple):
+    """A batch as it is given: N×C×H×W, with ids, depth, cameras, and sizes unless all are the batch's own."""
+
+    images: Tensor
+    ids: Sequence[str | Frame]
+    depth: Tensor | None
+    cameras: Sequence[Camera | None] | None
+    sizes: list[Size] | None
+
+
+def _check_given(every: Sequence[Step], ids: Sequence[str | Frame], depth: Tensor | None) -> None:
+    """Refuse a batch without depth or ids where a step needs them."""
+    for found, condition, _ in every:
+        if "depth" in found.needs and depth is None:
+            raise missing(found.name)
+        if found.is_random and not ids:
+            fix = "give ids=[…], one string per image, always the same for the same image"
+            raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
+
+
+def _uses_depth(every: Sequence[Step]) -> bool:
+    return any("depth" in step.corruption.needs for step in every)
+
+
+def _moved(depth: Tensor, step: Step, ids: Sequence[str | Frame], seed: int, sizes: Sequence[Size]) -> Tensor:
+    """Depth where the pixels are after a step that moves them, as on the CPU."""
+    torch = _torch()
+    host = depth.cpu().numpy().copy()
+    for row, (height, width) in enumerate(sizes):
+        index = imaging.sources(*step.field((height, width), ids[row] if ids else "", seed))
+        host[row, :height, :width] = move_map(host[row, :height, :width], index, np.nan)
+    moved: Tensor = torch.from_numpy(host).to(depth.device)
+    return moved
+
+
+def _apply(batch: _Whole, step: Step, seed: int) -> Tensor:
+    """A new batch under one step of a condition."""
+    torch = _torch()
+    from stormproof.imaging.gpu.batch import pixels_of, planes_of
+
+    images, ids, depth, cameras, sizes = batch
+    found, condition, _ = step
+    depth = depth if "depth" in found.needs else None
+    draws = step.draws(ids, seed) if found.is_random else ()
     known = _sizes(images, sizes)
     groups = _by_size(known)
     if len(groups) > 1 and _takes_sizes(found, condition):
@@ -137,15 +185,13 @@ def _at_once(
 
 def check_on_device(condition: Condition) -> None:
     """Refuse a condition that cannot be applied to batches on a device."""
-    refuse_part(condition)
-    if condition.corruption is None:
-        return
-    found = find(condition.corruption)
-    found.parameters(condition)
-    why = "its plugin is written for one image" if is_plugin(found) else found.one_image_only
-    if why:
-        fix = "leave --device out, or use corrupt_image"
-        raise InvalidOption(f"{condition} cannot run on batches on a device: {why}; {fix}.")
+    for found, part, _ in steps(condition):
+        refuse_part(part)
+        found.parameters(part)
+        why = "its plugin is written for one image" if is_plugin(found) else found.one_image_only
+        if why:
+            fix = "leave --device out, or use corrupt_image"
+            raise InvalidOption(f"{part} cannot run on batches on a device: {why}; {fix}.")
 
 
 def _check(

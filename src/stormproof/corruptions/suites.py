@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import combinations, product
 
 from stormproof.core.condition import SEVERITIES, Condition, Suite, Value, grid
 from stormproof.core.errors import UnknownName
+from stormproof.corruptions.chain import in_order
 from stormproof.corruptions.corruption import every_severity
 
 Groups = Mapping[str, tuple[str, ...]]
@@ -79,7 +81,7 @@ HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
 # The faults of each stage, in the order in which an image passes through a camera (liu, Fig. 3).
 STAGES: dict[str, tuple[str, ...]] = {
-    "lens": ("camera_fog", "lens_obstruction", "focus_motor_damage"),
+    "lens": ("camera_fog", "lens_obstruction", "focus_motor_damage", "focus_motor_jitter"),
     "sensor": ("ccd_sensor_damage", "cmos_sensor_damage"),
     "black level": ("insufficient_black_level", "excessive_black_level"),
     "lens shading": ("lens_shading_damage",),
@@ -110,14 +112,16 @@ VARIANTS: tuple[Condition, ...] = (
     *_reading("camera_fog", scale="pixels"),
     *_reading("lens_obstruction", light=0.7),
     *_reading("focus_motor_damage", sigma=(0.40, 0.45, 0.50, 0.55, 0.60)),  # the paper's SSIM
-    *_reading("focus_motor_damage", sigma=(1.4, 2.0, 2.6, 3.2, 3.8)),  # the paper's VIF
+    *_reading("focus_motor_damage", sigma=(1.4, 2.0, 2.6, 3.2, 3.8)),  # the authors' levels
     *_reading("insufficient_black_level", share=0.3, level=(51, 102, 153, 204, 255)),
     *_reading("insufficient_black_level", law="gain"),
     *_reading("excessive_black_level", share=0.3, level=(51, 102, 153, 204, 255)),
     *_reading("excessive_black_level", law="gain"),
-    *_reading("lens_shading_damage", strength=(2, 3, 5, 7, 10)),  # the paper's SSIM
+    *_reading("lens_shading_damage", strength=(5, 10, 20, 30, 50)),  # the paper's SSIM
     *_reading("lens_shading_damage", profile="linear", strength=(0.4, 0.6, 0.8, 1.0, 1.2)),
+    *_reading("white_balance_damage", law="grey_world"),  # the authors' script
     *_reading("white_balance_damage", law="gains", error=(0.08, 0.15, 0.22, 0.30, 0.40)),
+    *_reading("bad_pixel_damage", law="mosaic", share=(0.05, 0.10, 0.15, 0.20, 0.30)),  # the authors' script
     *_reading("bad_pixel_damage", fault="dead_and_hot", share=(0.001, 0.003, 0.01, 0.03, 0.1)),
     *_reading("cfa_interpolation_damage", law="bilinear"),
     *_reading("gamma_damage", gamma=(0.8, 0.7, 0.6, 0.5, 0.4)),
@@ -159,6 +163,24 @@ OBJECT_CENTRIC: tuple[Condition, ...] = tuple(
     for part in ({}, {"on": "objects"}, {"on": "background"})
     for space, alphas in ((FEATURE, TENTHS), (PIXEL, TENTHS[1:-1]))
     for alpha in alphas
+)
+
+
+def _with_parts(pairs: Iterable[Condition]) -> tuple[Condition, ...]:
+    """The parts of composed conditions, each once, then the conditions: an interaction needs both."""
+    composed = tuple(pairs)
+    return (*dict.fromkeys(part for condition in composed for part in condition.parts), *composed)
+
+
+# Rain and fog along the ray take their light from the image, so they may follow night; the flakes of snow are
+# as bright as by day, so night follows them.
+WEATHER_AT_NIGHT: tuple[Condition, ...] = _with_parts(
+    map(Condition.parse, ("night@3+rain@3", "night@3+ray_fog@3", "snow@3+night@3"))
+)
+COMMON_PAIRS: tuple[Condition, ...] = _with_parts(
+    in_order(Condition.composed((Condition.of(one, 3), Condition.of(other, 3))))
+    for first, second in combinations(("weather", "blur", "noise", "digital"), 2)
+    for one, other in product(MICHAELIS[first], MICHAELIS[second])
 )
 
 
@@ -221,6 +243,18 @@ SUITES: dict[str, Suite] = {
             "marshall1948",
         ),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
+        Suite(
+            "weather-at-night",
+            "Night with rain, fog or snow, and each alone; needs depth",
+            WEATHER_AT_NIGHT,
+            "marshall1948",
+        ),
+        Suite(
+            "common-pairs",
+            "84 pairs of imagenet-c at severity 3, from two of its groups each, and its 15 alone",
+            COMMON_PAIRS,
+            "michaelis2019",
+        ),
     )
 }
 

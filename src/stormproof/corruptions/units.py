@@ -101,8 +101,8 @@ def physical(condition: Condition) -> tuple[Quantity, ...]:
     >>> str(physical(Condition.parse("haze[visibility=100]"))[0])
     'visibility 100 m'
     """
-    if condition.corruption is None:
-        return ()
+    if condition.corruption is None or condition.is_composed:
+        return tuple(quantity for part in condition.chain for quantity in physical(part))
     values = find(condition.corruption).parameters(condition)
     rules = _RULES.get(condition.corruption)
     if rules is not None:

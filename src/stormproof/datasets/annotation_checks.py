@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
 from stormproof.core.errors import counted, first_few
+from stormproof.core.oriented import polygon_areas
 from stormproof.core.sample import Bools, Floats, Ints, Truth
 
 Size = tuple[int, int]  # height, width
@@ -29,7 +30,7 @@ _TURNS = {2: "mirrored", 3: "180°", 4: "mirrored", 5: "90°", 6: "90°", 7: "27
 _SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange height and width
 
 
-class Level(StrEnum):
+class Gravity(StrEnum):
     """How sure a check is that something is wrong."""
 
     problem = "problem"
@@ -41,7 +42,7 @@ class Level(StrEnum):
 class Finding:
     """What a check found, in a sentence, with the fix."""
 
-    level: Level
+    level: Gravity
     what: str
 
 
@@ -69,6 +70,7 @@ class ImageFacts:
     stated: Size | None = None
     turned: bool | None = None
     twin: str | None = None
+    data: Mapping[str, Floats] = field(default_factory=dict)  # key points, corners of the boxes
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,11 @@ class Inspected:
     def owners(self) -> list[str]:
         """The id of the image of each box."""
         return [image.id for image in self.images for _ in range(int((~image.excused).sum()))]
+
+    def data(self, name: str) -> Floats | None:
+        """An array of the boxes that count; None if not every image with such boxes has it."""
+        held = [i.data[name][~i.excused] for i in self.images if name in i.data and (~i.excused).any()]
+        return np.concatenate(held) if held and sum(map(len, held)) == len(self.boxes) else None
 
     @cached_property
     def objects(self) -> Counter[int]:
@@ -126,13 +133,13 @@ def stray_masks(truth: Truth) -> Bools:
 
 def check_annotations(seen: Inspected) -> list[Finding]:
     """Everything that the checks find, the most certain first."""
-    order = list(Level)
+    order = list(Gravity)
     found = [finding for check in CHECKS for finding in check(seen)]
     return sorted(found, key=lambda finding: order.index(finding.level))
 
 
-def _level(count: int, total: int) -> Level:
-    return Level.problem if count > _RARE * total else Level.note
+def _level(count: int, total: int) -> Gravity:
+    return Gravity.problem if count > _RARE * total else Gravity.note
 
 
 def _marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
@@ -155,19 +162,20 @@ def _truth(seen: Inspected) -> Iterator[Finding]:
     if not every:
         if any(image.pixels for image in labelled):
             return  # labelled by its maps
-        level = Level.problem if sure else Level.warning
+        level = Gravity.problem if sure else Gravity.warning
         where = (
             "No image has an object" if seen.whole else f"No object in the {len(labelled)} images inspected"
         )
         yield Finding(level, f"{where}: check that the labels belong to these images.")
     elif every >= _FEW and not len(seen.boxes):
         yield Finding(
-            Level.problem, f"All {every} objects are crowds or ignored, so nothing counts: check these flags."
+            Gravity.problem,
+            f"All {every} objects are crowds or ignored, so nothing counts: check these flags.",
         )
     empty = sum(not len(image.boxes) for image in labelled)
     if every and sure and empty > 0.95 * len(labelled):
         yield Finding(
-            Level.warning,
+            Gravity.warning,
             f"{empty} of {len(labelled)} images have no objects: check that their labels are found.",
         )
 
@@ -184,7 +192,7 @@ def _normalised(seen: Inspected) -> Iterator[Finding]:
     if _fractions(seen):
         count, total = int((seen.boxes.max(axis=1) <= _PIXEL).sum()), len(seen.boxes)
         yield Finding(
-            Level.problem,
+            Gravity.problem,
             f"{_of(count, total, 'boxes')} lie within one pixel of the upper left "
             "corner: coordinates look like fractions; multiply them by the image's width and height.",
         )
@@ -226,12 +234,12 @@ def _past(seen: Inspected) -> Iterator[Finding]:
     said = f"{count} of {total} boxes reach past their image"
     meant = _meaning(low, side, seen.limits) if total >= _FEW and count > max(1, _RARE * total) else ""
     if meant:
-        yield Finding(Level.problem, f"{said}; nearly all fit if the file holds {meant}.")
+        yield Finding(Gravity.problem, f"{said}; nearly all fit if the file holds {meant}.")
         return
     if beyond.any():
         yield _marked(seen, beyond, "boxes lie outside their image")
     often = count > 0.5 * total and count > 2
-    level = Level.problem if often else Level.warning if count > 0.2 * total else Level.note
+    level = Gravity.problem if often else Gravity.warning if count > 0.2 * total else Gravity.note
     yield Finding(level, f"{said} ({seen.example(past)}), as some datasets intend.")
 
 
@@ -250,7 +258,7 @@ def _corner(seen: Inspected) -> Iterator[Finding]:
     reach = float((seen.boxes[:, 2:] / seen.limits).max())
     if reach < 0.5 and len({*seen.owners}) >= 3:
         yield Finding(
-            Level.warning,
+            Gravity.warning,
             f"All {len(seen.boxes)} boxes lie in the upper left {reach:.0%} of their images: "
             "were they drawn on smaller copies?",
         )
@@ -270,7 +278,7 @@ def _whole_image(seen: Inspected) -> Iterator[Finding]:
     if len(seen.boxes) >= 10 and bool(
         ((seen.boxes[:, :2] <= _PIXEL) & (seen.boxes[:, 2:] >= seen.limits - _PIXEL)).all()
     ):
-        yield Finding(Level.warning, f"All {len(seen.boxes)} boxes are as large as their image.")
+        yield Finding(Gravity.warning, f"All {len(seen.boxes)} boxes are as large as their image.")
 
 
 def _twice(seen: Inspected) -> Iterator[Finding]:
@@ -295,25 +303,78 @@ def _masks(seen: Inspected) -> Iterator[Finding]:
         yield _marked(seen, stray, "masks are empty or lie outside their box")
 
 
+def _points(seen: Inspected) -> Iterator[Finding]:
+    """Key points outside their image or far from their box, and flags that mean nothing."""
+    points = seen.data("points")
+    if points is None or not points.size:
+        return
+    flags, places = points[..., 2], points[..., :2]
+    marked = flags > 0
+    wrong = ~np.isin(flags, (0, 1, 2)) & ~np.isnan(flags)
+    if wrong.any():
+        value = f"{flags[wrong][0]:g}"
+        what = f"objects have key points with a flag such as {value}, not 0 (unlabelled), 1 (hidden) or 2"
+        yield _marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
+    if not marked.any():
+        yield Finding(
+            Gravity.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
+        )
+        return
+    unlabelled = ((flags == 0) & (places != 0).any(axis=-1)).any(axis=1)
+    if unlabelled.any():
+        yield _marked(
+            seen, unlabelled, "objects have key points with a place but the flag 0, which do not count"
+        )
+    past = ((places < -_PIXEL) | (places > seen.limits[:, None] + _PIXEL)).any(axis=-1) & marked
+    if past.any():
+        yield _marked(
+            seen, np.asarray(past.any(axis=1)), "objects have labelled key points outside their image"
+        )
+    low, side = seen.boxes[:, None, :2], (seen.boxes[:, 2:] - seen.boxes[:, :2])[:, None]
+    far = ((places < low - side) | (places > low + 2 * side)).any(axis=-1) & marked & ~past
+    if far.any():
+        yield _marked(
+            seen, np.asarray(far.any(axis=1)), "objects have labelled key points far from their box"
+        )
+
+
+def _corners(seen: Inspected) -> Iterator[Finding]:
+    """Oriented boxes without an area, or with corners out of order."""
+    corners = seen.data("corners")
+    if corners is None:
+        return
+    sides = np.roll(corners, -1, axis=1) - corners
+    after = np.roll(sides, -1, axis=1)
+    turns = sides[..., 0] * after[..., 1] - sides[..., 1] * after[..., 0]
+    crossed = (turns > 0).any(axis=1) & (turns < 0).any(axis=1)
+    flat = (polygon_areas(corners) <= 0) & ~crossed
+    if flat.any():
+        yield _marked(seen, flat, "oriented boxes have no area")
+    if crossed.any():
+        yield _marked(
+            seen, np.asarray(crossed), "oriented boxes have corners that are not in order around the box"
+        )
+
+
 def _class_counts(seen: Inspected) -> Iterator[Finding]:
     """Classes without objects, and ids that may be off by one."""
     names, total = seen.classes, seen.objects.total()
     present = [label for label in range(len(names)) if seen.objects[label]]
     if total >= _MANY and len(names) >= 5 and len(present) == 1:
         yield Finding(
-            Level.note,
+            Gravity.note,
             f"All {total} objects are {names[present[0]]!r}, although {len(names)} classes are named.",
         )
     elif total >= _MANY and len(names) >= 3 and 0 not in present and len(present) >= 0.8 * (len(names) - 1):
         yield Finding(
-            Level.warning,
+            Gravity.warning,
             f"The first class, {names[0]!r}, has no object, but {len(present)} of {len(names)} have: "
             "are class numbers counted from 1 where the format counts from 0?",
         )
     if seen.whole and total and len(present) < len(names):
         absent = [name for label, name in enumerate(names) if label not in present]
         yield Finding(
-            Level.note, f"{len(absent)} of {len(names)} classes have no object: {first_few(absent)}."
+            Gravity.note, f"{len(absent)} of {len(names)} classes have no object: {first_few(absent)}."
         )
 
 
@@ -323,15 +384,15 @@ def _maps(seen: Inspected) -> Iterator[Finding]:
     counts: Counter[int] = sum((Counter(image.pixels) for image in maps), Counter())
     void, labelled = sum(image.void for image in maps), counts.total()
     if maps and not labelled:
-        yield Finding(Level.problem, "No pixel of the label maps has a class: all are ignored.")
+        yield Finding(Gravity.problem, "No pixel of the label maps has a class: all are ignored.")
     elif void > 0.95 * (void + labelled):
         share = void / (void + labelled)
         yield Finding(
-            Level.warning, f"{share:.0%} of the pixels of the label maps are ignored: are the ids right?"
+            Gravity.warning, f"{share:.0%} of the pixels of the label maps are ignored: are the ids right?"
         )
     elif len(maps) >= 3 and len(counts) == 1 and len(seen.semantic_classes) > 1:
         name = seen.semantic_classes[next(iter(counts))]
-        yield Finding(Level.problem, f"Every pixel of {len(maps)} label maps is {name!r}.")
+        yield Finding(Gravity.problem, f"Every pixel of {len(maps)} label maps is {name!r}.")
 
 
 def _sizes(seen: Inspected) -> Iterator[Finding]:
@@ -352,7 +413,7 @@ def _sizes(seen: Inspected) -> Iterator[Finding]:
     elif all(image.stated == image.stored[::-1] for image in wrong if image.stored):
         fix = "width and height seem to be exchanged"
     yield Finding(
-        Level.problem,
+        Gravity.problem,
         f"{_of(len(wrong), len(both), 'images')} differ in size from their annotation (the first: image "
         f"{first.id!r}, {shown}): {fix}.",
     )
@@ -417,6 +478,7 @@ def _twins(seen: Inspected) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Inspected], Iterator[Finding]], ...] = (
-    _truth, _normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _class_counts, _maps, _sizes,
+    _truth, _normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _points, _corners,
+    _class_counts, _maps, _sizes,
     _orientation, _twins,
 )  # fmt: skip

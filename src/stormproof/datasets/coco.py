@@ -1,4 +1,4 @@
-"""COCO instances: one JSON file of boxes, polygons, run-length masks and crowds.
+"""COCO instances: one JSON file of boxes, polygons, run-length masks and crowds, key points, oriented boxes.
 
 The writer stores masks as run lengths. COCO has one flag for excused objects, so ignored objects are
 written as crowds.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -34,6 +34,8 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.dataset import READERS, Dataset, FileDataset, Labels, abilities
 from stormproof.datasets.image_files import image_path
+from stormproof.datasets.lvis import read_federated
+from stormproof.datasets.object_data import category_fields, point_data, read_data, read_sigmas, row_fields
 from stormproof.datasets.semantic_masks import BACKGROUND, MaskMaps, listed_classes
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
@@ -44,12 +46,19 @@ _KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, 
 
 @READERS.declare("coco")
 def open_coco(
-    main: str, *, images: str | None = None, masks: bool = True, semantic: str | None = None
+    main: str,
+    *,
+    images: str | None = None,
+    masks: bool = True,
+    semantic: str | None = None,
+    sigmas: str | None = None,
 ) -> FileDataset:
-    """Open `instances_*.json`; `images` is the folder of its images, `masks=false` reads boxes only.
+    """Open `instances_*.json` or `person_keypoints_*.json`; `images` is the folder of its images,
+    `masks=false` reads boxes only.
 
     `semantic` names classes, as person or [person,car]: their masks also become a semantic map, with
-    background as its first class.
+    background as its first class. `sigmas` are those of OKS for the key points, as [0.1,0.05]; by default,
+    COCO's.
 
     Truth needs no image files: without an images folder, everything but indexing works.
     """
@@ -62,7 +71,7 @@ def open_coco(
     ids = unique_names(map(str, numbers), path, "image id")
     directory = image_folder(path, images)
     classes = class_names(categories.values(), path)
-    labels: Labels = index_annotations(annotations, records, [*categories], path, masks=masks)
+    labels: Labels = index_annotations(annotations, records, [*categories], path, masks=masks, sigmas=sigmas)
     drawn = () if semantic is None else listed_classes(semantic, classes)
     if drawn:
         if getattr(labels, "segmentations", None) is None:
@@ -81,14 +90,15 @@ def open_coco(
         classes=classes,
         semantic_classes=(BACKGROUND, *drawn) if drawn else (),
         category_ids=tuple(categories),
+        federated=read_federated(records, expect_list(content, "categories", path), annotations, path),
         variant=f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only",
     )
 
 
 def _image_file(record: Mapping[str, Any], path: Path) -> Path:
     """The image's file. Ground truth made only for scoring may not name it; then the path does not exist."""
-    if "file_name" not in record:
-        return Path(str(record["id"]))
+    if "file_name" not in record:  # LVIS names the image's address on COCO's server
+        return Path(str(record.get("coco_url", record["id"])).rpartition("/")[2])
     return file_name(record, path, f"image {record['id']}")
 
 
@@ -131,6 +141,7 @@ class Annotations:
     crowd: Bools
     area: Floats  # NaN where the file does not state it
     segmentations: tuple[Any, ...] | None
+    data: Mapping[str, Floats] = field(default_factory=dict)  # key points, corners
 
     def size(self, index: int) -> tuple[int, int] | None:
         return self.sizes[index]
@@ -144,7 +155,7 @@ class Annotations:
         area = _fill_area(self.area[rows], self.sides[rows], masks)
         instances = Instances(
             self.boxes[rows], self.labels[rows], masks, crowd=self.crowd[rows], area=area, ids=self.ids[rows],
-            sides=self.sides[rows],
+            sides=self.sides[rows], data={name: values[rows] for name, values in self.data.items()},
         )  # fmt: skip
         return Truth(instances)
 
@@ -155,8 +166,9 @@ class Annotations:
         owners = np.repeat(np.arange(len(self.sizes)), np.diff(self.first))
         area = _fill_area(self.area, self.sides, None)
         return owners, Instances(
-            self.boxes, self.labels, None, crowd=self.crowd, area=area, ids=self.ids, sides=self.sides
-        )
+            self.boxes, self.labels, None, crowd=self.crowd, area=area, ids=self.ids, sides=self.sides,
+            data=self.data,
+        )  # fmt: skip
 
     def _mask(self, row: int, index: int) -> RLE:
         assert self.segmentations is not None
@@ -170,8 +182,9 @@ class Annotations:
 
 
 def index_annotations(
-    annotations: list[Any], images: list[Any], categories: Sequence[int], path: Path, *, masks: bool
-) -> Annotations:
+    annotations: list[Any], images: list[Any], categories: Sequence[int], path: Path, *, masks: bool,
+    sigmas: str | None = None,
+) -> Annotations:  # fmt: skip
     """Check every annotation and turn the rows of the file into columns."""
     place = {record["id"]: i for i, record in enumerate(images)}
     label = {category: i for i, category in enumerate(categories)}
@@ -180,6 +193,10 @@ def index_annotations(
     order = np.argsort(owners, kind="stable")
     rows = [annotations[i] for i in order.tolist()]
     boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
+    data = read_data(rows, path)
+    if "points" in data:
+        own = None if sigmas is None else read_sigmas(sigmas, data["points"].shape[1])
+        data |= point_data(data["points"], own)
     return Annotations(
         path=path,
         sizes=tuple(_size(record, path) for record in images),
@@ -191,6 +208,7 @@ def index_annotations(
         crowd=np.array([bool(row.get("iscrowd", 0)) for row in rows], np.bool_),
         area=np.array([row.get("area", np.nan) for row in rows], np.float64),
         segmentations=_segmentations(rows, path) if masks else None,
+        data=data,
     )
 
 
@@ -352,7 +370,7 @@ def _annotations(found: Instances, numbers: Sequence[int]) -> Iterator[Record]:
         if found.masks is not None:
             size = list(found.masks[k].size)
             row["segmentation"] = {"size": size, "counts": compress(found.masks[k].counts.tolist(), size)}
-        yield row
+        yield {**row, **row_fields(found.data, k)}
 
 
 def _finish(destination: Destination, records: Sequence[Record]) -> None:
@@ -378,7 +396,9 @@ def _write_annotations(
         "info": {"description": "written by Stormproof"},  # pycocotools requires it
         "images": images,
         "annotations": rows,
-        "categories": [{"id": n, "name": name} for n, name in zip(numbers, classes, strict=True)],
+        "categories": [
+            {"id": n, "name": name, **category_fields(rows)} for n, name in zip(numbers, classes, strict=True)
+        ],
     }
     write_text(path, json.dumps(content, ensure_ascii=False) + "\n")
 

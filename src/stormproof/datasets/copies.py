@@ -20,7 +20,8 @@ from stormproof.core.errors import DatasetError, InvalidOption, StormproofError,
 from stormproof.core.files import read_bytes, read_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_BYTES
 from stormproof.core.randomness import Frame
-from stormproof.corruptions.corruption import find
+from stormproof.corruptions.chain import moves_labels, steps
+from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
 from stormproof.datasets.image_files import image_path
 
@@ -73,7 +74,7 @@ def check_copies(root: str, conditions: Iterable[Condition], *, seed: int) -> st
         manifest = _manifest_of(Path(root), folder)
         if manifest is not None:
             _check_manifest(manifest, folder, condition, seed)
-        elif find(str(condition.corruption)).moves_labels(condition):
+        elif moves_labels(condition):
             unknown.append(str(condition))
     if not unknown:
         return ""
@@ -85,7 +86,7 @@ def check_copies(root: str, conditions: Iterable[Condition], *, seed: int) -> st
 
 def _check_manifest(manifest: Manifest, folder: Path, condition: Condition, seed: int) -> None:
     """Refuse copies of another seed, of another version of a recipe, or of other conditions."""
-    text, name = str(condition), str(condition.corruption)
+    text = str(condition)
     if manifest.seed != seed:
         raise InvalidOption(
             f"The copies in {folder} were made with seed {manifest.seed} ({manifest.path}), but the run has "
@@ -98,13 +99,13 @@ def _check_manifest(manifest: Manifest, folder: Path, condition: Condition, seed
             f"{manifest.path} lists {made} in {folder}, not {text}: give the folder that has {text}, or make "
             f"the copies with 'stormproof corrupt'."
         )
-    now = find(name).version
-    if manifest.versions.get(name) != now:
-        raise InvalidOption(
-            f"The copies in {folder} were made by version {manifest.versions.get(name)} of {name} "
-            f"({manifest.path}), but this is version {now}: make them again with 'stormproof corrupt', or "
-            f"run with stormproof {manifest.made_by}."
-        )
+    for name, now in recipe_versions([text]).items():
+        if manifest.versions.get(name) != now:
+            raise InvalidOption(
+                f"The copies in {folder} were made by version {manifest.versions.get(name)} of {name} "
+                f"({manifest.path}), but this is version {now}: make them again with 'stormproof corrupt', "
+                f"or run with stormproof {manifest.made_by}."
+            )
     first = manifest.path.parent / conditions[text]  # enough to see that folders were exchanged
     _check_file(manifest, first, read_bytes(first, at_most=MAX_BYTES), text)
 
@@ -157,8 +158,8 @@ def _check_labels(
     manifest: Manifest, listed: Listed, name: str | Frame, path: Path, condition: Condition
 ) -> None:
     """Refuse a copy whose objects were moved by random numbers of another name than the dataset's."""
-    corruption = find(str(condition.corruption))
-    if listed.source != name and corruption.is_random and corruption.moves_labels(condition):
+    by_name = any(step.corruption.is_random and step.moves_labels for step in steps(condition))
+    if listed.source != name and by_name:
         how = "" if manifest.from_dataset else ", such as coco:FILE,images=DIR, instead of its folder"
         raise DatasetError(
             path, f"was made from {listed.source!r}, but the dataset calls the image {name!r}: {condition} "

@@ -1,7 +1,8 @@
 """YOLO: a `data.yaml`, and one text file of boxes or polygons per image, in fractions of its size.
 
-The writer stores polygons if objects have masks, else boxes. It leaves out excused objects, since the
-format cannot mark them.
+Boxes are followed by key points where `data.yaml` states their `kpt_shape`; four corners are an oriented box
+with `oriented=true`. The writer stores key points, corners or polygons if objects have them, else boxes. It
+leaves out excused objects, since the format cannot mark them.
 """
 
 from __future__ import annotations
@@ -14,26 +15,32 @@ from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import yaml
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, read_lines, read_text, read_yaml
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.core.masks import polygon_mask
-from stormproof.core.sample import RLE, Instances, Sample, Truth
+from stormproof.core.oriented import polygon_areas, upright
+from stormproof.core.sample import RLE, Floats, Instances, Sample, Truth
 from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
+from stormproof.datasets.object_data import point_data
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
 
-Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
+LabelLine = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
+_BODY = 0.53  # of its box: the area that Ultralytics' validation assumes for a person
+Shape = tuple[int, int]  # key points of an object, and numbers of each: 2, or 3 with visibility
 
 
 @READERS.declare("yolo")
-def open_yolo(main: str, *, split: str = "val") -> FileDataset:
+def open_yolo(main: str, *, split: str = "val", oriented: bool | None = None) -> FileDataset:
     """Open a `data.yaml`; labels are in a `labels` folder that mirrors `images`.
 
-    An image without a label file has no objects, by YOLO's convention.
+    An image without a label file has no objects, by YOLO's convention. With `oriented`, rows are the four
+    corners of boxes, not polygons of masks; `data.yaml` may say so too.
     """
     path = locate(main)
     path = path / "data.yaml" if path.is_dir() else path
@@ -44,14 +51,18 @@ def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     root = _root(path, content.get("path"))
     images = _images(content, split, root, path)
     texts = tuple(label_file(image) for image in images)
-    rows = tuple(_read_rows(text, len(classes)) if text.is_file() else () for text in texts)
-    polygons = _is_segmentation(rows, texts)
+    points = _point_shape(content.get("kpt_shape"), path)
+    rows = tuple(_read_rows(text, len(classes), points) if text.is_file() else () for text in texts)
+    oriented = bool(content.get("oriented")) if oriented is None else oriented
+    if oriented:
+        _require_corners(rows, texts)
+    polygons = points is None and not oriented and _is_segmentation(rows, texts)
     return FileDataset(
         name=f"{path.parent.name if path.stem == 'data' else path.stem}-{split}",
         root=root,
         ids=unique_names((image.stem for image in images), path, "image id"),
         images=images,
-        labels=YoloObjects(images, rows, polygons),
+        labels=YoloObjects(images, rows, polygons, points, oriented),
         sources=(path, *(text for text in texts if text.is_file())),
         classes=classes,
     )
@@ -113,31 +124,58 @@ def label_file(image: Path) -> Path:
     return Path(*parts)
 
 
-def _read_rows(text: Path, classes: int) -> tuple[Row, ...]:
+def _point_shape(stated: Any, path: Path) -> Shape | None:
+    if stated is None:
+        return None
+    if (
+        isinstance(stated, list)
+        and [*map(type, stated)] == [int, int]
+        and stated[0] > 0
+        and stated[1] in (2, 3)
+    ):
+        return stated[0], stated[1]
+    problem = f"kpt_shape is {stated!r:.60}; it must be a number of key points and 2 or 3, as [17, 3]."
+    raise DatasetError(path, problem, "kpt_shape")
+
+
+def _require_corners(rows: Sequence[tuple[LabelLine, ...]], texts: Sequence[Path]) -> None:
+    for file_rows, text in zip(rows, texts, strict=True):
+        for i, (_, values) in enumerate(file_rows):
+            if len(values) != 8:
+                problem = f"{len(values)} coordinates are not the 8 of four corners; leave out oriented=true."
+                raise DatasetError(text, problem, f"object {i}")
+
+
+def _read_rows(text: Path, classes: int, points: Shape | None) -> tuple[LabelLine, ...]:
     lines = enumerate(read_text(text).splitlines(), 1)
-    return tuple(_row(line, classes, text, f"line {i}") for i, line in lines if line.strip())
+    return tuple(_row(line, classes, points, text, f"line {i}") for i, line in lines if line.strip())
 
 
-def _row(line: str, classes: int, text: Path, where: str) -> Row:
+def _row(line: str, classes: int, points: Shape | None, text: Path, where: str) -> LabelLine:
     try:
         number, *values = map(float, line.split())
     except ValueError:
         raise DatasetError(text, f"{line!r:.80} must be a class number and coordinates.", where) from None
-    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+    if points is not None and len(values) != 4 + points[0] * points[1]:
+        problem = f"{len(values)} numbers are not a box (4) and {points[0]}×{points[1]} of its key points."
+        raise DatasetError(text, problem, where)
+    if points is None and len(values) != 4 and (len(values) < 6 or len(values) % 2):
         problem = f"{len(values)} coordinates are neither a box (4) nor a polygon (6 or more, even)."
         raise DatasetError(text, problem, where)
     if number not in range(classes):
         raise DatasetError(
             text, f"class {number:g} is not among the {classes} names (0 to {classes - 1}).", where
         )
-    if not all(isfinite(v) and -0.01 <= v <= 1.01 for v in values):
+    flags = [] if points is None or points[1] == 2 else values[6::3]
+    places = values if not flags else [v for k, v in enumerate(values) if k < 4 or (k - 4) % 3 < 2]
+    if not all(isfinite(v) for v in flags) or not all(isfinite(v) and -0.01 <= v <= 1.01 for v in places):
         raise DatasetError(text, f"{line!r:.80}: coordinates must be fractions from 0 to 1.", where)
-    if len(values) == 4 and min(values[2:]) < 0:
+    if (points is not None or len(values) == 4) and min(values[2:4]) < 0:
         raise DatasetError(text, f"{line!r:.80}: width and height must be ≥ 0.", where)
     return int(number), tuple(values)
 
 
-def _is_segmentation(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> bool:
+def _is_segmentation(rows: Sequence[tuple[LabelLine, ...]], texts: Sequence[Path]) -> bool:
     """Whether the set contains polygons; boxes among them are an error, since they have no masks."""
     first: bool | None = None
     for file_rows, text in zip(rows, texts, strict=True):
@@ -156,8 +194,10 @@ class YoloObjects(Labels):
     """The rows of each image's text file; coordinates are scaled by the image's size."""
 
     images: tuple[Path, ...]
-    rows: tuple[tuple[Row, ...], ...]
+    rows: tuple[tuple[LabelLine, ...], ...]
     polygons: bool
+    points: Shape | None = None
+    oriented: bool = False
     rules: PixelRules = AS_STORED
 
     def truth(self, index: int) -> Truth:
@@ -166,30 +206,62 @@ class YoloObjects(Labels):
         if not rows:
             return Truth(Instances(np.zeros((0, 4)), labels, () if self.polygons else None))
         height, width = image_size(self.images[index], rules=self.rules)
+        if self.oriented:
+            turned = np.array([values for _, values in rows]).reshape(-1, 4, 2) * [width, height]
+            area = polygon_areas(turned)
+            return Truth(Instances(upright(turned), labels, area=area, data={"corners": turned}))
         if not self.polygons:
-            boxes = np.array([values for _, values in rows]) * [width, height, width, height]
+            boxes = np.array([values[:4] for _, values in rows]) * [width, height, width, height]
             corners = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])
-            return Truth(Instances(corners, labels))
+            if self.points is None:
+                return Truth(Instances(corners, labels))
+            points = _points(np.array([values[4:] for _, values in rows]), self.points, (width, height))
+            area = boxes[:, 2] * boxes[:, 3] * _BODY
+            return Truth(Instances(corners, labels, area=area, data=point_data(points)))
         rings = [np.array(values).reshape(-1, 2) * [width, height] for _, values in rows]
         corners = np.array([[*ring.min(axis=0), *ring.max(axis=0)] for ring in rings])
         masks = tuple(polygon_mask([ring.ravel()], height, width) for ring in rings)
         return Truth(Instances(corners, labels, masks))
 
 
+def _points(values: Floats, shape: Shape, size: tuple[int, int]) -> Floats:
+    """n×k×3 of x, y in pixels and visibility; without flags, a point at (0, 0) is not labelled."""
+    given = values.reshape(-1, *shape)
+    shown = given[..., 2] if shape[1] == 3 else np.where((given[..., :2] > 0).any(axis=-1), 2.0, 0.0)
+    return np.concatenate([given[..., :2] * size, shown[..., None]], axis=-1)
+
+
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
     path = destination.write_image(f"images/{destination.split}", name, sample.image)
-    height, width = sample.image.shape[:2]
-    objects, lines = objects_of(sample), []
-    for k, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
-        if objects.crowd[k] or objects.ignore[k]:
-            continue
-        values = [(x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height]
-        if objects.masks is not None:
-            ring = np.array(_outline(objects.masks[k]) or (x1, y1, x2, y1, x2, y2, x1, y2)).reshape(-1, 2)
-            values = (ring / (width, height)).ravel().tolist()
-        lines.append(f"{int(objects.labels[k])} {' '.join(f'{min(max(v, 0), 1):.9f}' for v in values)}\n")
+    size = np.array([sample.image.shape[1], sample.image.shape[0]])
+    objects = objects_of(sample)
+    lines = [
+        f"{int(objects.labels[k])} {' '.join(_numbers(objects, k, size))}\n"
+        for k in range(len(objects))
+        if not (objects.crowd[k] or objects.ignore[k])
+    ]
     destination.write_text(f"labels/{destination.split}", f"{name}.txt", "".join(lines))
-    return path, {}
+    points = objects.data.get("points")
+    return path, {"points": 0 if points is None else points.shape[1], "oriented": "corners" in objects.data}
+
+
+def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
+    """What the line of an object holds after its class."""
+    x1, y1, x2, y2 = objects.boxes[k].tolist()
+    if "corners" in objects.data:
+        return _fractions(objects.data["corners"][k] / size)
+    box = _fractions(np.array([[(x1 + x2) / 2, (y1 + y2) / 2], [x2 - x1, y2 - y1]]) / size)
+    if "points" in objects.data:
+        points = np.nan_to_num(objects.data["points"][k])
+        return [*box, *(word for x, y, v in points for word in (*_fractions((x, y) / size), f"{v:g}"))]
+    if objects.masks is None:
+        return box
+    ring = np.array(_outline(objects.masks[k]) or (x1, y1, x2, y1, x2, y2, x1, y2)).reshape(-1, 2)
+    return _fractions(ring / size)
+
+
+def _fractions(values: npt.NDArray[Any]) -> list[str]:
+    return [f"{value:.9f}" for value in np.clip(values, 0, 1).ravel()]
 
 
 def _outline(mask: RLE) -> list[float]:
@@ -201,7 +273,10 @@ def _outline(mask: RLE) -> list[float]:
 
 def _finish(destination: Destination, records: Sequence[Record]) -> None:
     split, names = destination.split, dict(enumerate(destination.classes))
-    content = {"path": ".", split: f"images/{split}", "names": names}
+    content: dict[str, Any] = {"path": ".", split: f"images/{split}", "names": names}
+    points = max((record["points"] for record in records), default=0)
+    content |= {"kpt_shape": [points, 3]} if points else {}
+    content |= {"oriented": True} if any(record["oriented"] for record in records) else {}
     destination.write_text(".", "data.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 

@@ -22,7 +22,7 @@ class Origin(StrEnum):
     given = "given"
 
 
-class Answer(StrEnum):
+class ModelAnswer(StrEnum):
     inverse = "inverse"
     metres = "metres"
 
@@ -40,8 +40,8 @@ def depth(
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Network: its ONNX file.")] = None,
     model_output: Annotated[
-        Answer, typer.Option(help="Network: its output, metres or inverse depth without a scale.")
-    ] = Answer.inverse,
+        ModelAnswer, typer.Option(help="Network: its output, metres or inverse depth without a scale.")
+    ] = ModelAnswer.inverse,
     nearest: Annotated[float, typer.Option(help="Network without a scale: smallest depth, metres.")] = 2.0,
     farthest: Annotated[float, typer.Option(help="Network without a scale: largest depth, metres.")] = 100.0,
     priors: Annotated[
@@ -72,6 +72,7 @@ def depth(
     from stormproof.datasets.depthmaps import MOST_DOUBTFUL, DepthFolder
     from stormproof.depth.estimate import make_depth
     from stormproof.depth.priors import Priors, read_priors
+    from stormproof.depth.sky import MOST_UNVEILED, unveiled_sky
 
     if not 0 <= min_confidence <= 1:
         raise InvalidOption(f"--min-confidence {min_confidence}: give a number from 0 to 1.")
@@ -80,9 +81,13 @@ def depth(
     opened = open_dataset(dataset)
     folder = DepthFolder(out)
     made = 0
+    disputed: list[str] = []
     with console.progress("depth", len(opened)) as progress:
         for i in progress.track(range(len(opened))):
-            made += make_depth(opened[i], folder, estimator, known, opened.semantic_classes)
+            sample = opened[i]
+            made += make_depth(sample, folder, estimator, known, opened.semantic_classes)
+            if sky and unveiled_sky(sample.image, folder.read(sample.id)) > MOST_UNVEILED:
+                disputed.append(sample.id)
     console.say(
         f"{out}: {made} depth maps made, {len(opened) - made} kept; open the dataset with depth={out}"
     )
@@ -91,6 +96,12 @@ def depth(
         console.note(
             f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {first_few(unsure)}; "
             f"check them, or leave them out with depth={out},min_confidence={min_confidence:g}"
+        )
+    if disputed:
+        console.note(
+            f"{len(disputed)} of {len(opened)} images show what looks like sky, but not infinitely far: "
+            f"{first_few(disputed)}; haze would leave it clear. Look at them, or make it sky with "
+            """--priors FILE, which holds [{"sky": "found", "depth": "inf"}]"""
         )
     doubtful = sum(folder.doubtful(name) > MOST_DOUBTFUL for name in opened.ids)
     if doubtful:

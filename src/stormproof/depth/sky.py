@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from stormproof.core.sample import Bools, Floats, Image, Sample
-from stormproof.datasets.depthmaps import Map
+from stormproof.datasets.depthmaps import DOUBT, DepthEstimate, Map
 from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
@@ -31,9 +31,14 @@ _WITHIN, _OFF = 1.5, 6.0  # standard deviations and grey levels around the colou
 _ALIKE = 0.8  # fraction of a region that must have the sky's colours
 _FITTED, _RIDGE = 4000, 1e-4  # pixels that the sky's colour is fitted to, and how flat it is without evidence
 _SAME, _SIMILAR, _AGREE = 2.0, 4.0, 0.6  # tolerances for regions, and the fraction of one that must agree
+_MATCHED = 0.8  # fraction of a region with a parallax; a surface has more, a sky only what its rim lends it
 _UNSEEN = 0.1  # worth of a region without distant matches as the surest sky
 _TINY = 0.0005  # fraction of the image; smaller regions are not judged by their colour
 _FEW = 0.05  # pixels of a colour, after smoothing over colours, that count as none
+
+MOST_UNVEILED = (
+    0.05  # an image with more than this fraction of doubtful depth in what looks like sky is reported
+)
 
 Parts = npt.NDArray[np.int32]
 
@@ -79,6 +84,10 @@ def find_sky(
         sky = _flooded(soft, sky, walls, likely)
         for _ in range(_ROUNDS if sky.any() else 0):
             sky = _of_its_colour(rgb, sky, likely)
+        looks = find_sky(rgb)
+        stays = moved is None or (moved & looks).sum() < looks.sum() / 2
+        if stays and sky.sum() < looks.sum() / 2:
+            sky |= _blue_and_unmatched(looks & ~sky, azure, ~np.isnan(parallax))
     # The rim was excluded by its gradient: grow back over it, but only onto pixels as bright as the sky.
     grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
     found: Bools = sky | (grown & (value > _local_level(value, sky)))
@@ -89,6 +98,12 @@ def sky_of(sample: Sample) -> Bools:
     """The sky in a sample's image, where no depth was measured."""
     given = sample.context.depth
     return find_sky(sample.image, None if given is None else np.isfinite(given))
+
+
+def unveiled_sky(image: Image, found: DepthEstimate) -> float:
+    """The fraction of the image that looks like sky, has a finite depth, and whose depth is doubtful."""
+    near = np.isfinite(found.depth) & (found.confidence < DOUBT)
+    return float((find_sky(image) & near).mean())
 
 
 def _wide(kind: Bools) -> Bools:
@@ -118,6 +133,21 @@ def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
         wall = low | (wall & (_share(parts, azure, count) < 0.5))
         sky = _from_above(parts, large & ~wall)
     return sky, (large & wall)[parts]
+
+
+def _blue_and_unmatched(looks: Bools, azure: Bools, matched: Bools) -> Bools:
+    """Of the regions that look like sky, large blue ones that are matched in part.
+
+    In a plain blue sky, the matcher copies the parallax of trees and lamps, and exposure may differ between
+    the cameras, so that the other tests fail.
+    """
+    parts, count = _regions(looks)
+    size = np.bincount(parts.ravel(), minlength=count) / parts.size
+    chosen = (size >= _PANEL) & (_share(parts, azure, count) > 0.5)
+    chosen &= _share(parts, matched, count) < _MATCHED
+    chosen[0] = False
+    blue: Bools = chosen[parts]
+    return blue
 
 
 def _of_one_colour(

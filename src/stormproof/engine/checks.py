@@ -8,9 +8,11 @@ from stormproof import datasets, models
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.files import is_file
+from stormproof.core.forms import FORMS, OBJECTS
 from stormproof.core.sample import Sample
 from stormproof.core.spec import OBJECT
-from stormproof.corruptions import apply, find
+from stormproof.corruptions import apply
+from stormproof.corruptions.chain import needs
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.pair import Pair
@@ -86,12 +88,11 @@ def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> Non
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
     """Refuse a dataset whose first images lack the truth that a benchmark's metric is computed from."""
     task = task_of_measure(metric)
-    attribute, kind = ("instances", "objects") if task is None else (task.truth, task.truth_words)
-    truths = (dataset.truth(index) for index in range(min(images, _TRIES)))
-    if any(getattr(truth, attribute) is not None for truth in truths):
+    form = FORMS[OBJECTS] if task is None else task.form
+    if any(form.is_in(dataset.truth(index)) for index in range(min(images, _TRIES))):
         return
     fix = "add the files that hold them, or choose a benchmark for the truth there is"
-    raise InvalidOption(f"{dataset.name} has no {kind} to compute {metric} from; {fix}.")
+    raise InvalidOption(f"{dataset.name} has no {form.words} to compute {metric} from; {fix}.")
 
 
 def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:
@@ -117,7 +118,7 @@ def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, image
 
 def depth_doubts(dataset: Dataset, conditions: Sequence[Condition]) -> str:
     """A warning about images with doubtful depth, if a condition needs depth; else empty."""
-    needed = any("depth" in find(c.corruption).needs for c in conditions if c.corruption)
+    needed = any("depth" in needs(condition) for condition in conditions)
     return abilities(dataset).depth_remark if needed else ""
 
 
@@ -141,9 +142,9 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
 
 def _needs_of(condition: Condition) -> tuple[object, ...]:
     """What a condition needs beyond the pixels: depth, objects, files. Equal needs are tried once."""
-    needs = find(condition.corruption).needs if condition.corruption else ()
-    texts = tuple(pair for pair in condition.params if isinstance(pair[1], str))
-    return (condition.corruption, needs, texts) if needs or texts else ()
+    needed = needs(condition)
+    texts = tuple(pair for part in condition.parts for pair in part.params if isinstance(pair[1], str))
+    return (condition.corruption, needed, texts) if needed or texts else ()
 
 
 def _read(dataset: Dataset, index: int) -> Sample | None:

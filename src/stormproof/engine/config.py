@@ -113,7 +113,9 @@ class RunConfig(BaseModel):
     root: Annotated[
         str | None, Setting("The folder of the benchmark's dataset; street benchmarks bring their own.")
     ] = None
-    enhance: Annotated[Strings, Setting("Enhance images first: clahe, nlm, style.", per_model=True)] = ()
+    enhance: Annotated[
+        Strings, Setting("Enhance images first: clahe, nlm[h=20], style.", per_model=True)
+    ] = ()
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
     limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
     workers: Annotated[

@@ -15,7 +15,7 @@ from stormproof.core.private import without_secrets
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.core.spec import spec_file
-from stormproof.corruptions import find
+from stormproof.corruptions.chain import order_doubts, steps
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import Declaration, is_plugin, load_plugins
@@ -36,6 +36,7 @@ from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import Pair, forget_pair, open_dataset_once, open_pair
 from stormproof.engine.work import Quota, Work
 from stormproof.metrics.metric import measures
+from stormproof.models.enhance import read_enhancement
 from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.sanity_checks import describe_model
 from stormproof.results.run import Run
@@ -58,7 +59,7 @@ class Plan:
     chunks: range
     model_description: str = ""  # how the model is run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
-    doubts: tuple[str, ...] = ()  # warnings about doubtful depth, or copies that nothing vouches for
+    doubts: tuple[str, ...] = ()  # warnings about depth, the order of parts, copies that nothing vouches for
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     images = min(len(pair.dataset), config.limit or len(pair.dataset))
     if not images:
         raise InvalidOption(f"{spec} has no images.")
-    doubts = [depth_doubts(pair.dataset, conditions)]
+    doubts = [depth_doubts(pair.dataset, conditions), order_doubts(conditions)]
     if isinstance(pair.model, Model):
         require_images(pair.dataset, images, allow_missing=config.allow_missing)
         doubts.append(_require_makeable(config, pair, conditions, images))
@@ -274,14 +275,15 @@ def _record(
     chunk: int,
 ) -> RunRecord:
     model, dataset = pair.model, pair.dataset
-    corrupted = [condition for condition in conditions if condition.corruption]
-    found = {name: find(name) for name in dict.fromkeys(str(c.corruption) for c in corrupted)}
-    named = [path for c in corrupted for path in found[str(c.corruption)].files(c)]
+    every = [step for condition in conditions for step in steps(condition)]
+    found = {step.corruption.name: step.corruption for step in every}
+    named = [path for step in every for path in step.corruption.files(step.condition)]
     files = dict.fromkeys((*named, *(Path(file).expanduser() for file in config.plugin)))
     return RunRecord(
         name=config.name,
         model=ModelRecord(
-            spec=without_secrets(config.model), enhance=config.enhance,
+            spec=without_secrets(config.model),
+            enhance=tuple(read_enhancement(text)[0] for text in config.enhance),
             name=model.name, fingerprint=model.fingerprint,
             sha256=None if (file := spec_file(config.model)) is None else sha256(file, error=ModelError),
             classes=model.classes, semantic_classes=model.semantic_classes,

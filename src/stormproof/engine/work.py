@@ -78,7 +78,7 @@ class Work:
         }
 
     def recipe(self, condition: Condition) -> int:
-        return self.record.recipes[condition.corruption] if condition.corruption else 0
+        return self.record.recipe_version(condition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.randomness import Draw
 from stormproof.corruptions import corrupt_image
-from stormproof.corruptions.corruption import find
+from stormproof.corruptions.chain import check_alone
 from stormproof.corruptions.grammar import read_conditions
 
 AnyImages = Any  # a torch tensor or a PIL image: neither is imported before it is used
@@ -38,8 +38,7 @@ class CorruptionTransform:
             raise InvalidOption(f"share={share}: the share of images to corrupt must lie in 0 … 1.")
         self.conditions = read_conditions(conditions)
         for condition in self.conditions:
-            if condition.corruption is not None:
-                find(condition.corruption).check_alone(condition)
+            check_alone(condition)
         self.share, self.seed = share, seed
         self._calls = 0
 

@@ -29,9 +29,11 @@ from stormproof.metrics.metric import (
     Measure,
     Scored,
     Weights,
+    detail,
     mean_of_known,
     metric,
     ratio,
+    reliability_diagram,
     weighted_sums,
 )
 from stormproof.metrics.optimism import class_optimism, set_optimism
@@ -77,6 +79,13 @@ def reliability(located: Located, weights: Weights, images: int) -> Floats:
         for values in (np.ones(len(kept)), located.score[kept], located.hit[kept])
     ]
     return weighted_sums(weights, np.concatenate(tables, axis=1)).reshape(len(weights), 3, BINS)
+
+
+@detail("reliability", "boxes")
+def _reliability(objects: Objects, weights: Weights) -> dict[str, Floats]:
+    """Mean score, the share that is right, and the number of boxes, by bin of the score."""
+    number, scores, hits = np.moveaxis(reliability(objects.located, weights, len(objects.truth.ids)), 1, 0)
+    return reliability_diagram(number, scores, hits)
 
 
 def d_ece(counts: Floats) -> Floats:

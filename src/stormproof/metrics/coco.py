@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
 from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.cocomatching import IOUS, Matches, match_boxes, match_masks
-from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
+from stormproof.metrics.inputs import OBJECTS, Objects
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    detail,
+    mean_of_known,
+    metric,
+    ratio,
+)
 from stormproof.metrics.optimism import ap_optimism, class_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, precision_by_image
 from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 from stormproof.metrics.task import Task, task
-
-if TYPE_CHECKING:
-    from stormproof.metrics.inputs import Objects
 
 # name → (IoU thresholds, size bin), in the order pycocotools prints them
 _PRECISIONS: dict[str, tuple[slice, int]] = {
@@ -29,20 +36,20 @@ _PRECISIONS: dict[str, tuple[slice, int]] = {
     "APm": (slice(None), 2),
     "APl": (slice(None), 3),
 }
-# name → (size bin, which of the caps on detections per image)
-_RECALLS: dict[str, tuple[int, int]] = {
-    "AR1": (0, 0),
-    "AR10": (0, 1),
-    "AR100": (0, 2),
-    "ARs": (1, 2),
-    "ARm": (2, 2),
-    "ARl": (3, 2),
+# name → (IoU thresholds, size bin, which of the caps on detections per image)
+_RECALLS: dict[str, tuple[slice, int, int]] = {
+    "AR1": (slice(None), 0, 0),
+    "AR10": (slice(None), 0, 1),
+    "AR100": (slice(None), 0, 2),
+    "ARs": (slice(None), 1, 2),
+    "ARm": (slice(None), 2, 2),
+    "ARl": (slice(None), 3, 2),
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0029
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {
+CALIBRATED: dict[str, Calibrated] = {
     "AP": ((80, 50),),
     "AP50": ((80, 50),),
     "AP75": ((80, 50),),
@@ -86,40 +93,57 @@ def _plain(matches: Matches) -> dict[str, float]:
 @metric(
     "boxes",
     *(Measure(name, f"COCO {name} of boxes", "boxes", fading=_FADING) for name in NUMBERS),
-    calibrated=_CALIBRATED,
+    calibrated=CALIBRATED,
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.boxes, weights)
 
 
+@detail("objects", "boxes")
+def _objects(objects: Objects, _: Weights) -> dict[str, int] | None:
+    """How many objects of each class are scored, of the clean images."""
+    if not objects.is_clean:
+        return None
+    truth = objects.truth
+    counts = np.bincount(truth.labels[~truth.excused], minlength=len(truth.classes))
+    return dict(zip(truth.classes, counts.tolist(), strict=True))
+
+
 @metric(
     "masks",
     *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS),
-    calibrated={MASKS + name: found for name, found in _CALIBRATED.items()},
+    calibrated={MASKS + name: found for name, found in CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)
 
 
-def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
-    """The twelve numbers by replicate, AP by class, the values that each number averages, optimism of AP."""
+def coco_scored(
+    matches: Matches,
+    weights: Weights,
+    prefix: str = "",
+    precisions: Mapping[str, tuple[slice, int]] = _PRECISIONS,
+    recalls: Mapping[str, tuple[slice, int, int]] = _RECALLS,
+) -> Scored:
+    """The twelve numbers, or others in their way, by replicate, AP by class, the values that each number
+    averages, optimism of AP."""
     precision, recall = average_precision(matches.judged, weights, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
-    for name, (thresholds, size) in _PRECISIONS.items():
+    for name, (thresholds, size) in precisions.items():
         chosen = precision[:, 0, size, :, thresholds]
         by_class[name] = chosen.mean(axis=2)
         parts[prefix + name] = chosen.reshape(len(weights), -1)
-    for name, (size, cap) in _RECALLS.items():
-        by_class[name] = parts[prefix + name] = recall[:, cap, size].mean(axis=2)
+    for name, (thresholds, size, cap) in recalls.items():
+        by_class[name] = parts[prefix + name] = recall[:, cap, size][..., thresholds].mean(axis=2)
     numbers = {prefix + name: mean_of_known(column) for name, column in by_class.items()}
     optimism: dict[str, Floats] = {}
     if len(weights) > 1:
         too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0)
-        for name, (thresholds, size) in _PRECISIONS.items():
+        for name, (thresholds, size) in precisions.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
         found = matches.judged
-        for name, (size, _) in _RECALLS.items():
+        for name, (_, size, _) in recalls.items():
             counting = found.counts[size]
             optimism[prefix + name] = class_optimism(
                 by_class[name], found.truth_image[counting], found.truth_label[counting], weights, _POWER
@@ -135,7 +159,7 @@ def image_precision(matches: Matches) -> Floats:
     return means
 
 
-def _shown(objects: Objects) -> Bools:
+def shown_classes(objects: Objects) -> Bools:
     """Images × classes: whether the truth shows an object of the class that counts."""
     truth = objects.truth
     counting = ~truth.excused
@@ -144,19 +168,19 @@ def _shown(objects: Objects) -> Bools:
     return shown
 
 
-MASK_TASK = task(
+task(
     Task(
-        "instance segmentation", 30, "objects", headline=f"{MASKS}AP", per_class=f"{MASKS}AP",
-        section="masks", truth="instances", truth_words="objects", fits=lambda given: "masks" in given.kinds,
-        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=_shown,
+        "instance segmentation", 30, OBJECTS, headline=f"{MASKS}AP", per_class=f"{MASKS}AP", section="masks",
+        fits=lambda given: "masks" in given.kinds,
+        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=shown_classes,
     ),
     __name__,
 )  # fmt: skip
-BOX_TASK = task(
+task(
     Task(
-        "detection", 40, "objects", headline="AP", per_class="AP", section="boxes", truth="instances",
-        truth_words="objects", fits=lambda given: "boxes" in given.kinds,
-        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=_shown,
+        "detection", 40, OBJECTS, headline="AP", per_class="AP", section="boxes",
+        fits=lambda given: "boxes" in given.kinds,
+        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=shown_classes,
     ),
     __name__,
 )  # fmt: skip

@@ -14,8 +14,9 @@ import numpy as np
 from hotcoco import mask as masks_of
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.federated import MOST
 from stormproof.core.kernels import kernel
-from stormproof.core.sample import RLE, Floats, Ints
+from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
 from stormproof.metrics.ordering import by_falling_score, by_number
 from stormproof.metrics.precision import MAX_DETECTIONS, ImageMatches, Judged
@@ -39,8 +40,13 @@ class Matches:
 def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
     """COCO's matches of boxes."""
     groups = by_class_and_image(truth, found)
-    sides = np.take(found.sides, groups.detections, axis=0)
-    return _matches(truth, found, groups, class_overlaps(truth, found), sides[:, 0] * sides[:, 1])
+    return match_groups(truth, found, groups, class_overlaps(truth, found), box_areas(found, groups))
+
+
+def box_areas(found: Detections, groups: Groups) -> Floats:
+    """The area of each grouped detection's box."""
+    sides: Floats = np.take(found.sides, groups.detections, axis=0)
+    return sides[:, 0] * sides[:, 1]
 
 
 @lru_cache(maxsize=1)  # several metrics use the same overlaps
@@ -76,7 +82,7 @@ def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
     groups = by_class_and_image(truth, found)
     overlaps = mask_overlaps(truth, found, groups)
     area = np.array([masks_of.area(_packed(found.masks[i])) for i in groups.detections.tolist()], np.float64)
-    return _matches(truth, found, groups, overlaps, area)
+    return match_groups(truth, found, groups, overlaps, area)
 
 
 def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:
@@ -117,20 +123,29 @@ def _packed(mask: RLE | None) -> Any:
     return masks_of.frPyObjects({"size": list(mask.size), "counts": mask.counts.tolist()}, *mask.size)
 
 
-def _matches(
-    truth: DetectionTruth, found: Detections, groups: ClassGroups, overlaps: Floats, area: Floats
-) -> Matches:
+def match_groups(
+    truth: DetectionTruth, found: Detections, groups: ClassGroups, overlaps: Floats, area: Floats,
+    shared: Bools | None = None,
+) -> Matches:  # fmt: skip
+    """COCO's matches by any similarity: `overlaps` of each group's detections × objects, flat. `area` is each
+    grouped detection's size. Several detections may match one of the `shared` objects; all excused ones
+    are, unless given."""
     sizes, chosen = len(SIZES), groups.detections
     hit, excused = (np.zeros((len(chosen), sizes), np.uint16) for _ in range(2))
-    crowd, extent = truth.excused[groups.truths], truth.area[groups.truths]
-    _match(groups.starts, groups.offsets, overlaps, crowd, extent, SIZES, IOUS, hit, excused)
+    uncounted, extent = truth.excused[groups.truths], truth.area[groups.truths]
+    crowd = uncounted if shared is None else shared[groups.truths]
+    most = MAX_DETECTIONS if truth.federated is None else MOST
+    _match(groups.starts, groups.offsets, overlaps, uncounted, crowd, extent, SIZES, IOUS, most, hit, excused)
     starts = groups.starts
     place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
-    order = _by_class(truth, found, groups, place)
+    order = _by_class(truth, found, groups, place, most)
+    place = np.minimum(place, MAX_DETECTIONS - 1)  # the last cap on recall includes all that are matched
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
     counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)
     inside = _inside(area, SIZES)
+    if truth.federated is not None:
+        inside &= truth.federated.exhaustive[found.image[chosen], found.labels[chosen]][:, None]
     by_image = ImageMatches(
         starts, truth.image[groups.truths], counts[0, groups.truths],
         hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),
@@ -143,7 +158,7 @@ def _matches(
     return Matches(len(truth.ids), judged, found.scores[source], by_image)
 
 
-def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints) -> Ints:
+def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints, most: int) -> Ints:
     """Places in `groups.detections`, sorted by class, then by falling score; equal scores by the rank of the
     image, then as given. Detections beyond the cap are left out."""
     where = np.empty_like(groups.detections)
@@ -155,7 +170,7 @@ def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, pla
         given = np.argsort(ranks, kind="stable")
         order = by_number(found.labels, len(truth.classes), given[by_falling_score(found.scores[given])])
     order = where[order]
-    return order if (place < MAX_DETECTIONS).all() else order[place[order] < MAX_DETECTIONS]
+    return order if (place < most).all() else order[place[order] < most]
 
 
 @kernel
@@ -189,17 +204,20 @@ def _box_overlaps(starts: Any, offsets: Any, detections: Any, objects: Any, crow
 
 @kernel
 def _match(
-    starts: Any, offsets: Any, overlaps: Any, crowd: Any, area: Any, sizes: Any, ious: Any,
-    hit: Any, excused: Any,
+    starts: Any, offsets: Any, overlaps: Any, uncounted: Any, crowd: Any, area: Any, sizes: Any, ious: Any,
+    most: Any, hit: Any, excused: Any,
 ) -> None:  # fmt: skip
     taken = np.zeros(len(crowd), np.bool_)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         if t0 == t1 or d0 == d1:
             continue
-        last = min(d1, d0 + MAX_DETECTIONS)
+        last = min(d1, d0 + most)
         if t1 == t0 + 1:
-            _match_one(offsets[g] - d0, d0, last, overlaps, crowd[t0], area[t0], sizes, ious, hit, excused)
+            _match_one(
+                offsets[g] - d0, d0, last, overlaps, uncounted[t0], crowd[t0], area[t0], sizes, ious, hit,
+                excused,
+            )  # fmt: skip
             continue
         for s in range(len(sizes)):
             for k in range(len(ious)):
@@ -216,7 +234,7 @@ def _match(
                             if overlaps[row + t] < best:
                                 continue
                             any_left = True
-                            skip = crowd[t] or area[t] < sizes[s, 0] or area[t] > sizes[s, 1]
+                            skip = uncounted[t] or area[t] < sizes[s, 0] or area[t] > sizes[s, 1]
                             if skip == (turn == 0) or (taken[t] and not crowd[t]):
                                 continue
                             best, at, counts = overlaps[row + t], t, not skip
@@ -232,8 +250,8 @@ def _match(
 
 @kernel(inline=True)
 def _match_one(
-    row: Any, d0: Any, last: Any, overlaps: Any, crowd: Any, area: Any, sizes: Any, ious: Any, hit: Any,
-    excused: Any,
+    row: Any, d0: Any, last: Any, overlaps: Any, uncounted: Any, crowd: Any, area: Any, sizes: Any,
+    ious: Any, hit: Any, excused: Any,
 ) -> None:  # fmt: skip
     """A group with one object: a detection finds it at each threshold that it is the first to reach."""
     done = 0  # the object is taken at this many thresholds; a crowd never is
@@ -243,7 +261,7 @@ def _match_one(
             reached += 1
         bits = (1 << reached) - (1 << done)
         for s in range(len(sizes)):
-            if crowd or area < sizes[s, 0] or area > sizes[s, 1]:
+            if uncounted or area < sizes[s, 0] or area > sizes[s, 1]:
                 excused[d, s] = bits
             else:
                 hit[d, s] = bits

@@ -2,8 +2,8 @@
 information a corrupted image retains.
 
 `vifp` works on pixels at four scales, `vif` and `ifc` on wavelet bands, as their authors' code does. All take
-(clean, corrupted) in this order and use luma only. *liu* reports VIF and IFC (with their spelled-out names
-swapped).
+(clean, corrupted) in this order and use luma only, rounded to 8 bits as a grey image is. *liu* reports VIF
+and IFC (with their spelled-out names swapped).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidImage
 from stormproof.core.sample import Floats, Image, check_image
-from stormproof.metrics.pyramid import filtered, make_filters
+from stormproof.metrics.pyramid import pyramid_bands
 from stormproof.metrics.quality import check_pair, grey
 
 _NO_INFORMATION = 1e-6  # bits in a whole image; rounding leaves less than this in a flat image
@@ -65,12 +65,9 @@ class Reference:
         check_image(clean, "the clean image")
         _require_side(clean, _MIN_WAVELET_SIDE, "Wavelet VIF")
         self.clean = clean
-        self._crop = tuple(slice(0, n - n % 2**_LEVELS) for n in clean.shape[:2])
-        luma = grey(clean)[self._crop]
-        self._filters = make_filters(luma.shape, levels=_LEVELS, orientations=(0, 3), of=6)
         self._bands = [
             [(band, *_scale_mixture(band)) for band in map(_whole_blocks, level)]
-            for level in filtered(luma, self._filters)
+            for level in pyramid_bands(grey(clean), _LEVELS)
         ]
 
     def vif(self, corrupted: Image) -> float:
@@ -97,7 +94,7 @@ class Reference:
         """For each band: gain and noise of the channel, energy of the clean band, eigenvalues of its
         covariance."""
         check_pair(self.clean, corrupted)
-        levels = filtered(grey(corrupted)[self._crop], self._filters)
+        levels = pyramid_bands(grey(corrupted), _LEVELS)
         for level, (ours, theirs) in enumerate(zip(self._bands, levels, strict=True)):
             window = 2 ** (_LEVELS - level) + 1  # widest at the finest level: all cover the same area
             trim = math.ceil((window - 1) / 2 / _BLOCK)

@@ -52,7 +52,7 @@ class Grid:
 
         `conditions`, such as a suite's, are the conditions of the complete grid; other scores are not used.
         Without them, every corruption seen must have severities 1 to 5; conditions with parameters imply no
-        others.
+        others, and composed conditions are not part of the grid: means are over single corruptions.
         """
         parsed: dict[Condition, Score] = {}
         for key, score in scores.items():
@@ -161,6 +161,8 @@ def _implied(conditions: Iterable[Condition]) -> list[Condition]:
     graded: set[str] = set()
     for condition in conditions:
         name = condition.corruption
+        if condition.is_composed:
+            continue
         if not name or not condition.whole_severity or condition.params:
             implied[condition] = None
         elif name not in graded:

@@ -6,14 +6,16 @@ Each kind of match is computed once, when a metric first needs it, for all metri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy import sparse
 
+from stormproof.core import forms
+from stormproof.core.forms import Form, form
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.calibration import Tuned
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
@@ -26,6 +28,48 @@ from stormproof.metrics.roc import People
 from stormproof.metrics.voc import judged_voc
 
 UNKNOWN_CLASS = "(no class of the dataset)"
+
+
+class RunReader(Protocol):
+    """What a form may ask a run for when it collects the input of metrics. Labels are the dataset's.
+
+    `images` is how many images are scored; `map_classes` are the classes of maps, `scored_maps` the labels of
+    those that are scored, `map_labels` the dataset's label of each class of the model's maps, −1 for none.
+    `things` marks the classes of maps with countable objects. `person` is the label of people among objects.
+    """
+
+    @property
+    def images(self) -> int: ...
+    @property
+    def rule(self) -> MatchingRule: ...
+    @property
+    def map_classes(self) -> tuple[str, ...]: ...
+    @property
+    def scored_maps(self) -> tuple[int, ...]: ...
+    @property
+    def map_labels(self) -> Ints: ...
+    @property
+    def things(self) -> Bools: ...
+    @property
+    def person(self) -> int | None: ...
+    @property
+    def has_masks(self) -> bool:
+        """Whether both predictions and objects have masks."""
+
+    def pixel_counts(
+        self, columns: tuple[str, str, str]
+    ) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
+        """By condition: the three columns of counts, entry by entry, and the image of each entry."""
+
+    def by_image(self, column: str) -> Iterator[tuple[str, Floats | None]]:
+        """By condition: images × the numbers of a column, all of one length; 0 for an image without any, None
+        if no image has any."""
+
+    def objects(
+        self, *, masks: bool = False, forms: Sequence[str] = ()
+    ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
+        """By condition, the clean one first: objects and detections, with masks and with the arrays of some
+        forms in their `data`. A detection of no class of the dataset has a label one above its last."""
 
 
 class MetricInput(ABC):
@@ -64,7 +108,8 @@ class Objects(MetricInput):
     A detection of a class that the dataset lacks has a label one above the dataset's last. Average precision
     ignores it; for the object error it is a box of a wrong class. `person` is the label of people.
     Sensitivities are fixed on `clean`, the people of the clean images, score thresholds on `tuned`, the
-    detections of the clean images. `scored_masks` says whether masks are scored too.
+    detections of the clean images. `scored_masks` says whether masks are scored too, `is_clean` whether these
+    are the clean images.
     """
 
     truth: DetectionTruth
@@ -74,6 +119,7 @@ class Objects(MetricInput):
     clean: People | None = None
     scored_masks: bool = False
     tuned: Tuned | None = None
+    is_clean: bool = False
 
     @cached_property
     def named(self) -> Detections:
@@ -153,7 +199,9 @@ class Objects(MetricInput):
     @property
     def kinds(self) -> tuple[str, ...]:
         people = self.people is not None and self.clean is not None and self.people.shown and self.clean.shown
+        federated = self.truth.federated is not None
         optional = {"masks": self.scored_masks, "people": people, "clips": self.truth.in_clips}
+        optional |= {"federated": federated, "federated masks": federated and self.scored_masks}
         return ("boxes", *(kind for kind, provided in optional.items() if provided))
 
     def _selected(self, kept: Bools) -> Detections:
@@ -230,3 +278,23 @@ class Segments(MetricInput):
     @property
     def kinds(self) -> tuple[str, ...]:
         return ("segments",)
+
+
+def _collect_objects(reader: RunReader) -> Iterator[tuple[str, Objects]]:
+    """The objects of every condition; what the clean images fix is passed to the others."""
+    clean = tuned = None
+    for text, truth, found in reader.objects(masks=reader.has_masks):
+        cell = Objects(truth, found, reader.rule, reader.person, clean, reader.has_masks, tuned)
+        if text == "clean":
+            clean, tuned = cell.people, Tuned(cell.located, cell.touching)
+            cell = replace(cell, clean=clean, tuned=tuned, is_clean=True)
+        yield text, cell
+
+
+OBJECTS = form(
+    Form(
+        forms.OBJECTS, "objects", collect=_collect_objects,
+        inputs=("boxes", "masks", "people", "clips", "federated", "federated masks"),
+    ),
+    __name__,
+)  # fmt: skip

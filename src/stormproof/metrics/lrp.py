@@ -19,7 +19,7 @@ import numpy as np
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.cocomatching import class_overlaps
-from stormproof.metrics.matching import by_class_and_image
+from stormproof.metrics.matching import Groups, by_class_and_image
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.optimism import class_optimism
 from stormproof.metrics.ordering import by_falling_score, starts
@@ -120,13 +120,7 @@ class Located:
 def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
     """Match detections to objects at IoU `tau` or more."""
     groups = by_class_and_image(truth, found)
-    overlap = np.zeros(len(groups.detections))
-    excused = np.zeros(len(groups.detections), np.bool_)
-    finder = np.full(len(groups.truths), -1)
-    _locate(
-        groups.starts, groups.offsets, class_overlaps(truth, found), truth.excused[groups.truths], tau,
-        overlap, excused, finder,
-    )  # fmt: skip
+    overlap, excused, finder = locate_groups(groups, class_overlaps(truth, found), truth.excused, tau)
     found_at, found_box = np.full(len(truth), -1.0), np.full((len(truth), 4), np.nan)
     hit = finder >= 0
     found_at[groups.truths[hit]] = found.scores[groups.detections[finder[hit]]]
@@ -144,6 +138,16 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
         truth.image[counting], truth.labels[counting], falling[falling >= 0], len(truth.classes), tau,
         found_at[counting], found_box[counting],
     )  # fmt: skip
+
+
+def locate_groups(groups: Groups, overlaps: Floats, excused: Bools, tau: float) -> tuple[Floats, Bools, Ints]:
+    """Match groups by any similarity: that of each grouped detection with the object it found, whether it is
+    excused, and the place of the detection that found each grouped object (−1 for none)."""
+    overlap, crossed = np.zeros(len(groups.detections)), np.zeros(len(groups.detections), np.bool_)
+    finder = np.full(len(groups.truths), -1)
+    crowd = excused[groups.truths]
+    _locate(groups.starts, groups.offsets, overlaps, crowd, tau, overlap, crossed, finder)
+    return overlap, crossed, finder
 
 
 _WORDS = {

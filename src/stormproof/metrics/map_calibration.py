@@ -16,7 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.sample import STRIDE, Floats, Ints, SemanticMap
-from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, weighted_sums
+from stormproof.metrics.metric import (
+    Calibrated,
+    Measure,
+    Scored,
+    Weights,
+    detail,
+    metric,
+    ratio,
+    reliability_diagram,
+    weighted_sums,
+)
 from stormproof.metrics.optimism import set_optimism
 
 if TYPE_CHECKING:
@@ -56,6 +66,14 @@ def confidence_sums(
 def reliability(sums: Floats, weights: Weights) -> Floats:
     """The sums over all images: replicates × BINS × SUMS."""
     return weighted_sums(weights, sums).reshape(-1, BINS, SUMS)
+
+
+@detail("reliability", "confidences")
+def _reliability(maps: Maps, weights: Weights) -> dict[str, Floats]:
+    """Mean confidence, the share that is right, and the number of pixels, by bin of the confidence."""
+    assert maps.confidences is not None
+    number, scores, hits, *_ = np.moveaxis(reliability(maps.confidences, weights), 2, 0)
+    return reliability_diagram(number, scores, hits)
 
 
 @metric(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stormproof.core.boxes import area, overlap, shared
 from stormproof.core.kernels import kernel
-from stormproof.core.sample import Ints
+from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth
 
@@ -87,13 +87,23 @@ def _starts(of_truth: Any, of_found: Any) -> Any:
     return starts[:count].copy()
 
 
-def judge_voc(truth: DetectionTruth, found: Detections, *, iou: float) -> Verdicts:
+def judge_voc(
+    truth: DetectionTruth, found: Detections, *, iou: float, overlaps: Floats | None = None
+) -> Verdicts:
     """The VOC devkit's rule: a detection is compared only with the object that it overlaps most.
 
     At IoU ≥ `iou` it is dropped if that object is excused, and true if the object is still free; otherwise it
-    is false.
+    is false. `overlaps` are those of each group's detections × objects, flat; by default, those of boxes.
     """
-    return _judge(_voc, truth, found, iou)[0]
+    groups = by_class_and_image(truth, found)
+    if overlaps is None:
+        overlaps = np.empty(groups.offsets[-1])
+        _overlaps(groups.starts, truth.boxes[groups.truths], found.boxes[groups.detections], overlaps)
+    verdicts = np.zeros(len(found), np.uint8)
+    verdicts[groups.detections] = _voc(
+        groups.starts, groups.offsets, overlaps, truth.excused[groups.truths], iou
+    )
+    return verdicts
 
 
 def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple[Verdicts, Ints]:
@@ -102,39 +112,45 @@ def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple
     Best score first, a detection takes the free object that it overlaps most at IoU ≥ `iou`. One that finds
     none but has at least `iou` of its own area in an ignored region is dropped; the rest are false.
     """
-    return _judge(_nrec, truth, found, iou)
-
-
-def _judge(rule: Any, truth: DetectionTruth, found: Detections, iou: float) -> tuple[Verdicts, Ints]:
-    """The verdict on each detection and the object it found (−1 for none), in the order of `found`."""
     groups = by_class_and_image(truth, found)
     boxes, excused = truth.boxes[groups.truths], truth.excused[groups.truths]
-    verdicts, hits = rule(groups.starts, boxes, excused, found.boxes, groups.detections, iou)
+    verdicts, hits = _nrec(groups.starts, boxes, excused, found.boxes, groups.detections, iou)
     return verdicts, np.where(hits >= 0, groups.truths[hits], -1) if len(truth) else hits
 
 
 @kernel
-def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, detections: Any, iou: Any) -> Any:
-    taken = np.zeros(len(truths), np.bool_)
-    verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)
+def _overlaps(starts: Any, truths: Any, boxes: Any, out: Any) -> None:
+    """IoU of each group's boxes, detections × objects, flat."""
+    at = 0
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
-        if t0 == t1:
-            continue
-        for d in detections[d0:d1]:
+        for d in range(d0, d1):
+            for t in range(t0, t1):
+                out[at] = overlap(boxes[d], truths[t])
+                at += 1
+
+
+@kernel
+def _voc(starts: Any, offsets: Any, overlaps: Any, excused: Any, iou: Any) -> Any:
+    """The verdict on each grouped detection."""
+    taken = np.zeros(len(excused), np.bool_)
+    verdicts = np.zeros(starts[-1, 3] if len(starts) else 0, np.uint8)
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        for d in range(d0, d1):
+            row = offsets[g] + (d - d0) * (t1 - t0) - t0
             best, at = -1.0, -1
             for t in range(t0, t1):
-                common = overlap(boxes[d], truths[t])
-                if common > best:
-                    best, at = common, t
+                if overlaps[row + t] > best:
+                    best, at = overlaps[row + t], t
             if at < 0 or best < iou:
                 continue
             if excused[at]:
                 verdicts[d] = DROPPED
             elif not taken[at]:
                 taken[at] = True
-                verdicts[d], hits[d] = TRUE, at
-    return verdicts, hits
+                verdicts[d] = TRUE
+    return verdicts
 
 
 @kernel

@@ -13,9 +13,11 @@ A metric names its input, which also decides when it is called:
 - "masks": `Objects`, if both objects and detections have masks
 - "people": `Objects`, if the dataset has a class of people and the run includes the clean images
 - "clips": `Objects`, if images are frames of clips and objects have track ids
+- "federated": `Objects`, if images were searched for some classes only, as in LVIS; "federated masks" also
 - "maps": `Maps`
 - "confidences": `Maps`, if the model reports a confidence for each pixel
 - "segments": `Segments`
+- an input of a form that another file declares (`core.forms.Form.inputs`): what that form collects
 
 A metric that cannot be weighted is declared with `weighted=False`. It gets no weights and returns a plain
 number for each measure; for a replicate it is called with every image repeated as often as its weight says.
@@ -37,12 +39,15 @@ import numpy.typing as npt
 
 from stormproof.core import extensions
 from stormproof.core.errors import InvalidOption
+from stormproof.core.forms import FORMS
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Floats, Ints
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
-INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people", "clips")
-# Every list of measures is in this order.
+INPUTS = (
+    "maps", "confidences", "segments", "boxes", "masks", "people", "clips", "federated", "federated masks",
+)  # fmt: skip
+# Every list of measures is in this order; then come those named after an input of another form.
 SECTIONS = (
     "boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration", "clips",
 )  # fmt: skip
@@ -183,23 +188,58 @@ METRICS: Registry[Metric] = Registry(
 def metric(
     given: str, *measures: Measure, weighted: bool = True, calibrated: Mapping[str, Calibrated] | None = None
 ) -> Callable[[Function], Function]:
-    """Declare the function that computes some measures; `given` is one of `INPUTS`. `calibrated` says where
+    """Declare the function that computes some measures; `given` is one of `INPUTS`, or an input that a form
+    declares. `calibrated` says where
     intervals are calibrated, by measure, instead of each measure itself."""
     if calibrated is not None:
         measures = tuple(replace(each, calibrated=calibrated.get(each.name, ())) for each in measures)
-    if given not in INPUTS or any(measure.section not in SECTIONS for measure in measures):
-        raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
+    others = [name for declared in FORMS.declared.values() for name in declared.inputs if name not in INPUTS]
+    inputs, sections = (*INPUTS, *others), (*SECTIONS, *others)
+    if given not in inputs or any(measure.section not in sections for measure in measures):
+        raise ValueError(f"a metric reads one of {inputs} and lists its measures in one of {sections}")
 
     def register(function: Function) -> Function:
         name = f"{function.__module__}.{function.__qualname__}"
-        others = {m.name for key, other in METRICS.declared.items() if key != name for m in other.measures}
+        known = {m.name for key, other in METRICS.declared.items() if key != name for m in other.measures}
         for measure in measures:
-            if measure.name in others:
+            if measure.name in known:
                 raise ValueError(f"two measures are called {measure.name!r}")
         METRICS.add(name, Metric(given, function, measures, weighted), module=function.__module__)
         return function
 
     return register
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """What a metric knows about a condition besides numbers, such as a curve; declared with `detail`."""
+
+    name: str
+    given: str
+    function: Function
+
+
+DETAILS: Registry[Detail] = Registry(extensions.METRICS, "stormproof.metrics")
+
+
+def detail(name: str, given: str) -> Callable[[Function], Function]:
+    """Declare a function of an input and weights that returns plain data by name: strings, numbers, arrays,
+    lists and dicts of them; None if there is nothing to tell.
+
+    An array of replicates × anything is kept as its first row, with its interval as `low` and `high`. Scores
+    hold the data as `details[name][condition]`; sections of the report read it there.
+    """
+
+    def register(function: Function) -> Function:
+        DETAILS.add(f"{name} of {given}", Detail(name, given, function), module=function.__module__)
+        return function
+
+    return register
+
+
+def details_of(*given: str) -> list[Detail]:
+    """Every detail that takes one of these inputs."""
+    return [declared for declared in DETAILS.values() if declared.given in given]
 
 
 def measures() -> Mapping[str, Measure]:
@@ -209,8 +249,15 @@ def measures() -> Mapping[str, Measure]:
 
 @lru_cache(maxsize=1)
 def _measures(*every: Metric) -> Mapping[str, Measure]:
-    found = [measure for declared in every for measure in declared.measures]
-    return {measure.name: measure for measure in sorted(found, key=lambda m: SECTIONS.index(m.section))}
+    every_measure = [measure for declared in every for measure in declared.measures]
+    return {
+        measure.name: measure for measure in sorted(every_measure, key=lambda m: section_place(m.section))
+    }
+
+
+def section_place(section: str) -> tuple[int, str]:
+    """What sections are sorted by: ours in our order, then others by name."""
+    return (SECTIONS.index(section), "") if section in SECTIONS else (len(SECTIONS), section)
 
 
 def metrics_of(*given: str) -> list[Metric]:
@@ -265,3 +312,9 @@ def weighted_sums(weights: Weights, table: Floats) -> Floats:
     sums: Floats = weights.astype(np.float64) @ table
     sums[(weights == 1).all(axis=1)] = table.sum(axis=0)
     return sums
+
+
+def reliability_diagram(number: Floats, scores: Floats, hits: Floats) -> dict[str, Floats]:
+    """The points of a reliability diagram, from replicates × bins: how many, the sum of scores, how many are
+    right."""
+    return {"score": ratio(scores[0], number[0]), "precision": ratio(hits, number), "detections": number[0]}

@@ -12,12 +12,14 @@ A class of stuff has one segment per image: several predicted segments are joine
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidTruth
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.forms import Column, Comparison, Form, form, map_of_runs, run_lengths
 from stormproof.core.sample import SEGMENTS, Bools, Floats, Ints, Truth, panoptic_map
 from stormproof.metrics.metric import (
     Calibrated,
@@ -33,7 +35,7 @@ from stormproof.metrics.optimism import class_optimism
 from stormproof.metrics.task import Task, task
 
 if TYPE_CHECKING:
-    from stormproof.metrics.inputs import Segments
+    from stormproof.metrics.inputs import RunReader, Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
@@ -199,11 +201,68 @@ def _shown(segments: Segments) -> Bools:
     return shown
 
 
-PANOPTIC = task(
+PANOPTIC = ("panoptic_values", "panoptic_runs")
+OVERLAP = ("overlap_truth", "overlap_predicted", "overlap_pixels")
+NO_CLASS = 65535  # of a pixel that is drawn as none
+
+
+def check_map(plane: npt.NDArray[np.int32], size: tuple[int, int], classes: int) -> None:
+    """Refuse a predicted map that does not fit its image or the classes."""
+    if plane.dtype != np.int32 or plane.shape != size:
+        raise InvalidPrediction(f"the panoptic map is {plane.dtype} {plane.shape}, not int32 {size}")
+    bad = (plane != 0) & (plane < SEGMENTS)
+    if bad.any():
+        raise InvalidPrediction(f"the panoptic map holds {plane[bad][0]}; make it with panoptic_map")
+    top = int(plane.max()) // SEGMENTS - 1
+    if classes and top >= classes:
+        raise InvalidPrediction(f"the panoptic map holds class {top}, but there are {classes} classes")
+
+
+def class_map(panoptic: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
+    """The class of each pixel of a panoptic map; `NO_CLASS` in no segment and along edges of segments."""
+    labels = np.where(panoptic == 0, NO_CLASS, panoptic // SEGMENTS - 1).astype(np.uint16)
+    labels[:, 1:][panoptic[:, 1:] != panoptic[:, :-1]] = NO_CLASS
+    labels[1:][panoptic[1:] != panoptic[:-1]] = NO_CLASS
+    return labels
+
+
+def _unpack(row: Mapping[str, Any]) -> npt.NDArray[np.int32]:
+    return map_of_runs(row["panoptic_values"], row["panoptic_runs"], (row["height"], row["width"]), np.int32)
+
+
+def _derive(cell: Comparison) -> dict[str, Any]:
+    """The pixels that true and predicted segments share; nothing if the truth names no classes."""
+    predicted = cell.prediction.panoptic
+    assert predicted is not None
+    if cell.truth.semantic is None:
+        return {}
+    return dict(zip(OVERLAP, overlaps(cell.truth, predicted, name=cell.name), strict=True))
+
+
+def _collect(reader: RunReader) -> Iterator[tuple[str, Segments]]:
+    from stormproof.metrics.inputs import Segments  # late: a run needs no input of metrics
+
+    things = reader.things
+    for text, shared, image in reader.pixel_counts(OVERLAP):
+        table = match_segments(image, shared, labels=reader.map_labels, things=things, images=reader.images)
+        yield text, Segments(table, reader.map_classes, reader.scored_maps, things)
+
+
+PANOPTIC_MAPS = form(
+    Form(
+        "panoptic", "panoptic maps", of_objects=False,
+        columns=(Column(PANOPTIC[0], "int32"), Column(PANOPTIC[1], "uint32", bulky=True)),
+        pack=run_lengths, unpack=_unpack, check=check_map,
+        derived=(*(Column(name, "int32") for name in OVERLAP[:2]), Column(OVERLAP[2], "int64")),
+        derive=_derive, paint=lambda plane: (class_map(plane), NO_CLASS),
+        inputs=("segments",), collect=_collect, scored_by=OVERLAP[2],
+    ),
+    __name__,
+)  # fmt: skip
+task(
     Task(
-        "panoptic segmentation", 10, "panoptic", headline="PQ", per_class="PQ", section="panoptic",
-        truth="panoptic", truth_words="panoptic maps", fits=lambda given: "segments" in given.kinds,
-        image_errors=image_errors, shown=_shown,
+        "panoptic segmentation", 10, PANOPTIC_MAPS, headline="PQ", per_class="PQ", section="panoptic",
+        fits=lambda given: "segments" in given.kinds, image_errors=image_errors, shown=_shown,
     ),
     __name__,
 )  # fmt: skip

@@ -1,88 +1,62 @@
 """A steerable pyramid (Simoncelli & Freeman 1995): oriented band-pass images, an octave apart.
 
-Filters are defined in the frequency domain: raised cosines of the log-radius, cosⁿ of the angle. The
-transform is scaled as a tight frame (each octave down doubles the amplitude of a constant), like the spatial
-filters used for image quality.
+The filters are the spatial ones of order 5 (Karasaridis & Simoncelli 1996) that the authors of VIF and IFC
+use, with the coefficients of matlabPyrTools' sp5Filters (E. Simoncelli, MIT licence). Exact filters in the
+frequency domain give other bands, and a VIF that differs by up to 40 % where little information is left.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import cv2
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.sample import Floats
 
-Spectrum = npt.NDArray[np.complex128]
+
+def _mirrored(quarter: list[list[float]]) -> Floats:
+    """The whole of a filter that is symmetric about its middle row and column, from its upper left part."""
+    half = np.array(quarter)
+    left: Floats = np.concatenate((half, half[-2::-1]))
+    return np.concatenate((left, left[:, -2::-1]), axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The filters for images of one shape: a first low pass, then the angular windows and the low pass of
-    each level."""
-
-    low: Floats
-    levels: tuple[tuple[tuple[Spectrum, ...], Floats], ...]
-
-
-def make_filters(shape: tuple[int, ...], *, levels: int, orientations: tuple[int, ...], of: int) -> Filters:
-    """Filters of the given orientations, out of `of` equally spaced ones; 0 responds to vertical edges.
-
-    Sides must be multiples of 2^(levels − 1); each level halves them.
-    """
-    filters = []
-    for level in range(levels):
-        octave, angle = _polar(tuple(side >> level for side in shape))
-        high = _high(octave + 1)
-        filters.append((tuple(high * _fan(angle, k, of) for k in orientations), _low(octave + 1)))
-    return Filters(_low(_polar(shape)[0]), tuple(filters))
-
-
-def filtered(image: Floats, filters: Filters) -> Iterator[list[Floats]]:
-    """For each level, finest first, the image's band at each orientation."""
-    spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(image, norm="ortho")) * filters.low
-    for fans, low in filters.levels:
-        yield [_real(spectrum * fan) for fan in fans]
-        spectrum = _inner_half(spectrum * low)
+_FIRST_LOW = _mirrored(
+    [
+        [0.00341614, -0.01551246, -0.03848215],
+        [-0.01551246, 0.05586982, 0.1592557],
+        [-0.03848215, 0.1592557, 0.40304148],
+    ]
+)
+_LOW = _mirrored(
+    [
+        [0.00170808, -0.00489834, -0.00775624, -0.01888864, -0.01924108],
+        [-0.00489834, -0.01046562, -0.01322234, 0.008212, 0.02005976],
+        [-0.00775624, -0.01322234, 0.02793492, 0.06554076, 0.07962786],
+        [-0.01888864, 0.008212, 0.06554076, 0.12852666, 0.16339236],
+        [-0.01924108, 0.02005976, 0.07962786, 0.16339236, 0.2019308],
+    ]
+)
+# Odd in x: the upper left part of the filter, with the sign of its right half turned.
+_ACROSS = _mirrored(
+    [
+        [0.00277643, -0.00986904, -0.01021852, 0.0],
+        [0.00496194, -0.00893064, -0.03075356, 0.0],
+        [0.01026699, 0.01189859, -0.08226445, 0.0],
+        [0.01455399, 0.02755155, -0.11732297, 0.0],
+    ]
+) * np.array([1, 1, 1, 1, -1, -1, -1])
+ORIENTED = (_ACROSS, -_ACROSS.T)  # responds to vertical edges, to horizontal ones
 
 
-def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """log₂ of the radius (0 at the Nyquist frequency) and the angle, with zero frequency in the middle."""
-    rows, columns = ((np.arange(n) - n // 2) / (n / 2) for n in shape)
-    x, y = np.meshgrid(columns, rows)
-    radius = np.hypot(x, y)
-    radius[shape[0] // 2, shape[1] // 2] = np.finfo(float).tiny  # zero frequency: far below every octave
-    return np.log2(radius), np.arctan2(y, x)
+def pyramid_bands(image: Floats, levels: int) -> Iterator[list[Floats]]:
+    """For each level, finest first, the bands of vertical and of horizontal edges."""
+    low = _filtered(image, _FIRST_LOW)
+    for _ in range(levels):
+        yield [_filtered(low, oriented) for oriented in ORIENTED]
+        low = np.ascontiguousarray(_filtered(low, _LOW)[::2, ::2])
 
 
-def _high(octave: Floats) -> Floats:
-    """High pass: 1 from `octave` 0 up, 0 below −1; the squares of this and of `_low` add up to 1."""
-    gain: Floats = np.cos(math.pi / 2 * np.clip(-octave, 0, 1))
-    return gain
-
-
-def _low(octave: Floats) -> Floats:
-    gain: Floats = np.sin(math.pi / 2 * np.clip(-octave, 0, 1))
-    return gain
-
-
-def _fan(angle: Floats, k: int, of: int) -> Spectrum:
-    """The k-th of `of` angular windows; their squares add up to 1 over both half planes."""
-    order = of - 1
-    scale = 2.0**order * math.factorial(order) / math.sqrt(of * math.factorial(2 * order))
-    window: Spectrum = (-1j) ** order * scale * np.cos(angle - math.pi * k / of) ** order
-    return window
-
-
-def _real(spectrum: Spectrum) -> Floats:
-    band: Floats = np.fft.ifft2(np.fft.ifftshift(spectrum), norm="ortho").real
-    return band
-
-
-def _inner_half(spectrum: Spectrum) -> Spectrum:
-    rows, columns = (n // 2 for n in spectrum.shape)
-    top, left = rows - rows // 2, columns - columns // 2
-    return spectrum[top : top + rows, left : left + columns]
+def _filtered(image: Floats, kernel: Floats) -> Floats:
+    return np.asarray(cv2.filter2D(image, cv2.CV_64F, kernel, borderType=cv2.BORDER_REFLECT_101), np.float64)

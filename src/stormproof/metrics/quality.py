@@ -16,7 +16,7 @@ from stormproof.core.errors import InvalidImage
 from stormproof.core.sample import Floats, Image, Instances, check_image
 
 _WINDOW, _SIGMA, _K1, _K2 = 11, 1.5, 0.01, 0.03  # Wang et al. 2004
-_SOBEL_MAX = 3 * math.sqrt(2)  # the largest magnitude of a 3×3 Sobel filter on [0, 1], at a diagonal edge
+_SOBEL_MAX = math.sqrt(20)  # the largest magnitude of a 3×3 Sobel filter on [0, 1]: 4 one way, 2 the other
 SIZES = {
     "small": 32.0**2,
     "medium": 96.0**2,

@@ -7,13 +7,14 @@ error message names the image, the detection and the value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
+from stormproof.core.federated import Federated
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 from stormproof.metrics.ordering import by_falling_score
@@ -27,7 +28,7 @@ class DetectionTruth:
     """The objects of every image of a set. Make it with `DetectionTruth.of`.
 
     `image` holds positions in `ids`. In clips, an object has the same `track` in all frames; `clip` is the
-    number of an image's clip, `step` the image's place in it.
+    number of an image's clip, `step` the image's place in it. `data` are further arrays of objects by name.
     """
 
     ids: tuple[str, ...]
@@ -45,6 +46,8 @@ class DetectionTruth:
     track: Ints = None  # type: ignore[assignment]  # −1 where unknown
     clip: Ints = None  # type: ignore[assignment]  # one entry per image; −1 for an image of no clip
     step: Ints = None  # type: ignore[assignment]  # one entry per image
+    data: Mapping[str, Floats] = field(default_factory=dict)
+    federated: Federated | None = None  # if images were searched for some classes only
 
     def __post_init__(self) -> None:
         counts = {"track": len(self.boxes), "clip": len(self.ids), "step": len(self.ids)}
@@ -69,16 +72,17 @@ class DetectionTruth:
         for _, objects in pairs:
             masks.extend(objects.masks or [None] * len(objects))
         image, columns = _flattened([o for _, o in pairs], _NOTHING, (*_OBJECT_COLUMNS, "tracks"))
-        track = columns.pop("tracks")
-        return cls(ids, tuple(classes), image, masks=tuple(masks), track=track, **columns)._checked()
+        columns["track"] = columns.pop("tracks")
+        data = _joined_data([o for _, o in pairs])
+        return cls(ids, tuple(classes), image, masks=tuple(masks), data=data, **columns)._checked()
 
     @classmethod
     def of_columns(cls, ids: Sequence[str], image: Ints, objects: Instances, classes: Sequence[str]) -> Self:
         """From the objects of all images; `image` is the place in `ids` of each object's image, ascending."""
         masks = objects.masks or (None,) * len(objects)
         columns: dict[str, Any] = {name: getattr(objects, name) for name in _OBJECT_COLUMNS}
-        truth = cls(tuple(ids), tuple(classes), image, masks=masks, track=objects.tracks, **columns)
-        return truth._checked()
+        columns |= {"track": objects.tracks, "data": objects.data}
+        return cls(tuple(ids), tuple(classes), image, masks=masks, **columns)._checked()
 
     def _checked(self) -> Self:
         bad = (self.labels < 0) | (self.labels >= len(self.classes))
@@ -129,7 +133,8 @@ class DetectionTruth:
         """The objects of the chosen images, renumbered."""
         entries, image = entries_of(self.image, chosen, len(self.ids))
         ids, clip, step = tuple(self.ids[i] for i in chosen.tolist()), self.clip[chosen], self.step[chosen]
-        return replace(select(self, entries), ids=ids, image=image, clip=clip, step=step)
+        known = None if self.federated is None else self.federated.of_images(chosen)
+        return replace(select(self, entries), ids=ids, image=image, clip=clip, step=step, federated=known)
 
     def owner(self, entry: int) -> str:
         """The id of the image that an object belongs to."""
@@ -149,6 +154,7 @@ class Detections:
     labels: Ints
     masks: tuple[RLE | None, ...] = ()
     sides: Floats = None  # type: ignore[assignment]  # width and height; by default, those of `boxes`
+    data: Mapping[str, Floats] = field(default_factory=dict)  # further arrays of the detections by name
 
     def __post_init__(self) -> None:
         if self.sides is None and self.boxes.ndim == 2:
@@ -163,7 +169,7 @@ class Detections:
         for row in rows:
             masks.extend(row.masks or [None] * len(row))
         image, columns = _flattened(rows, Prediction(), ("boxes", "scores", "labels", "sides"))
-        return cls(image, masks=tuple(masks), **columns)
+        return cls(image, masks=tuple(masks), data=_joined_data(rows), **columns)
 
     def of_images(self, chosen: Ints) -> Detections:
         """The detections of the chosen images, renumbered."""
@@ -192,7 +198,8 @@ def select(objects: Records, chosen: Ints) -> Records:
         if hasattr(objects, name)
     }
     masks = tuple(objects.masks[i] for i in chosen.tolist()) if objects.masks else ()
-    return replace(objects, masks=masks, **columns)
+    data = {name: np.take(values, chosen, axis=0) for name, values in objects.data.items()}
+    return replace(objects, masks=masks, data=data, **columns)
 
 
 def entries_of(image: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
@@ -210,8 +217,19 @@ def entries_of(image: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
     return order[first + np.arange(counts.sum())], np.repeat(np.arange(len(chosen)), counts)
 
 
+def counted(found: Detections, truth: DetectionTruth) -> Detections:
+    """The detections that annotations can judge: all, unless these are federated."""
+    if truth.federated is None:
+        return found
+    return select(found, truth.federated.kept(found.image, found.labels, found.scores))
+
+
 def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
-    """Predictions as flat arrays, checked against `truth`."""
+    """Predictions as flat arrays, checked against `truth`; those that it can judge."""
+    return counted(_checked(predictions, truth), truth)
+
+
+def _checked(predictions: Predictions, truth: DetectionTruth) -> Detections:
     found = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
     count = len(found.boxes)
     for name in ("image", "scores", "labels"):
@@ -287,3 +305,18 @@ def _flattened(
     """The image of each entry, and the named columns of all images; `empty` gives their types."""
     image = np.repeat(np.arange(len(images)), np.array([len(each) for each in images], np.int64))
     return image, {name: np.concatenate([getattr(each, name) for each in (empty, *images)]) for name in names}
+
+
+def _joined_data(images: Sequence[Instances] | Sequence[Prediction]) -> dict[str, Floats]:
+    """The further arrays of all images; NaN for the objects of an image that lacks one."""
+    names = dict.fromkeys(name for each in images for name in each.data)
+    return {name: _joined(name, images) for name in names}
+
+
+def _joined(name: str, images: Sequence[Instances] | Sequence[Prediction]) -> Floats:
+    held = {each.data[name].shape[1:] for each in images if name in each.data and len(each)}
+    if len(held) > 1:
+        raise InvalidTruth(f"{name} have the shapes {sorted(held)} in different images; give all the same.")
+    shape = held.pop() if held else ()
+    parts = [each.data.get(name, np.full((len(each), *shape), np.nan)) for each in images if len(each)]
+    return np.concatenate(parts) if parts else np.zeros((0, *shape))

@@ -7,7 +7,7 @@ of the 45 rates; the FPPI actually reached is reported with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
-from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, ratio, units_of
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, detail, metric, ratio, units_of
 from stormproof.metrics.optimism import set_optimism
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -33,6 +33,7 @@ _CALIBRATED: dict[str, Calibrated] = {
 }
 _POWER = 0.5  # of the number of images, with which the bias of sensitivities fixed on few images falls
 _POINTS = 40  # of a curve that is stored for a figure
+_LOST = 3  # images of each condition that are stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,11 +235,30 @@ def curve_points(people: People, clean: People, weights: Weights) -> dict[str, l
     }  # fmt: skip
 
 
+@detail("roc", "people")
+def _roc(objects: Objects, weights: Weights) -> dict[str, list[float]]:
+    assert objects.people is not None
+    assert objects.clean is not None
+    return curve_points(objects.people, objects.clean, weights)
+
+
+@detail("lost", "people")
+def _lost(objects: Objects, weights: Weights) -> list[dict[str, Any]] | None:
+    """The images that lose a person, unless the condition moves labels."""
+    people, clean = objects.people, objects.clean
+    assert people is not None
+    assert clean is not None
+    if objects.is_clean or not np.array_equal(people.truth.boxes, clean.truth.boxes):
+        return None
+    return [asdict(one) for one in worst_people(clean, people, count=_LOST)]
+
+
 def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Worsening]:
     """The images in which the FPPI needed to find a person rises most (*pezzementi*, Fig. 6), worst first.
 
     The FPPI of a score is read from the clean curve, on which sensitivities are fixed. Less than one false
-    positive in the whole set counts as one. Only people who are found on the clean images are included.
+    positive in the whole set counts as one. Only people who are found on the clean images are included, and
+    those whom no sensitivity of the paper finds there (more than one false positive in ten images) come last.
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")
@@ -253,6 +273,6 @@ def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Wor
         for i in np.flatnonzero(np.isfinite(before)).tolist()
     ]
     hardest: dict[str, Worsening] = {}
-    for row in sorted(rows, key=lambda r: (-r.orders, r.before, r.id)):
+    for row in sorted(rows, key=lambda r: (r.before > REFERENCE_FPPI[-1], -r.orders, r.before, r.id)):
         hardest.setdefault(row.id, row)
     return list(hardest.values())[:count]

@@ -5,6 +5,7 @@ Rows are true classes, columns predicted ones. Pixels whose true label is the ig
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.forms import Column, Comparison, Form, form, map_of_runs, run_lengths
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints, SemanticMap
+from stormproof.metrics.map_calibration import confidence_sums
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.task import Task, task
 
 if TYPE_CHECKING:
-    from stormproof.metrics.inputs import Maps
+    from stormproof.metrics.inputs import Maps, RunReader
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
@@ -68,8 +71,8 @@ class Confusion:
 
     @property
     def miou(self) -> float:
-        """Mean IoU over the classes that occur, as a fraction; NaN if no pixel counts."""
-        return float(mean_of_known(self.iou))
+        """Mean IoU over the classes in the truth, as a fraction; NaN if no pixel counts."""
+        return float(mean_of_known(true_iou(self.counts)))
 
     @property
     def pixel_accuracy(self) -> float:
@@ -84,18 +87,29 @@ def iou_of(counts: npt.NDArray[Any]) -> Floats:
     return found
 
 
+def true_iou(counts: npt.NDArray[Any]) -> Floats:
+    """IoU by class of confusion matrices; NaN for a class without a true pixel, even if it is predicted.
+
+    A mean over predicted classes as well would be over more classes the more a model is confused.
+    """
+    iou: Floats = np.where(counts.sum(axis=-1) > 0, iou_of(counts), np.nan)
+    return iou
+
+
 @metric(
     "maps",
-    Measure("mIoU", "mean intersection over union", section="maps"),
+    Measure("mIoU", "mean intersection over union of the classes in the truth", section="maps"),
+    Measure("mIoU any", "the same, a class that is only predicted counting 0", section="maps"),
     Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps", share=True),
     calibrated=_CALIBRATED,
 )
 def _maps(maps: Maps, weights: Weights) -> Scored:
     """A pixel predicted as a class that the dataset lacks is wrong."""
     counts = maps.counts(weights)
-    iou = iou_of(counts)[:, list(maps.kept)]
+    iou, of_any = (kind(counts)[:, list(maps.kept)] for kind in (true_iou, iou_of))
     right = ratio(np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
-    return Scored({"mIoU": mean_of_known(iou), "pixel accuracy": right}, {"IoU": iou}, {"mIoU": iou})
+    numbers = {"mIoU": mean_of_known(iou), "mIoU any": mean_of_known(of_any), "pixel accuracy": right}
+    return Scored(numbers, {"IoU": iou}, {"mIoU": iou, "mIoU any": of_any})
 
 
 def image_errors(maps: Maps) -> Floats:
@@ -122,11 +136,64 @@ def _shown(maps: Maps) -> Bools:
     return shown[:, list(maps.kept)]
 
 
-LABEL_MAPS = task(
+SEMANTIC = ("semantic_values", "semantic_runs")
+CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
+CONFIDENCES = "confidences"
+
+
+def check_map(plane: LabelMap, size: tuple[int, int], classes: int) -> None:
+    """Refuse a predicted map that does not fit its image or the classes."""
+    if plane.dtype not in (np.uint8, np.uint16) or plane.shape != size:
+        raise InvalidPrediction(f"the label map is {plane.dtype} {plane.shape}, not uint8 or uint16 {size}")
+    top = int(plane.max())
+    if classes and top >= classes:
+        raise InvalidPrediction(f"the label map holds {top}, but there are {classes} classes")
+
+
+def _unpack(row: Mapping[str, Any]) -> LabelMap:
+    return map_of_runs(row["semantic_values"], row["semantic_runs"], (row["height"], row["width"]), np.uint16)
+
+
+def _derive(cell: Comparison) -> dict[str, Any]:
+    """The confusion of an image, and the sums of its confidences if the model reports them."""
+    truth, predicted = cell.truth.semantic, cell.prediction.semantic
+    assert truth is not None
+    assert predicted is not None
+    counts = Confusion.of(truth, predicted, classes=cell.classes, name=cell.name).counts
+    true, guessed = np.nonzero(counts)
+    values: dict[str, Any] = dict(zip(CONFUSION, (true, guessed, counts[true, guessed]), strict=True))
+    if cell.prediction.confidence is not None:
+        values[CONFIDENCES] = confidence_sums(truth, predicted, cell.prediction.confidence, cell.labels)
+    return values
+
+
+def _collect(reader: RunReader) -> Iterator[tuple[str, Maps]]:
+    from stormproof.metrics.inputs import Maps  # late: a run needs no input of metrics
+
+    counts = zip(reader.pixel_counts(CONFUSION), reader.by_image(CONFIDENCES), strict=True)
+    for (text, (true, predicted, pixels), image), (_, sums) in counts:
+        yield text, Maps.of(
+            image, true, reader.map_labels[predicted], pixels, images=reader.images,
+            classes=reader.map_classes, kept=reader.scored_maps, confidences=sums,
+        )  # fmt: skip
+
+
+LABEL_MAPS = form(
+    Form(
+        "semantic", "label maps", of_objects=False,
+        columns=(Column(SEMANTIC[0], "uint16"), Column(SEMANTIC[1], "uint32", bulky=True)),
+        pack=run_lengths, unpack=_unpack, check=check_map,
+        derived=(*(Column(name, "int32") for name in CONFUSION[:2]), Column(CONFUSION[2], "int64"),
+                 Column(CONFIDENCES)),
+        derive=_derive, paint=lambda labels: (labels, 255),
+        inputs=("maps", "confidences"), collect=_collect, scored_by=CONFUSION[2],
+    ),
+    __name__,
+)  # fmt: skip
+task(
     Task(
-        "semantic segmentation", 20, "maps", headline="mIoU", per_class="IoU", section="maps",
-        truth="semantic", truth_words="label maps", fits=lambda given: "maps" in given.kinds,
-        image_errors=image_errors, shown=_shown,
+        "semantic segmentation", 20, LABEL_MAPS, headline="mIoU", per_class="IoU", section="maps",
+        fits=lambda given: "maps" in given.kinds, image_errors=image_errors, shown=_shown,
     ),
     __name__,
 )  # fmt: skip

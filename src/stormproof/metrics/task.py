@@ -1,7 +1,8 @@
 """What a model may be asked to do, as values: boxes, masks, label maps, panoptic segments.
 
-A task says what its truth is, which measure a run is reported in, which goes by class, and how wrong one
-image is. Tables, reports, gates and submissions follow from it. Each is declared beside its metric.
+A task says which form its truth and predictions have (`core.forms`: columns of a row, motion, drawing, input
+of metrics), which measure a run is reported in, which goes by class, and how wrong one image is. Tables,
+reports, gates and submissions follow from it. Each is declared beside its metric.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.core import extensions
+from stormproof.core.forms import OBJECTS, Form
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.metric import measures
@@ -20,27 +22,20 @@ from stormproof.metrics.metric import measures
 class Task:
     """A task, declared once.
 
-    A run may be scored for several; it is reported in the one of lowest `rank`. `kind` names the predictions
-    (objects, maps, panoptic): boxes and masks are both objects. `fits` says whether a metric's input belongs
-    to the task, `image_errors` is the error of each image, `shown` says which images show which classes.
+    A run may be scored for several; it is reported in the one of lowest `rank`. Boxes and masks have the same
+    `form`: objects. `fits` says whether a metric's input belongs to the task, `image_errors` is the error of
+    each image, `shown` says which images show which classes.
     """
 
     name: str  # as leaderboards call it
     rank: int
-    kind: str
+    form: Form
     headline: str  # the measure that a run is reported in
     per_class: str  # the measure that it is the mean of, by class
     section: str  # of its measures in tables
-    truth: str  # the attribute of `Truth` that it is scored against
-    truth_words: str
     fits: Callable[[Any], bool]
     image_errors: Callable[[Any], Floats]
     shown: Callable[[Any], Bools]
-
-    @property
-    def of_objects(self) -> bool:
-        """Whether its classes are those of objects, not those of maps."""
-        return self.kind == "objects"
 
 
 TASKS: Registry[Task] = Registry(extensions.TASKS, "stormproof.metrics", order=lambda declared: declared.rank)
@@ -55,6 +50,11 @@ def task(declared: Task, module: str) -> Task:
 def all_tasks() -> tuple[Task, ...]:
     """Every task, in the order in which runs are reported."""
     return tuple(TASKS.values())
+
+
+def scored_forms() -> tuple[Form, ...]:
+    """The forms of all tasks, in the order in which runs are reported."""
+    return tuple(dict.fromkeys(each.form for each in all_tasks()))
 
 
 def task_of(metric_input: Any) -> Task:
@@ -73,6 +73,6 @@ def per_class_measure(measure: str) -> str | None:
     return next((each.per_class for each in all_tasks() if each.headline == measure), None)
 
 
-def kind_of_class_measure(measure: str) -> str:
-    """The kind of predictions whose classes a measure by class goes by."""
-    return next((each.kind for each in all_tasks() if each.per_class == measure), "objects")
+def form_of_class_measure(measure: str) -> str:
+    """The name of the form whose classes a measure by class goes by."""
+    return next((each.form.name for each in all_tasks() if each.per_class == measure), OBJECTS)

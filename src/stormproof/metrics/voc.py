@@ -7,12 +7,12 @@ area under the monotone precision-recall curve.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stormproof.core.sample import Floats
+from stormproof.metrics.cocomatching import Matches
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.optimism import ap_optimism
@@ -27,6 +27,10 @@ _CALIBRATED: dict[str, Calibrated] = {
     "VOC10 AP50": ((80, 50),),
 }
 _POINTS = {"VOC07 AP50": VOC07_POINTS, "VOC10 AP50": WHOLE_AREA}
+NUMBERS = {
+    "VOC07 AP50": "VOC 2007 AP at IoU 0.5, eleven points",
+    "VOC10 AP50": "VOC 2010 AP at IoU 0.5, area under the curve",
+}
 
 
 def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
@@ -39,12 +43,14 @@ def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
     {'VOC07 AP50': 0.5455, 'VOC10 AP50': 0.5}
     """
     found = lay_out(predictions, truth)
-    return _scored(judged_voc(truth, found), np.ones((1, len(truth.ids)))).scores
+    return voc_scored(judged_voc(truth, found), np.ones((1, len(truth.ids)))).scores
 
 
-def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Judged:
-    """The detections that the devkit counts, and which of them are right."""
-    verdicts = judge_voc(truth, found, iou=iou)
+def judged_voc(
+    truth: DetectionTruth, found: Detections, iou: float = 0.5, overlaps: Floats | None = None
+) -> Judged:
+    """The detections that the devkit counts, and which of them are right; `overlaps` as in `judge_voc`."""
+    verdicts = judge_voc(truth, found, iou=iou, overlaps=overlaps)
     order = by_class_and_image(truth, found).by_class
     order = order[verdicts[order] != DROPPED]
     nothing = np.zeros(len(order), np.uint16)
@@ -57,24 +63,24 @@ def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Ju
 
 @metric(
     "boxes",
-    Measure("VOC07 AP50", "VOC 2007 AP at IoU 0.5, eleven points", section="boxes", fading=1.25),
-    Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes", fading=1.25),
+    *(Measure(name, words, section="boxes", fading=1.25) for name, words in NUMBERS.items()),
     calibrated=_CALIBRATED,
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
-    scored = _scored(objects.voc, weights)
-    if len(weights) == 1:
-        return scored
-    boxes, counts = objects.boxes, weights[0] > 0
-    optimism = {
-        name: ap_optimism(boxes.judged, boxes.score, counts, points)[0, :, 0]  # of COCO's matches at IoU 0.5
-        for name, points in _POINTS.items()
-    }
-    return replace(scored, optimism=optimism)
+    return voc_scored(objects.voc, weights, objects.boxes)
 
 
-def _scored(judged: Judged, weights: Weights) -> Scored:
+def voc_scored(judged: Judged, weights: Weights, matches: Matches | None = None, prefix: str = "") -> Scored:
+    """AP50 by both rules for every row of weights; optimism is that of COCO's `matches` at IoU 0.5."""
     precision, _ = average_precision(judged, weights, *_POINTS.values())
-    by_class: dict[str, Floats] = {name: precision[:, rule, 0, :, 0] for rule, name in enumerate(_POINTS)}
+    by_class: dict[str, Floats] = {
+        prefix + name: precision[:, rule, 0, :, 0] for rule, name in enumerate(_POINTS)
+    }
+    optimism: dict[str, Floats] = {}
+    if len(weights) > 1 and matches is not None:
+        for name, points in _POINTS.items():
+            too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0, points)
+            optimism[prefix + name] = too_high[0, :, 0]
     numbers = {name: mean_of_known(column) for name, column in by_class.items()}
-    return Scored(numbers, {"VOC07 AP50": by_class["VOC07 AP50"]}, by_class)
+    per_class = {f"{prefix}VOC07 AP50": by_class[f"{prefix}VOC07 AP50"]}
+    return Scored(numbers, per_class, by_class, optimism)

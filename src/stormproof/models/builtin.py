@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.core.errors import MissingExtra, UnknownName
+from stormproof.core.loading import install_extra
 from stormproof.models.model import ADAPTERS
 from stormproof.models.network import Network
 from stormproof.models.onnx import open_onnx
 
-_INSTALL = "pip install 'stormproof[demo]'  (in a checkout: pip install ./networks)"
 _TASKS = {"grid": "detection", "centre": "detection", "masks": "instance", "semantic": "semantic"}
 
 
@@ -42,7 +42,7 @@ def folder() -> Path:
     """The folder of the networks; their package is not imported."""
     package = find_spec("stormproof_networks")
     if package is None or not package.submodule_search_locations:
-        raise MissingExtra("stormproof-networks", _INSTALL)
+        raise MissingExtra("stormproof-networks", install_extra("demo"))
     return Path(package.submodule_search_locations[0])
 
 

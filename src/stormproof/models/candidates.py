@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from stormproof.core.boxes import shared, union
 from stormproof.core.errors import CardChange, ModelError
 from stormproof.core.kernels import kernel
+from stormproof.core.oriented import oriented_overlap
 from stormproof.core.sample import RLE, STRIDE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
 
@@ -27,7 +28,9 @@ class Candidates:
     """Boxes in input pixels, before thresholds.
 
     `scores` are n×classes without `labels`, or one per box with `labels`. Masks cover the whole input, either
-    as n `masks` of probabilities or as `coefficients` (n×k) of k `prototypes` of logits.
+    as n `masks` of probabilities or as `coefficients` (n×k) of k `prototypes` of logits. `data` holds further
+    arrays of the boxes by name (`core.forms`), whose last axis begins with x and y; boxes with `corners` are
+    suppressed by the overlap of their polygons.
     """
 
     boxes: Array
@@ -36,6 +39,7 @@ class Candidates:
     masks: Array | None = None
     coefficients: Array | None = None
     prototypes: Array | None = None
+    data: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +70,13 @@ def to_prediction(
     if limits.iou is None:
         stay = np.arange(min(len(rows), limits.keep))
     else:
-        stay = nms(found.boxes[rows], scores, labels, iou=limits.iou, keep=limits.keep)
+        corners = found.data["corners"][rows] if "corners" in found.data else None
+        stay = nms(found.boxes[rows], scores, labels, iou=limits.iou, keep=limits.keep, corners=corners)
     boxes = fit.boxes_to_image(found.boxes[rows[stay]])
     seen = _has_area(boxes)
     stay, boxes = stay[seen], boxes[seen]
-    return Prediction(boxes, scores[stay], labels[stay], _masks(found, rows[stay], fit, boxes))
+    data = {name: fit.points_to_image(values[rows[stay]]) for name, values in found.data.items()}
+    return Prediction(boxes, scores[stay], labels[stay], _masks(found, rows[stay], fit, boxes), data=data)
 
 
 def option_missing(problem: str, **options: Any) -> CardChange:
@@ -119,21 +125,25 @@ def _require_finite(*outputs: Array, what: str = "output is") -> None:
         raise ModelError(f"The network's {what} NaN or infinite; check the input's mean and std in its card.")
 
 
-def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) -> Ints:
-    """Greedy suppression within each class: the surviving rows, at most `keep`, best first.
+def nms(
+    boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int, corners: Array | None = None
+) -> Ints:
+    """Greedy suppression within each class: the surviving rows, at most `keep`, best first. With `corners`
+    (n×4×2), the overlap is that of the polygons.
 
     >>> boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]], float)
     >>> nms(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]), iou=0.5, keep=100).tolist()
     [0, 2]
     """
     order = np.argsort(-scores, kind="stable")
-    stay = _suppress(boxes[order].astype(np.float64), labels[order].astype(np.int64), iou, keep)
+    turned = np.zeros((0, 4, 2)) if corners is None else corners[order].astype(np.float64)
+    stay = _suppress(boxes[order].astype(np.float64), turned, labels[order].astype(np.int64), iou, keep)
     kept: Ints = order[stay]
     return kept
 
 
 @kernel
-def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
+def _suppress(boxes: Any, corners: Any, labels: Any, iou: float, keep: int) -> Any:
     # A box is compared only with survivors, until there are enough: thousands of candidates take less than a
     # millisecond.
     stay = np.empty(keep, np.int64)
@@ -145,7 +155,11 @@ def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
             if labels[j] != labels[i]:
                 continue
             common = shared(boxes[i], boxes[j])
-            if common > 0 and common > iou * union(boxes[i], boxes[j]):
+            if common > 0 and (
+                common > iou * union(boxes[i], boxes[j])
+                if not len(corners)
+                else oriented_overlap(corners[i], corners[j]) > iou
+            ):
                 good = False
                 break
         if good:

@@ -198,6 +198,7 @@ class ClassMatch:
             semantic,
             prediction.sides[kept],
             panoptic=panoptic,
+            data={name: values[kept] for name, values in prediction.data.items()},
         )
 
     def _translate(self, labels: Ints) -> tuple[Ints, Bools]:

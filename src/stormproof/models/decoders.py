@@ -55,6 +55,10 @@ DECODERS: dict[str, Decoder] = {
     "yolov5": Decoder(decoding.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
     "yolov8": Decoder(decoding.yolov8, ("columns", "prototypes?"), _YOLOV8, usual={**UNIT, **LETTERBOX}),
     "yolov10": Decoder(decoding.yolov10, _MASKED, _YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "yolov8-pose": Decoder(decoding.yolov8_pose, ("columns",), _YOLOV8, usual={**UNIT, **LETTERBOX}),
+    "yolov10-pose": Decoder(decoding.yolov10_pose, ("rows",), _YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "yolov8-obb": Decoder(decoding.yolov8_obb, ("columns",), _YOLOV8, usual={**UNIT, **LETTERBOX}),
+    "yolov10-obb": Decoder(decoding.yolov10_obb, ("rows",), _YOLOV10, usual={**UNIT, **LETTERBOX}),
     "postprocessed": Decoder(
         decoding.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
     ),
@@ -110,6 +114,7 @@ OPTIONS: dict[str, str] = {
     "each": "anchors per cell and layer",
     "scale": "input pixels per unit of the boxes; 4 if they are in cells of CenterNet's maps",
     "classes": "number of classes, if the width of the table does not show it",
+    "points": "number of key points, and of values of each: 2 (x, y) or 3 (with visibility)",
     "peaks": "most objects read from the heat map",
     "channels_last": "planes of scores lie along the last axis",
     "probabilities": "a single plane holds probabilities, cut at ½",

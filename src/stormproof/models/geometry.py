@@ -57,6 +57,14 @@ class Fit:
         placed: Floats = np.clip((boxes.astype(np.float64) - shift) / scale, 0, limit)
         return placed
 
+    def points_to_image(self, points: npt.NDArray[Any]) -> Floats:
+        """Points in input pixels converted to image pixels: x and y begin the last axis. They are not
+        cut at the border: a joint or a corner may lie beyond it."""
+        (down, across), (top, left) = self.scale, self.offset
+        placed: Floats = np.array(points, np.float64)
+        placed[..., :2] = (placed[..., :2] - (left, top)) / (across, down)
+        return placed
+
     def plane_to_image(self, plane: npt.NDArray[Any], interpolation: str = "linear") -> npt.NDArray[Any]:
         """An h×w plane that covers the whole input (at any resolution), resampled to the image's size.
 

@@ -249,18 +249,27 @@ def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[s
 
 
 def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """A pose network of the YOLO family: its boxes are scored, the key points in its last columns are not."""
+    """A pose network of the YOLO family: key points in its last columns."""
     if len(shapes) != 1 or len(shapes[0]) != 2:
         return {}
     long, wide = shapes[0]
     known, classes = _metadata_classes(graph.metadata), len(_metadata_classes(graph.metadata)) or 1
     people = {} if known else {"classes": ["person"]}
-    points = prod(_literal_list(graph.metadata.get("kpt_shape", "[17, 3]"), "kpt_shape"))
-    if long == 4 + classes + points and (known or wide == sum(_cells(size, (8, 16, 32)))):
-        return {"decoder": "yolov8", "options": {"classes": classes}, **people}
-    if wide == 6 + points and "kpt_shape" in graph.metadata:
-        return {"decoder": "yolov10", **people}
+    shape = _literal_list(graph.metadata.get("kpt_shape", "[17, 3]"), "kpt_shape")
+    points = {"options": {"points": shape}, **people}
+    if long == 4 + classes + prod(shape) and (known or wide == sum(_cells(size, (8, 16, 32)))):
+        return {"decoder": "yolov8-pose", **points}
+    if wide == 6 + prod(shape) and "kpt_shape" in graph.metadata:
+        return {"decoder": "yolov10-pose", **points}
     return {}
+
+
+def _oriented(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """Oriented boxes of the YOLO family, which its metadata names: the last row, or column, is the angle."""
+    if graph.metadata.get("task") != "obb" or len(shapes) != 1 or len(shapes[0]) != 2:
+        return {}
+    finished = shapes[0][1] == 7 and shapes[0][0] != 5 + len(_metadata_classes(graph.metadata))
+    return {"decoder": "yolov10-obb" if finished else "yolov8-obb"}
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
@@ -295,7 +304,7 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
 # The first rule that recognises the outputs decides.
 _RULES = (
     _by_names, _finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels,
-    _pose, _table, _torchvision,
+    _pose, _oriented, _table, _torchvision,
 )  # fmt: skip
 
 

@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
+from stormproof.core.forms import find_object_form
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.sample import RLE, Prediction, box_shape_problem, make_predictions, panoptic_map
+from stormproof.datasets.object_data import boxes_of
 
 Array = npt.NDArray[Any]
 PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
 _BOXES_ONLY = {*PREDICTION_KEYS[:3]}
-_IGNORED = ("keypoints", "keypoints_scores")  # what torchvision's pose networks add
+_KEYPOINTS = ("keypoints", "keypoints_scores")  # torchvision's names: the first are points, the second unused
 _EXPECTED = (
     f"a Prediction, a dict with some of {', '.join(PREDICTION_KEYS)}, an H×W array of classes, supervision's "
     "Detections or Ultralytics' Results"
@@ -74,7 +76,8 @@ def read_prediction(
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
         raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
-    unknown = [key for key in item if key not in (*PREDICTION_KEYS, *_IGNORED)]
+    others = [key for key in item if key not in (*PREDICTION_KEYS, *_KEYPOINTS)]
+    unknown = [key for key in others if find_object_form(str(key)) is None]
     if unknown:
         raise InvalidPrediction(
             f"{name} returned the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}."
@@ -82,7 +85,10 @@ def read_prediction(
     raw = item.get("semantic")
     semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
     masks = None if item.get("masks") is None else _masks(item["masks"], size, name)
-    boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else mask_boxes(masks or ())
+    data = {str(key): _numbers(item[key], name, str(key)) for key in others}
+    if item.get("keypoints") is not None:
+        data["points"] = _points(_numbers(item["keypoints"], name, "keypoints"))
+    boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else _boxes(masks, data)
     if problem := box_shape_problem(boxes.shape):
         raise InvalidPrediction(f"{name} returned boxes that {problem}")
     scores = _numbers(item.get("scores", ()), name, "scores")
@@ -90,7 +96,21 @@ def read_prediction(
     counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
     if len({*counts.values()}) > 1:
         raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
-    return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name))
+    return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name), data=data)
+
+
+def _points(points: Array) -> Array:
+    """n×k×3 of x, y and confidence; points without one are certain."""
+    if points.ndim == 3 and points.shape[2] == 2:
+        points = np.concatenate([points, np.ones_like(points[..., :1])], axis=2)
+    return points
+
+
+def _boxes(masks: tuple[RLE, ...] | None, data: Mapping[str, Array]) -> Array:
+    """The boxes around masks, corners or points, for predictions without their own."""
+    if masks is None and any(values.ndim == 3 and values.size for values in data.values()):
+        return boxes_of(data)
+    return mask_boxes(masks or ())
 
 
 def _labels(value: object, classes: Sequence[str], name: str) -> Array:
@@ -138,20 +158,27 @@ def _is_detections(item: object) -> bool:
 
 
 def _fields(item: Any, name: str) -> dict[str, Any]:
-    """The fields of a result object under our keys. Oriented boxes become the upright boxes around them,
-    since truth has upright boxes."""
+    """The fields of a result object under our keys; of oriented boxes also the upright ones around them."""
     if _is_detections(item):
         found = {"boxes": item.xyxy, "scores": item.confidence, "labels": item.class_id}
         lacking = [key for key, value in found.items() if value is None]
         if lacking:
             raise InvalidPrediction(f"{name} returned Detections without {' and '.join(lacking)}.")
-        masks = getattr(item, "mask", None)
-        return found if masks is None else {**found, "masks": masks}
+        optional = {
+            "masks": getattr(item, "mask", None),
+            "corners": (getattr(item, "data", None) or {}).get("xyxyxyxy"),
+        }
+        return found | {key: value for key, value in optional.items() if value is not None}
     if getattr(item, "semantic_mask", None) is not None:
         plane = as_array(item.semantic_mask.data)
         return {"semantic": plane.reshape(plane.shape[-2:])}
-    boxes = item.boxes if getattr(item, "obb", None) is None else item.obb
+    oriented, points = getattr(item, "obb", None), getattr(item, "keypoints", None)
+    boxes = item.boxes if oriented is None else oriented
     found = {"boxes": boxes.xyxy, "scores": boxes.conf, "labels": as_array(boxes.cls).astype(np.int64)}
+    if oriented is not None:
+        found["corners"] = as_array(oriented.xyxyxyxy).reshape(-1, 4, 2)
+    if points is not None:
+        found["keypoints"] = points.data
     if item.masks is None:
         return found
     masks, size = as_array(item.masks.data), getattr(item, "orig_shape", None)

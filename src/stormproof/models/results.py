@@ -32,6 +32,7 @@ from stormproof.core.sample import RLE, Floats, Ints, Prediction, panoptic_map
 from stormproof.datasets.annotations import expect_list, file_name, is_coco_box, is_number, required
 from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.object_data import FIELDS, boxes_of, read_data
 from stormproof.datasets.panoptic import map_category_ids, read_segments, segment_ids
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.models.model import ADAPTERS, fingerprint
@@ -237,6 +238,7 @@ class _Table:
     scores: Floats
     labels: Ints
     masks: _Masks | None
+    data: Mapping[str, Floats]  # key points, corners
 
     def prediction(self, image: str) -> Prediction:
         """The prediction for an image; empty where the file does not name it."""
@@ -246,8 +248,11 @@ class _Table:
         box, masks = np.array(self.boxes[rows]), None if self.masks is None else self.masks.of(rows)
         corners = np.hstack([box[:, :2], box[:, :2] + box[:, 2:]])
         labels = np.array(self.labels[rows])
+        data = {name: np.array(values[rows]) for name, values in self.data.items()}
         try:
-            return Prediction(corners, np.array(self.scores[rows]), labels, masks, sides=box[:, 2:])
+            return Prediction(
+                corners, np.array(self.scores[rows]), labels, masks, sides=box[:, 2:], data=data
+            )
         except InvalidPrediction as error:
             raise ModelError(f"{self.path}, image {image!r}: {error}") from None
 
@@ -305,9 +310,9 @@ def _read_table(path: Path, numbers: Sequence[int], ids: frozenset[str] | None) 
     order = np.argsort(owners, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(len(place) + 1))
     rows = [rows[i] for i in order.tolist()]
-    masks = _read_masks(rows, path)
-    if masks is not None and not all("bbox" in row for row in rows):
-        corners = mask_boxes(masks)
+    masks, data = _read_masks(rows, path), read_data(rows, path)
+    if (masks is not None or data) and not all("bbox" in row for row in rows):
+        corners = boxes_of(data) if masks is None else mask_boxes(masks)
         boxes = np.hstack([corners[:, :2], corners[:, 2:] - corners[:, :2]])
     else:
         boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
@@ -319,6 +324,7 @@ def _read_table(path: Path, numbers: Sequence[int], ids: frozenset[str] | None) 
         _map_to_disk(np.array([row["score"] for row in rows], np.float64)),
         _map_to_disk(np.array(found, np.int64)),
         None if masks is None else _Masks.pack(masks),
+        {name: _map_to_disk(values) for name, values in data.items()},
     )
 
 
@@ -327,8 +333,8 @@ def _problem(row: object, labels: Mapping[Any, int], ids: frozenset[str] | None)
     if not isinstance(row, Mapping):
         return f"is {row!r:.60}, not an object."
     missing = [key for key in ("image_id", "category_id", "score") if key not in row]
-    if missing or not ({"bbox", "segmentation"} & {*row}):
-        return f"lacks {', '.join(missing) or 'bbox or segmentation'}."
+    if missing or not ({"bbox", "segmentation", *FIELDS} & {*row}):
+        return f"lacks {', '.join(missing) or 'bbox, segmentation or keypoints'}."
     category, image, score, box = row["category_id"], row["image_id"], row["score"], row.get("bbox")
     if not is_number(category) or category != int(category) or abs(category) >= 1 << 31:
         return f"category_id {category!r:.60} is not a whole number."
@@ -349,7 +355,7 @@ def _read_masks(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[RLE, ...
     """The masks, if every row has one."""
     lacking = [row for row in rows if "segmentation" not in row or _is_outline(row)]
     if lacking or not rows:
-        if any("bbox" not in row for row in rows):
+        if not all({"bbox", *FIELDS} & {*row} for row in rows):
             image = lacking[0]["image_id"]
             raise ModelError(f"{path}, image {image!r}: some results have no bbox, others no segmentation.")
         return None

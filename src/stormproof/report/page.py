@@ -20,6 +20,7 @@ from stormproof.report.charts import THEMES, config, prepared, spec_of
 from stormproof.report.elements import VERSION, Figure, Row, View
 from stormproof.report.vega import charting_script
 
+_SCRIPTS = ("drawing.js", "sizing.js", "app.js")  # in this order
 _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
 
 
@@ -39,6 +40,7 @@ def environment() -> Environment:
     found.filters["blob"] = figure_blob
     found.filters["texts"] = table_blob
     found.globals["source"] = _source
+    found.globals["scripts"] = _scripts
     found.globals["charting"] = charting
     found.globals["themes"] = {name: config(name) for name in THEMES}
     found.globals["version"] = stormproof.__version__
@@ -137,3 +139,8 @@ def _source(name: str) -> Markup:
     loader = environment().loader
     assert loader is not None
     return Markup(loader.get_source(environment(), name)[0])
+
+
+def _scripts() -> Markup:
+    """Our own scripts, in one element."""
+    return Markup("<script>{}</script>").format(Markup("").join(map(_source, _SCRIPTS)))

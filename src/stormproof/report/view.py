@@ -31,9 +31,9 @@ from stormproof.report.sentences import (
 from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.calibrated import footnote, marked
+from stormproof.results.documents import few_images, images_scored
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
-from stormproof.results.tables import few_images, images_scored
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
 _GROUND = ("measure", "dataset", "images", "conditions")  # what the numbers describe

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stormproof.core.boxes import iou
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Truth
 from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.corruptions.geometry import select
+from stormproof.metrics.fates import confident, find_fates
+from stormproof.metrics.metric import measures
 from stormproof.metrics.quality import ssim
 from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
 from stormproof.report.sentences import under
@@ -24,9 +25,6 @@ from stormproof.results.worst import ImageLoss, image_measure, worst_images
 
 LISTED = 24  # lines of the table
 SHOWN = 12  # images with their predictions
-_SURE = 0.3  # predictions below this score are ignored
-_OVERLAP = 0.5  # IoU of a prediction that finds an object
-Things = Sequence[Mapping[str, Any]]
 
 
 class Loss(NamedTuple):
@@ -38,15 +36,17 @@ class Loss(NamedTuple):
 
     @property
     def words(self) -> str:
-        measure = image_measure(self.scores)
+        measure = measures()[image_measure(self.scores)]
+        unit = f" {measure.unit}" if measure.unit else ""
         before, after = (
-            100 * (error if measure == "E" else 1 - error) for error in (self.loss.clean, self.loss.error)
+            measure.scale * (1 - error if measure.higher else error)
+            for error in (self.loss.clean, self.loss.error)
         )
-        moved = f"{'rises' if measure == 'E' else 'falls'} from {before:.0f} to {after:.0f} %"
+        moved = f"{'falls' if measure.higher else 'rises'} from {before:.0f} to {after:.0f}{unit}"
         if math.isnan(before):  # the run lacks the clean image
-            moved = f"is {after:.0f} %"
+            moved = f"is {after:.0f}{unit}"
         return (
-            f"{self.scores.name}: the {measure} of this image alone {moved} "
+            f"{self.scores.name}: the {measure.name} of this image alone {moved} "
             f"(SSIM to the clean image {self.similarity:.2f})."
         )
 
@@ -89,8 +89,7 @@ def measured(losses: Losses, scene: Scene) -> list[Loss]:
     found = []
     for scores, loss in losses:
         sample = scene.sample(loss.image)
-        similarity = ssim(sample.image, scene.under(sample, loss.condition).image)
-        found.append(Loss(scores, loss, similarity))
+        found.append(Loss(scores, loss, ssim(sample.image, scene.under(sample, loss.condition).image)))
     return found
 
 
@@ -118,6 +117,7 @@ def cards(
             scene.objects(truth, ratio) if "AP" in each.scores else []  # a model of label maps finds none
             for truth in (changed.truth, _before_moving(sample.truth, changed.truth))
         )
+        fates = find_fates(objects, before, after, clean=were)
         made.append(
             {
                 "image": plain(image),
@@ -127,7 +127,9 @@ def cards(
                 "clean": clean,
                 "corrupted": corrupted,
                 "under": under(condition),
-                **_fates(objects, before, after, clean=were),
+                "objects": [{**one, "fate": fate} for one, fate in zip(objects, fates.words, strict=True)],
+                "new": fates.new,
+                "counts": fates.summary,
                 **maps,
                 "words": each.words,
             }
@@ -143,57 +145,32 @@ def _before_moving(clean: Truth, moved: Truth) -> Truth:
     return replace(clean, instances=select(clean.instances, kept))
 
 
-def _fates(truth: Things, before: Things, after: Things, *, clean: Things) -> dict[str, Any]:
-    """What is drawn, and what became of it: objects found under corruption are kept, those found clean alone
-    are lost, those found in neither are missed. Predictions of nothing that is there, nor was predicted when
-    clean, are new. `clean` are the same objects where the clean image shows them."""
-    found = {
-        i: (any(is_same(then, seen) for seen in before), any(is_same(thing, seen) for seen in after))
-        for i, (then, thing) in enumerate(zip(clean, truth, strict=True))
-    }
-    words = {(True, True): "kept", (True, False): "lost", (False, True): "kept", (False, False): "missed"}
-    objects = [{**thing, "fate": words[found[i]]} for i, thing in enumerate(truth)]
-    new = [thing for thing in after if not any(is_same(thing, seen) for seen in (*truth, *before))]
-    counts = {fate: sum(thing["fate"] == fate for thing in objects) for fate in ("kept", "lost", "missed")}
-    return {
-        "objects": objects,
-        "new": new,
-        "counts": (
-            f"{sum(was for was, _ in found.values())} of {len(truth)} objects found clean, "
-            f"{sum(now for _, now in found.values())} corrupted: {counts['lost']} lost, {len(new)} new."
-        )
-        if truth
-        else "",
-    }
-
-
-def is_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two outlines are of one object: the same class, and boxes with an IoU of 0.5 or more."""
-    return a["name"] == b["name"] and float(iou(np.array([a["box"]]), np.array([b["box"]]))[0, 0]) >= _OVERLAP
-
-
-def confident(things: Things) -> list[Mapping[str, Any]]:
-    """The predictions that count as found objects."""
-    return [thing for thing in things if thing["score"] >= _SURE]
-
-
 def table(losses: Sequence[Loss]) -> Table:
     """The list of `Run.worst`, with how visible each change is."""
-    columns = ("image", "model", "condition", "error clean (%)", "error (%)", "rise (points)", "SSIM")
+    measure = measures()[image_measure(losses[0].scores) if losses else "AP"]
+    percent, points = (" (%)", " (points)") if measure.fraction else ("", "")
+    columns = (
+        "image",
+        "model",
+        "condition",
+        f"error clean{percent}",
+        f"error{percent}",
+        f"rise{points}",
+        "SSIM",
+    )
     rows = [
         (
             plain(each.loss.image),
             each.scores.name,
             each.loss.condition,
-            100 * each.loss.clean,
-            100 * each.loss.error,
-            100 * each.loss.rise,
+            measure.scale * each.loss.clean,
+            measure.scale * each.loss.error,
+            measure.scale * each.loss.rise,
             each.similarity,
         )
         for each in losses
     ]
-    measure = image_measure(losses[0].scores) if losses else "AP"
-    error = "E" if measure == "E" else f"1 − {measure}"
+    error = f"1 − {measure.name}" if measure.higher else measure.name
     note = (
         f"The error of an image is {error} of that image alone; lower is better. Among equals, the condition "
         "that changes pixels least comes first."

@@ -31,12 +31,12 @@ from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
 from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
+from stormproof.results.documents import few_images
 from stormproof.results.interval import WRONG, interval_target
 from stormproof.results.looks import LOOKS, Look, read_looks
 from stormproof.results.requirements import Requirement, check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
-from stormproof.results.tables import few_images
 from stormproof.results.verdicts import Outcome, Verdict, check_run, how_sure, look_at
 from stormproof.results.weights import FEWEST_REPLICATES, REPLICATES
 
@@ -219,6 +219,7 @@ def _operating(record: RunRecord) -> dict[str, Any]:
             quantities = ", ".join(map(str, physical(condition)))
             line = f"{text}: {quantities}" if quantities else text
             tested.setdefault(condition.corruption, []).append(line)
+    # A corruption that was only a part of composed conditions was not tested on its own.
     return {"tested": tested, "untested": [name for name in CORRUPTIONS if name not in tested]}
 
 

@@ -1,6 +1,6 @@
 """Scores kept in a run folder, each under a key of everything that determines them.
 
-scores/KEY.json                    cells, classes, quality: sealed
+scores/KEY.json                    cells, classes, details: sealed
 scores/KEY-images.parquet          the error of every image under every condition
 scores/KEY-200.parquet             every cell on 200 random halves of the images, and the intervals of classes
 
@@ -14,20 +14,22 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
 from stormproof.core.text import json_safe, plain
-from stormproof.metrics.metric import INPUTS, measures, metrics_of
+from stormproof.metrics.metric import DETAILS, METRICS, measures
+from stormproof.metrics.task import all_tasks
 from stormproof.models.model import fingerprint
 from stormproof.models.python import code_identity
+from stormproof.results.details import from_json, to_json
 from stormproof.results.interval import LEADING, Interval
 from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
@@ -35,7 +37,7 @@ from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_se
 from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 9  # of what a score means: raise it when any metric changes
+VERSION = 10  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -50,9 +52,12 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
 
 
 def _foreign_code(options: ScoreOptions) -> list[str]:
-    """Fingerprints of code that is not Stormproof's own: metrics of plugins, a user's overlap function."""
-    functions: list[Callable[..., Any]]
-    functions = [*(each.function for each in metrics_of(*INPUTS)), options.rule.overlap]
+    """Fingerprints of code that is not Stormproof's own: metrics and tasks of plugins, a user's overlap
+    function."""
+    functions: list[Callable[..., Any]] = [each.function for each in METRICS.values()]
+    functions += [each.function for each in DETAILS.values()]
+    functions += [each for task in all_tasks() for each in (task.image_errors, task.shown, task.form.collect)]
+    functions.append(options.rule.overlap)
     foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
     return [f"{each.__qualname__} {fingerprint((), {'code': code_identity(each)})}" for each in foreign]
 
@@ -63,9 +68,8 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     content = {
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
-        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
-        "image_errors": scores.image_errors is not None, "clips": scores.clips,
-        "unit_digest": _unit_digest(run),
+        "details": to_json(scores.details), "image_errors": scores.image_errors is not None,
+        "clips": scores.clips, "unit_digest": _unit_digest(run),
         "replicates": scores.replicates.count if scores.replicates is not None else 0,
         "units": scores.replicates.units if scores.replicates is not None else {},
     }  # fmt: skip
@@ -91,10 +95,14 @@ def _same_units(run: Run, held: _Kept) -> bool:
         return True
 
 
+def sweep_scores(run: Run) -> None:
+    """Remove what a killed command left behind: no other would write that file again."""
+    sweep_below(run.folder / FOLDER)
+
+
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
     """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
-    sweep_below(folder)  # a killed command may have left a file that no other would write again
     try:
         held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
         held.require(key, asked)
@@ -107,70 +115,30 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
             drawn = _read_replicates(table, held, replicates)
     except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    other_intervals = replicates and (held.reliability or held.units) and held.replicates != replicates
+    drawn_too = held.units or held.details.keys() - {"quality"}  # from the replicates of the file
+    other_intervals = replicates and drawn_too and held.replicates != replicates
     if held.image_errors != (errors is not None) or other_intervals:
         return None
-    found = _numbers(held.model_dump(include={*_TABLES}))
-    for one in (one for several in found["lost"].values() for one in several):
-        one["after"] = math.inf if math.isnan(one["after"]) else one["after"]  # no longer found
-    record = run.record
     return Scores(
-        plain(record.model.name), plain(record.dataset.name), len(run.readable), found["cells"],
-        asked, record.metric, record.benchmark, found["per_class"],
-        held.classes, held.missing, found["quality"], found["roc"], found["lost"],
-        found["reliability"], errors, drawn, tuple(run.unreadable.values()), options,
-        tags={plain(k): plain(v) for k, v in record.tags.items()}, record=record, folder=run.folder,
-        clips=held.clips,
+        **identity_of_run(run),
+        cells=from_json(held.cells), conditions=asked, per_class=from_json(held.per_class),
+        classes=held.classes, missing=held.missing, details=from_json(held.details),
+        image_errors=errors, replicates=drawn, options=options, clips=held.clips,
     )  # fmt: skip
+
+
+def identity_of_run(run: Run) -> dict[str, Any]:
+    """The fields of `Scores` that say which run they are of."""
+    record = run.record
+    return {
+        "model": plain(record.model.name), "dataset": plain(record.dataset.name), "images": len(run.readable),
+        "metric": record.metric, "benchmark": record.benchmark, "left_out": tuple(run.unreadable.values()),
+        "tags": {plain(k): plain(v) for k, v in record.tags.items()}, "record": record, "folder": run.folder,
+    }  # fmt: skip
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)] | None  # None for NaN, which JSON lacks
 ByCondition = dict[str, dict[str, Number]]
-
-
-class _Lost(BaseModel):
-    """A person that a condition hides: the false positives per image to find them before and after."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    id: str
-    before: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    after: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-
-
-class _Curve(BaseModel):
-    """A curve of detection rates, and marks on it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    fppi: list[Number]
-    rate: list[Number]
-    marks_fppi: list[Number]
-    marks_rate: list[Number]
-
-    @model_validator(mode="after")
-    def _pairs(self) -> Self:
-        if len(self.fppi) != len(self.rate) or len(self.marks_fppi) != len(self.marks_rate):
-            raise ValueError("a curve has as many rates as false positives")
-        return self
-
-
-class _Bins(BaseModel):
-    """Boxes by bin of their score."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    score: list[Number]
-    precision: list[Number]
-    low: list[Number]
-    high: list[Number]
-    detections: list[Number]
-
-    @model_validator(mode="after")
-    def _equally_long(self) -> Self:
-        if len(self.score) != len(self.precision) or len(self.score) != len(self.detections):
-            raise ValueError("a bin lacks its score, its precision or its count")
-        return self
-
-
-_TABLES = ("cells", "per_class", "quality", "roc", "lost", "reliability")
 
 
 class _Kept(BaseModel):
@@ -183,22 +151,18 @@ class _Kept(BaseModel):
     per_class: dict[str, ByCondition]
     classes: tuple[str, ...]
     missing: tuple[str, ...]
-    quality: ByCondition
-    roc: dict[str, _Curve]
-    lost: dict[str, list[_Lost]]
-    reliability: dict[str, _Bins]
+    details: dict[str, dict[str, JsonValue]]
     image_errors: bool
     clips: int | None = None
     unit_digest: str  # of the units that halves are drawn from; empty if each image is one
-    replicates: int  # from which the intervals of reliability and the units come
+    replicates: int  # from which the intervals of details and the units come
     units: dict[str, int]  # images or clips that decide a measure, if few
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
         """Refuse scores of another key, of measures that do not exist, or of other conditions."""
-        named: list[Mapping[str, Any]] = [*self.cells.values(), *self.per_class.values(), self.quality]
-        strange = {text for each in (*named, self.roc, self.lost, self.reliability) for text in each} - {
-            *conditions
-        }
+        named: list[Mapping[str, Any]]
+        named = [*self.cells.values(), *self.per_class.values(), *self.details.values()]
+        strange = {text for each in named for text in each} - {*conditions}
         if self.key != key or strange or not self.cells or not self.cells.keys() <= measures().keys():
             raise ValueError("these are not the scores of this run")
         scored = {text for row in self.cells.values() for text in row}
@@ -326,12 +290,3 @@ def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:
     if levels == 1:
         return {(name,) for name in nested}
     return {(name, *rest) for name, inner in nested.items() for rest in _names(inner, levels - 1)}
-
-
-def _numbers(value: Any) -> Any:
-    """Replace JSON's null by NaN."""
-    if isinstance(value, dict):
-        return {key: _numbers(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_numbers(entry) for entry in value]
-    return math.nan if value is None else value

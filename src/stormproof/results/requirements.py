@@ -207,7 +207,13 @@ def _whole_suite(name: str) -> str:
             f"{name} is part of a suite, and a suite's mean is over all of it; leave the key 'suite' out for "
             "the mean over all conditions of a run."
         )
-    return find_suite(name).name
+    suite = find_suite(name)
+    if any(condition.is_composed for condition in suite):
+        raise InvalidOption(
+            f"{name} has composed conditions, and means of suites are over single corruptions; require a "
+            "measure under one of its conditions instead."
+        )
+    return suite.name
 
 
 def _check_meaning(r: Requirement, where: str) -> None:

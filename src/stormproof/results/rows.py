@@ -8,7 +8,8 @@ bit, and beyond a limit in a temporary file. Everything else is read for as many
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,18 +19,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.core.errors import StoreError
+from stormproof.core.forms import FORMS
 from stormproof.core.kernels import kernel
-from stormproof.core.sample import RLE, Floats, Ints
-from stormproof.metrics.map_calibration import BINS, SUMS
+from stormproof.core.sample import RLE, Floats, Ints, Prediction
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
 from stormproof.results.store.parts import coded, open_part
-from stormproof.results.store.schema import CONFIDENCES, DETECTION, ROWS
+from stormproof.results.store.schema import (
+    DETECTION,
+    MAP_COLUMNS,
+    ROWS,
+    arrow_type,
+    columns_of,
+    prediction_of,
+)
 from stormproof.results.store.values import problem_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pyarrow.dataset as ds
 
     from stormproof.results.run import Run
 
@@ -45,45 +55,70 @@ def by_condition(
     """The rows of each condition, sorted by image; read for as many conditions at once as fit."""
     import pyarrow.dataset as ds  # late: it takes half a second
 
-    for path in run.parts:
-        open_part(path, run.record.key)  # refuses a damaged one, which a dataset would read
-    data = ds.dataset(run.parts, schema=ROWS)
+    data = _all_parts(run, columns)
     left_out = list(run.unreadable)
     size = sum(path.stat().st_size for path in run.parts) / max(1, len(run.conditions))
     at_once = max(1, int(_BUDGET / max(size, 1)))
-    wanted = ["index", "image", "condition", "height", "width", *columns]
     for start in range(0, len(conditions), at_once):
         group = list(conditions[start : start + at_once])
         chosen = ds.field("condition").isin(group) & (ds.field("index") < run.record.images)
         if left_out:
             chosen &= ~ds.field("index").isin(left_out)
-        table = data.to_table(columns=wanted, filter=chosen).sort_by("index")
-        if problem_of(table, run.record.known_classes):
-            for path in run.parts:
-                run.read(path, wanted)  # raises an error that names the part
+        table = _read(run, data, columns, chosen).sort_by("index")
         for text in group:
             yield text, table.filter(pc.equal(table["condition"], text)).combine_chunks()
 
 
+def _all_parts(run: Run, columns: Sequence[str]) -> ds.Dataset:
+    """All parts as one table, with the further columns among those named."""
+    import pyarrow.dataset as ds
+
+    for path in run.parts:
+        open_part(path, run.record.key)  # refuses a damaged one, which a dataset would read
+    further = [pa.field(c.name, arrow_type(c)) for c in columns_of(columns) if c.name not in ROWS.names]
+    return ds.dataset(run.parts, schema=pa.schema([*ROWS, *further]))
+
+
+def _read(run: Run, data: ds.Dataset, columns: Sequence[str], chosen: ds.Expression) -> pa.Table:
+    """Columns of the chosen rows; a value that this run cannot have written is an error."""
+    wanted = ["index", "image", "condition", "height", "width", *columns]
+    table = data.to_table(columns=wanted, filter=chosen)
+    if problem_of(table, run.record.known_classes):
+        for path in run.parts:
+            run.read(path, wanted)  # raises an error that names the part
+    return table
+
+
+def predictions(run: Run, images: Iterable[str]) -> dict[tuple[str, str], Prediction]:
+    """What the model predicted for some images under every condition, in the model's own labels."""
+    import pyarrow.dataset as ds
+
+    columns = (*DETECTION, *MAP_COLUMNS, *run.further)
+    table = _read(run, _all_parts(run, columns), columns, ds.field("image").isin([*images]))
+    return {(row["image"], row["condition"]): prediction_of(row) for row in table.to_pylist()}
+
+
 def detections(
-    run: Run, conditions: Sequence[str], match: ClassMatch, positions: dict[str, int], *, masks: bool
-) -> Iterator[tuple[str, Detections]]:
+    run: Run, conditions: Sequence[str], match: ClassMatch, positions: dict[str, int], *,
+    masks: bool, forms: Sequence[str] = (),
+) -> Iterator[tuple[str, Detections]]:  # fmt: skip
     """The detections of each condition in the dataset's labels; classes that the dataset lacks get the label
-    after its last."""
-    if masks:
-        for text, table in by_condition(run, conditions, DETECTION):
-            yield text, _with_masks(table, match, positions)
+    after its last. `forms` are the arrays of objects that come along."""
+    if masks or forms:
+        for text, table in by_condition(run, conditions, (*DETECTION, *forms)):
+            found = _whole(table, match, positions, masks=masks)
+            yield text, replace(found, data={name: _array_of(table, name, found) for name in forms})
         return
     buffer = DetectionBuffer()
     for path in run.parts:
         for text, part in _boxes_of(path, run, conditions, positions):
             buffer.add(text, part)
     for text in conditions:
-        image, boxes, scores, labels, sides = joined(list(buffer.take(text)))
+        image, boxes, scores, labels, sides = join_parts(list(buffer.take(text)))
         yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
 
 
-def counted(
+def read_counts(
     run: Run, conditions: Sequence[str], columns: tuple[str, str, str]
 ) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
     """The pixel counts of each condition: true label, predicted label and pixels of each entry, and the place
@@ -95,18 +130,19 @@ def counted(
         yield text, (truth, predicted, pixels), np.repeat(places, np.asarray(lengths))
 
 
-def confidences(run: Run, conditions: Sequence[str]) -> Iterator[Floats | None]:
-    """The sums of each image's confidences (`metrics.map_calibration`), condition by condition: zeros for an
-    image without any, None if no image has any."""
-    if not run.has(CONFIDENCES):
-        yield from [None] * len(conditions)
+def by_image(run: Run, conditions: Sequence[str], column: str) -> Iterator[tuple[str, Floats | None]]:
+    """Images × the numbers of a column, condition by condition: zeros for an image without any, None if no
+    image has any. All lists of the column have the same length."""
+    if not run.has(column):
+        yield from ((text, None) for text in conditions)
         return
-    for _, table in by_condition(run, conditions, (CONFIDENCES,)):
-        sums = np.zeros((len(run.readable), BINS * SUMS))
-        there = np.asarray(table[CONFIDENCES].is_valid())
+    for text, table in by_condition(run, conditions, (column,)):
+        there = np.asarray(table[column].is_valid())
+        values = numbers(table[column])
+        table_of_images = np.zeros((len(run.readable), values.size // max(int(there.sum()), 1)))
         places = np.searchsorted(run.readable, np.asarray(table["index"]))
-        sums[places[there]] = numbers(table[CONFIDENCES]).reshape(-1, BINS * SUMS)
-        yield sums
+        table_of_images[places[there]] = values.reshape(int(there.sum()), -1)
+        yield text, table_of_images
 
 
 def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -128,8 +164,8 @@ def _finite_mean(column: pa.ChunkedArray) -> float:
     return math.fsum(finite.tolist()) / len(finite) if finite.size else math.nan
 
 
-def _with_masks(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Detections:
-    """Detections with masks."""
+def _whole(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, masks: bool) -> Detections:
+    """The detections of a condition, whose rows were read at once."""
     owners = np.array([positions[name] for name in table["image"].to_pylist()], np.int64)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
     boxes = numbers(table["boxes"]).reshape(-1, 4)
@@ -138,9 +174,24 @@ def _with_masks(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -
         boxes,
         numbers(table["scores"]),
         _mapped(numbers(table["labels"]).astype(np.int64), match),
-        tuple(_masks(table)),
+        tuple(_masks(table)) if masks else (),
         stated_sides(table["sides"], boxes, lengths),  # type: ignore[arg-type]  # None: what corners give
     )
+
+
+def _array_of(table: pa.Table, name: str, found: Detections) -> Floats:
+    """An array of objects: an entry for each detection, NaN where its row has none."""
+    declared = FORMS.find(name)
+    assert declared.shape is not None
+    lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
+    there = np.repeat(np.asarray(table[name].is_valid().combine_chunks()), lengths)
+    values = numbers(table[name]).astype(np.float64)
+    if not there.any():
+        return np.full((len(found), *(max(side, 0) for side in declared.shape)), np.nan)
+    entries = values.reshape(int(there.sum()), *declared.shape)
+    array = np.full((len(found), *entries.shape[1:]), np.nan)
+    array[there] = entries
+    return array
 
 
 def _mapped(labels: Ints, match: ClassMatch) -> Ints:
@@ -237,7 +288,7 @@ def _boxes_of(
             yield conditions[where[one[0]]], part
 
 
-def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
+def join_parts(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
     """All parts of a condition: image, boxes, scores, labels, sides."""
     boxes = np.concatenate([np.zeros((0, 4)), *(part.boxes for part in parts)])
     sides = boxes[:, 2:] - boxes[:, :2]

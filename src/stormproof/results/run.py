@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
+from stormproof.core.display import DISPLAYS
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
 from stormproof.core.imagefile import read_image
+from stormproof.core.loading import framework
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
@@ -26,9 +28,24 @@ from stormproof.datasets.copies import copy_of
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.models.classes import match_classes
 from stormproof.results.store.lock import shares
-from stormproof.results.store.parts import coded, part_paths, read_failures, read_part, resume_command
+from stormproof.results.store.parts import (
+    coded,
+    part_path,
+    part_paths,
+    read_failures,
+    read_further_columns,
+    read_part,
+    resume_command,
+)
 from stormproof.results.store.record import RECORD, RunRecord, read_record
-from stormproof.results.store.schema import DETECTION, KEY, OPTIONAL, PANOPTIC, SEMANTIC, prediction_of
+from stormproof.results.store.schema import (
+    DETECTION,
+    KEY,
+    MAP_COLUMNS,
+    OPTIONAL,
+    columns_of,
+    prediction_of,
+)
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
@@ -149,10 +166,16 @@ class Run:
         """The optional columns that have a value in any row; each is read until a value is found."""
         found: set[str] = set()
         for path in self.parts:
-            lacking = [name for name in OPTIONAL if name not in found]
+            lacking = [name for name in (*OPTIONAL, *self.further) if name not in found]
             table = self.read(path, lacking)
             found.update(name for name in lacking if table[name].null_count < len(table))
         return found
+
+    @cached_property
+    def further(self) -> tuple[str, ...]:
+        """The columns of forms that only some runs have, as far as their forms are declared."""
+        held = {name for path in self.parts for name in read_further_columns(path)}
+        return tuple(column.name for column in columns_of(sorted(held)))
 
     def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
         """Columns of one part; a value that this run cannot have written is an error."""
@@ -199,6 +222,7 @@ class Run:
         interval: bool = False,
         replicates: int | None = None,
         reference: Run | str | PathLike[str] | None = None,
+        keep: bool = True,
     ) -> Scores:
         """The scores by every measure that fits, kept in the folder under a key of all that determines them.
 
@@ -206,7 +230,7 @@ class Run:
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
         `conditions` limits scoring to some of the run's. An incomplete grid is refused, unless `partial` is
         true. `interval` adds 95 % intervals from 200 random halves of the images, or from `replicates`;
-        `reference` is a run to compare with: CD, rCD and gains.
+        `reference` is a run to compare with: CD, rCD and gains. Without `keep`, nothing is written.
         """
         from stormproof.results.scores import ScoreOptions
         from stormproof.results.scoring import score
@@ -214,11 +238,11 @@ class Run:
 
         options = ScoreOptions.of(classes, rule, conditions)
         count = replicates or (REPLICATES if interval else 0)
-        found = score(self, options, partial=partial, replicates=count)
+        found = score(self, options, partial=partial, replicates=count, keep=keep)
         if reference is None:
             return found
         other = reference if isinstance(reference, Run) else Run(reference, data=self._data)
-        return found.with_reference(score(other, options, partial=False, replicates=count))
+        return found.with_reference(score(other, options, partial=False, replicates=count, keep=keep))
 
     def slices(
         self,
@@ -264,24 +288,41 @@ class Run:
         """What the model predicted under a condition, by image, in the dataset's labels."""
         from stormproof.results.rows import by_condition
 
+        ((_, table),) = by_condition(
+            self, [self._known_condition(condition)], (*DETECTION, *MAP_COLUMNS, *self.further)
+        )
+        return self._predictions(table, by="image")
+
+    def predictions_of(self, image: str) -> dict[str, Prediction]:
+        """What the model predicted for one image, by condition, in the dataset's labels.
+
+        Only the part that holds the image is read; conditions that it was not run under are left out.
+        """
+        index = self._index_of(image)
+        path = part_path(self.folder, index // self.record.chunk)
+        if not path.exists():
+            return {}
+        table = self.read(path, (*KEY, "height", "width", *DETECTION, *MAP_COLUMNS, *self.further))
+        return self._predictions(table.filter(pc.equal(table["index"], index)), by="condition")
+
+    def _predictions(self, table: pa.Table, *, by: str) -> dict[str, Prediction]:
         record = self.record
         match = match_classes(record.model.classes, record.dataset.classes)
         maps = match_classes(record.model.semantic_classes, record.dataset.semantic_classes)
-        ((_, table),) = by_condition(
-            self, [self._known_condition(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC)
-        )
-        found = {row["image"]: prediction_of(row) for row in table.to_pylist()}
-        return {name: match.apply(each, maps=maps) for name, each in found.items()}
+        return {row[by]: match.apply(prediction_of(row), maps=maps) for row in table.to_pylist()}
 
     def sample(self, image: str, condition: str | Condition = "clean") -> Sample:
         """An image of the run as it was given to the model, with its truth."""
         from stormproof.corruptions.grammar import read_condition
 
-        if image not in (ids := list(self.dataset.ids)):
+        return self.corrupted(self.dataset[self._index_of(image)], read_condition(condition))
+
+    def _index_of(self, image: str) -> int:
+        if image not in (ids := self.dataset.ids):
             raise InvalidOption(
                 f"{self.record.dataset.name} has no image {image!r}; its first is {ids[0]!r}."
             )
-        return self.corrupted(self.dataset[ids.index(image)], read_condition(condition))
+        return ids.index(image)
 
     def corrupted(self, sample: Sample, condition: Condition) -> Sample:
         """A clean sample of the dataset under a condition: corrupted now, or the copy that the run read."""
@@ -302,6 +343,13 @@ class Run:
 
         return worst_images(self.score(partial=True), count)
 
+    def explore(self) -> Any:
+        """Look at this run live, in the cell of a notebook or at the link that is printed: its heat map, its
+        images, any severity between. `stop()` of what is returned ends it; so does the end of the process."""
+        for needed in ("starlette", "uvicorn"):
+            framework(needed, extra="explore")
+        return framework("stormproof.explore.serve", extra="explore").explore_here(self)
+
     def _known_condition(self, condition: str | Condition) -> str:
         from stormproof.corruptions.grammar import read_condition
 
@@ -312,9 +360,7 @@ class Run:
         return text
 
     def _repr_html_(self) -> str:
-        from stormproof.results.notebook import run_html
-
-        return run_html(self)
+        return str(DISPLAYS["notebook"].run_html(self))
 
     def __repr__(self) -> str:
         grid = f"{self.record.images} images × {len(self.conditions)} conditions"

@@ -16,16 +16,27 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
+from stormproof.core.display import DISPLAYS
 from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, first_few
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
-from stormproof.metrics.grid import Grid
+from stormproof.metrics.grid import Grid, mean
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import all_tasks
-from stormproof.results.aggregates import NAMED, Cells, against, aggregates, bounded, flat, grid_of, mean_of
+from stormproof.results.aggregates import (
+    NAMED,
+    OBJECT_ERROR,
+    Cells,
+    against,
+    aggregates,
+    bound_interval,
+    flatten,
+    grid_of,
+    mean_of,
+)
 from stormproof.results.comparable import require_same_classes, require_same_images
-from stormproof.results.interval import LEADING, Difference, Interval, around, paired
+from stormproof.results.interval import LEADING, Difference, Interval, interval_around, paired_differences
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import ClassSelection, class_names
@@ -97,10 +108,10 @@ class Scores:
     """Scores by measure and condition, as fractions: `scores["AP50"].rpc`, `scores.mpc`, `scores - others`.
 
     `conditions` are those of a complete grid, clean included; `missing` names those that lack images.
-    `per_class` is by measure, condition and class; `quality` is how far each condition moves images from the
-    clean ones; `roc` and `lost` are about people; `reliability` holds mean score, precision, its interval
-    and the number of detections by bin of the score. A published table that averages over severities has only
-    clean cells, and `given` aggregates.
+    `per_class` is by measure, condition and class. `details` is plain data by name and condition: `quality`,
+    how far each condition moves images from the clean ones; `roc` and `lost`, about people; `reliability`,
+    mean score, precision with its interval, and number of detections by bin of the score. A published table
+    that averages over severities has only clean cells, and `given` aggregates.
     """
 
     model: str
@@ -113,10 +124,7 @@ class Scores:
     per_class: Mapping[str, Numbers] = field(default_factory=dict)
     classes: tuple[str, ...] = ()  # those that were scored
     missing: tuple[str, ...] = ()
-    quality: Numbers = field(default_factory=dict)
-    roc: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-    lost: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    reliability: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     image_errors: ImageErrors | None = None
     replicates: Replicates | None = None
     left_out: tuple[str, ...] = ()  # images that could not be read
@@ -156,6 +164,10 @@ class Scores:
         """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
         usual = (self.metric, *(task.headline for task in all_tasks()), *self.cells, *self.given)
         return next(name for name in usual if name is not None and name in self)
+
+    def detail(self, name: str) -> Mapping[str, Any]:
+        """The details of that name by condition; empty if there are none."""
+        return self.details.get(name, {})
 
     def showing(self, measure: str) -> Scores:
         """The same scores with another measure first."""
@@ -215,9 +227,17 @@ class Scores:
             return mean_of(self.aggregates.get(chosen, {}))
         return mean_of(self.totals(chosen, chosen_set(conditions, self.cells[chosen])))
 
+    def plain_mean(self, conditions: Iterable[str], measure: str | None = None) -> float:
+        """The mean over the conditions that were run, each counted once; NaN if none was."""
+        cells = self.cells[measure or self.headline]
+        values = [cells[text] for text in conditions if text in cells]
+        return float(mean(values)) if values else math.nan
+
     def mean_name(self, measure: str) -> str:
-        """The name of that mean: only over a benchmark or suite is it 'mPC' or 'mCE'."""
+        """The name of that mean: only over a benchmark or suite is it 'mPC' or, of E alone, 'mCE'."""
         named = next((name for name in NAMED if self.total(measure, name) is not None), None)
+        if named == "mCE" and measure != OBJECT_ERROR:
+            return self.over.mean_words
         return named or self.over.mean_name
 
     def by_corruption(self, measure: str) -> dict[str, float]:
@@ -235,8 +255,9 @@ class Scores:
         return [c for c in map(Condition.parse, texts) if not c.is_clean]
 
     def grid(self, measure: str) -> Grid:
-        """A measure's grid over the conditions of the run; empty if the run lacks the measure."""
-        return grid_of(self.cells.get(measure, {}), self.conditions)
+        """A measure's grid over the single conditions of the run; empty if the run lacks the measure."""
+        single = (text for text in self.conditions if not Condition.parse(text).is_composed)
+        return grid_of(self.cells.get(measure, {}), single)
 
     def covered(self, measure: str) -> Grid:
         """A measure's grid over the conditions that means cover."""
@@ -245,7 +266,7 @@ class Scores:
     def complete(self, measure: str) -> bool:
         """Whether a measure has a score for clean and for every condition."""
         try:
-            self.grid(measure).require_complete()
+            grid_of(self.cells.get(measure, {}), self.conditions).require_complete()
         except IncompleteGrid:
             return False
         return math.isfinite(self.score(measure))
@@ -261,20 +282,20 @@ class Scores:
         if self.reference is not None and self.reference.replicates is not None:
             theirs = self.reference.replicates.cells.get(measure)
         chosen = self.over if over is None else over
-        totals = flat(_totals(measure, cells, theirs, chosen))
+        totals = flatten(_totals(measure, cells, theirs, chosen))
         return {**cells, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
         """Every cell and, under flat names, every aggregate of a measure, as in `spread`."""
-        return {**self.cells.get(measure, {}), **flat(self.totals(measure, over))}
+        return {**self.cells.get(measure, {}), **flatten(self.totals(measure, over))}
 
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
         found: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
-            one = around(values[name], spread[name], images=self.units_of(measure))
-            found[name] = bounded(one, measure, "P" if name in self.cells[measure] else name)
+            one = interval_around(values[name], spread[name], images=self.units_of(measure))
+            found[name] = bound_interval(one, measure, "P" if name in self.cells[measure] else name)
         return found
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -339,22 +360,18 @@ class Scores:
 
     def to_frame(self) -> Any:
         """A tidy pandas table: condition, corruption, severity, class, measure, value."""
-        from stormproof.results import tables
+        from stormproof.results.documents import COLUMNS, tidy
 
         pandas = framework("pandas", extra="notebook")
-        frame = pandas.DataFrame(tables.tidy(self), columns=tables.COLUMNS)
+        frame = pandas.DataFrame(tidy(self), columns=COLUMNS)
         return frame.astype({"severity": "Float64"})
 
     def plot(self, measure: str | None = None) -> Any:
         """An Altair chart of a measure by corruption: severities, their mean, the clean score as a line."""
-        from stormproof.results.notebook import plot
-
-        return plot(self, measure or self.headline)
+        return DISPLAYS["notebook"].plot(self, measure or self.headline)
 
     def _repr_html_(self) -> str:
-        from stormproof.results.notebook import scores_html
-
-        return scores_html(self)
+        return str(DISPLAYS["notebook"].scores_html(self))
 
     def __repr__(self) -> str:
         return f"<scores of {self.model} on {self.dataset}: {self[self.headline]!r}, {len(self)} measures>"
@@ -460,7 +477,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         families.setdefault(family, []).append(name)
     result: dict[str, Difference] = {}
     for members in families.values():
-        result |= paired(
+        result |= paired_differences(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
             images=a.units_of(measure), most=measures()[measure].most,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,40 +13,27 @@ from stormproof.core.errors import InvalidOption, OutputError
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
-from stormproof.datasets.dataset import thing_classes
 from stormproof.datasets.groups import frames_warning
-from stormproof.metrics import panoptic
-from stormproof.metrics.calibration import Tuned, reliability
-from stormproof.metrics.inputs import Maps, MetricInput, Objects, Segments
-from stormproof.metrics.map_calibration import reliability as map_reliability
-from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of, ratio
+from stormproof.metrics.inputs import MetricInput, Objects
+from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.metrics.roc import People, curve_points, worst_people
-from stormproof.metrics.task import all_tasks, kind_of_class_measure, task_of
-from stormproof.models.classes import match_classes
+from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
-from stormproof.results.interval import Interval, around, draws
-from stormproof.results.kept import load_scores, save_scores, scores_key
+from stormproof.results.details import make_details
+from stormproof.results.interval import Interval, draws, interval_around
+from stormproof.results.kept import identity_of_run, load_scores, save_scores, scores_key, sweep_scores
+from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
-from stormproof.results.store.schema import CONFUSION, OVERLAP
-from stormproof.results.truths import (
-    ClassSelection,
-    Truths,
-    check_classes,
-    chosen_classes,
-    chosen_labels,
-    iter_matches,
-)
+from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
-_LOST = 3  # images kept of each condition
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 
 
-def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
-    """The scores of a run: those kept under the same key, or computed now and kept.
+def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, keep: bool = True) -> Scores:
+    """The scores of a run: those kept under the same key, or computed now and, with `keep`, kept.
 
     Kept scores are used only while the run, its dataset and its images are unchanged; if the dataset is gone,
     they are used with a notice.
@@ -63,6 +50,8 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     if len(complete) < len(asked) and not (partial and complete):
         raise IncompleteRun(run, "score")
     key = scores_key(run, options)
+    if keep:
+        sweep_scores(run)
     kept = load_scores(run, key, options, replicates)
     if gone is not None and kept is None:
         raise gone
@@ -71,6 +60,8 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
     made = _make(run, options, complete, replicates)
     made = replace(made, notices=_doubts(run, replicates))
+    if not keep:
+        return made
     try:
         save_scores(run, key, made)
     except OutputError as error:  # a folder that cannot be written: its scores can still be read
@@ -84,88 +75,44 @@ def _doubts(run: Run, replicates: int) -> tuple[str, ...]:
     return (doubt,) if doubt else ()
 
 
-@dataclass
-class _Found:
-    """The results of scoring, by condition; errors by kind first."""
-
-    scored: dict[str, Scored]
-    errors: dict[str, dict[str, Floats]] = field(
-        default_factory=lambda: {task.kind: {} for task in all_tasks()}
-    )
-    units_by_class: dict[str, Ints] = field(default_factory=dict)  # by kind: how many units show each class
-    roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    lost: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    reliability: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-
-
 def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates: int) -> Scores:
-    weights, units = weights_of(run, replicates), len({*run.units})
-    found = _Found({text: Scored({}) for text in conditions})
-    clean: People | None = None
+    weights, units, record = weights_of(run, replicates), len({*run.units}), run.record
+    scored = {text: Scored({}) for text in conditions}
+    errors: dict[str, dict[str, Floats]] = {form.name: {} for form in scored_forms()}
+    shown_by: dict[str, Ints] = {}  # by form: how many units show each class
+    details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
     for text, cell in iter_cells(run, options.classes, conditions, options.rule):
-        found.scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
+        scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
         task = task_of(cell)
-        kind = task.kind
-        if run.record.metric == "E" and isinstance(cell, Objects):  # *liu*'s benchmark
-            found.errors[kind][text] = cell.errors.per_image
+        if record.metric == "E" and isinstance(cell, Objects):  # *liu*'s benchmark
+            errors[task.form.name][text] = cell.errors.per_image
         else:
-            found.errors[kind][text] = task.image_errors(cell)
-        if replicates and kind not in found.units_by_class:
-            found.units_by_class[kind] = _units_by_class(task.shown(cell), run.units)
-        if isinstance(cell, Objects) or (isinstance(cell, Maps) and cell.confidences is not None):
-            found.reliability[text] = _reliability(cell, weights, units)
-        if not isinstance(cell, Objects):
-            continue
-        clean = cell.people if text == "clean" else clean
-        if cell.people and clean and cell.people.shown and clean.shown:
-            found.roc[text] = curve_points(cell.people, clean, weights)
-            if text != "clean" and np.array_equal(cell.people.truth.boxes, clean.truth.boxes):
-                worst = worst_people(clean, cell.people, count=_LOST)
-                found.lost[text] = [asdict(one) for one in worst]
-    if not any(scored.numbers for scored in found.scored.values()):
-        record = run.record
+            errors[task.form.name][text] = task.image_errors(cell)
+        if replicates and task.form.name not in shown_by:
+            shown_by[task.form.name] = _units_by_class(task.shown(cell), run.units)
+        for name, told in make_details(cell, weights, units).items():
+            details.setdefault(name, {})[text] = told
+    if not any(each.numbers for each in scored.values()):
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
-    names = [name for name in measures() if any(name in each.numbers for each in found.scored.values())]
-    errors = next((held for held in found.errors.values() if held), None)
-    classes = scored_classes(run, options.classes)
+    names = [name for name in measures() if any(name in each.numbers for each in scored.values())]
+    reported = next((held for held in errors.values() if held), None)
+    classes = {form.name: each for form, each in Reader(run, options.classes).scored_classes().items()}
     return Scores(
-        plain(run.record.model.name), plain(run.record.dataset.name), len(run.readable),
+        **identity_of_run(run),
         cells={
             name: {t: float(s.numbers[name][0]) if name in s.numbers else math.nan
-                   for t, s in found.scored.items()}
+                   for t, s in scored.items()}
             for name in names
         },
         conditions=tuple(options.conditions or run.conditions),
-        metric=run.record.metric, benchmark=run.record.benchmark,
-        per_class=_per_class(found.scored, classes),
+        per_class=_per_class(scored, classes),
         classes=tuple(dict.fromkeys(name for kind in classes.values() for name in kind)),
         missing=missing_words(run, options.conditions or None),
-        quality=rows.changes(run, conditions), roc=found.roc, lost=found.lost,
-        reliability=found.reliability,
-        image_errors=ImageErrors(run.ids, errors) if errors else None,
-        replicates=_replicates(found, classes, names) if replicates else None,
-        left_out=tuple(run.unreadable.values()), options=options,
-        tags={plain(k): plain(v) for k, v in run.record.tags.items()},
-        record=run.record, folder=run.folder, clips=run.clips,
+        details=details,
+        image_errors=ImageErrors(run.ids, reported) if reported else None,
+        replicates=_replicates(scored, shown_by, classes, names) if replicates else None,
+        options=options, clips=run.clips,
     )  # fmt: skip
-
-
-def _reliability(cell: Objects | Maps, weights: Weights, units: int) -> dict[str, list[float]]:
-    """Mean score, the share that is right with its interval, and the number of detections or pixels, by bin
-    of the score."""
-    if isinstance(cell, Objects):
-        counts = reliability(cell.located, weights, len(cell.truth.ids))
-        number, scores, hits = counts[:, 0], counts[:, 1], counts[:, 2]
-    else:
-        assert cell.confidences is not None
-        number, scores, hits, *_ = np.moveaxis(map_reliability(cell.confidences, weights), 2, 0)
-    right = ratio(hits, number)
-    sure = [around(float(each[0]), draws(each), images=units) for each in right.T] if len(weights) > 1 else []
-    return {
-        "score": ratio(scores[0], number[0]).tolist(), "precision": right[0].tolist(),
-        "low": [each.low for each in sure], "high": [each.high for each in sure],
-        "detections": number[0].tolist(),
-    }  # fmt: skip
 
 
 def weights_of(run: Run, replicates: int) -> Weights:
@@ -180,37 +127,10 @@ def weights_of(run: Run, replicates: int) -> Weights:
 def iter_cells(
     run: Run, classes: ClassSelection, conditions: Sequence[str], rule: MatchingRule | None = None
 ) -> Iterator[tuple[str, MetricInput]]:
-    """The panoptic maps of every condition, then the label maps, then the objects, the clean ones first."""
-    images, scored = len(run.readable), scored_classes(run, classes)
-    match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
-    labels = np.asarray(match.labels, np.int64)
-    if "panoptic" in scored:
-        countable = thing_classes(run.dataset)
-        things = np.array([name in countable for name in match.dataset], np.bool_)
-        kept = chosen_labels(match.dataset, scored["panoptic"])
-        for text, overlaps, image in rows.counted(run, conditions, OVERLAP):
-            table = panoptic.match_segments(image, overlaps, labels=labels, things=things, images=images)
-            yield text, Segments(table, match.dataset, kept, things)
-    if "maps" in scored:
-        kept = chosen_labels(match.dataset, scored["maps"])
-        counts = zip(rows.counted(run, conditions, CONFUSION), rows.confidences(run, conditions), strict=True)
-        for (text, (true, predicted, pixels), image), sums in counts:
-            maps = Maps.of(
-                image, true, labels[predicted], pixels,
-                images=images, classes=match.dataset, kept=kept, confidences=sums,
-            )  # fmt: skip
-            yield text, maps
-    if "objects" not in scored:
-        return
-    truths = Truths.of_run(run, classes)
-    masks = run.has("masks") and truths.has_masks
-    clean = tuned = None
-    for text, truth, found in iter_matches(run, truths, conditions, masks=masks):
-        cell = Objects(truth, found, rule or MatchingRule(), truths.person, clean, masks, tuned)
-        if text == "clean":
-            clean, tuned = cell.people, Tuned(cell.located, cell.touching)
-            cell = replace(cell, clean=clean, tuned=tuned)
-        yield text, cell
+    """What metrics read, form by form and condition by condition."""
+    reader = Reader(run, classes, conditions, rule or MatchingRule())
+    for form in reader.scored_classes():
+        yield from form.collect(reader)
 
 
 def headline_of(cell: MetricInput) -> str:
@@ -225,20 +145,8 @@ def metric_of(cell: MetricInput, measure: str) -> Metric | None:
     )
 
 
-def scored_classes(run: Run, classes: ClassSelection) -> dict[str, tuple[str, ...]]:
-    """The classes that scores are over, of objects, label maps and panoptic maps, where the run has any."""
-    record, dataset, found = run.record, run.dataset, {}
-    for kind, column in {"panoptic": "overlap_pixels", "maps": "confusion_pixels"}.items():
-        if run.has(column):
-            found[kind] = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, classes)
-    truths = Truths.of_run(run, classes)
-    if truths.answered_by(run):
-        found["objects"] = truths.classes
-    return found
-
-
 def _class_names(measure: str, classes: Mapping[str, tuple[str, ...]]) -> list[str]:
-    return [plain(name) for name in classes[kind_of_class_measure(measure)]]
+    return [plain(name) for name in classes[form_of_class_measure(measure)]]
 
 
 def _per_class(
@@ -255,27 +163,32 @@ def _per_class(
     }
 
 
-def _replicates(found: _Found, classes: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> Replicates:
+def _replicates(
+    scored: Mapping[str, Scored],
+    shown_by: Mapping[str, Ints],
+    classes: Mapping[str, tuple[str, ...]],
+    names: Sequence[str],
+) -> Replicates:
     cells = {
         name: {
             text: draws(each.numbers[name], optimism_of(each, name), clean=text == "clean")
-            for text, each in found.scored.items()
+            for text, each in scored.items()
             if name in each.numbers
         }
         for name in names
     }
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
-    for text, each in found.scored.items():
+    for text, each in scored.items():
         for measure, values in each.per_class.items():
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
-            units = found.units_by_class[kind_of_class_measure(measure)]
+            units = shown_by[form_of_class_measure(measure)]
             per_class.setdefault(measure, {})[text] = {
-                name: around(
+                name: interval_around(
                     float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])
                 ).of_fraction()
                 for k, name in enumerate(_class_names(measure, classes))
             }
-    return Replicates(cells, per_class, fewest_units(found.scored.values()))
+    return Replicates(cells, per_class, fewest_units(scored.values()))
 
 
 def fewest_units(conditions: Iterable[Scored]) -> dict[str, int]:

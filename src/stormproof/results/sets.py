@@ -1,6 +1,8 @@
 """The conditions that a mean covers: those of a complete benchmark or suite, or others without a name.
 
-A mean over conditions other than a paper's is a different number, so it is not called mPC.
+A mean over conditions other than a paper's is a different number, so it is not called mPC. Composed
+conditions are a set of their own: mPC is over single corruptions, and no mean mixes the two unless it is
+asked for by name.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from stormproof.core.condition import Condition, Value
+from stormproof.core.condition import Condition, Value, split_parts
 from stormproof.core.errors import InvalidOption, counted, first_few
-from stormproof.corruptions import SUITES, find
+from stormproof.corruptions import SUITES
+from stormproof.corruptions.chain import steps
 from stormproof.corruptions.corruption import RESERVED
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.presets import PRESETS, covered
@@ -42,7 +45,7 @@ class ConditionSet:
         >>> sets_of(("fog@3",))[0].words, sets_of(("fog@3",), "coco-c")[0].words
         ('1 condition', 'coco-c, partial: 1 of 75 conditions')
         """
-        count = counted(len(self.conditions), "condition")
+        count = counted(len(self.conditions), self._noun)
         if not self.name:
             return count
         if not self.whole:
@@ -56,16 +59,28 @@ class ConditionSet:
         >>> sets_of(("clean", "fog@1", "fog@2"))[0].mean_name
         'mean over 2 conditions'
         """
-        return "mPC" if self.whole else f"mean over {counted(len(self.covered), 'condition')}"
+        return "mPC" if self.whole else self.mean_words
+
+    @property
+    def mean_words(self) -> str:
+        """What its mean is over, whether or not that mean has a name."""
+        return f"mean over {counted(len(self.covered), self._noun)}"
+
+    @property
+    def _noun(self) -> str:
+        """What its conditions are called: composed, if all of them are."""
+        return "composed condition" if all(map(_is_composed, self.conditions)) else "condition"
 
 
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
-    """The benchmark, the complete suites that are not part of another, and the other conditions.
+    """The benchmark, the complete suites that are not part of another, the other conditions, and those that
+    are composed.
 
-    >>> [s.words for s in sets_of(("clean", *(f"fog@{s}" for s in range(1, 6))))]
-    ['5 conditions']
+    >>> [s.words for s in sets_of(("clean", *(f"fog@{s}" for s in range(1, 6)), "fog@1+snow@1"))]
+    ['5 conditions', '1 composed condition']
     """
-    held = [text for text in conditions if text != "clean"]
+    composed = [text for text in conditions if _is_composed(text)]
+    held = [text for text in conditions if text != "clean" and text not in composed]
     found: list[ConditionSet] = []
     if benchmark in PRESETS and not PRESETS[benchmark].lacking:
         own = _strings(PRESETS[benchmark].conditions())
@@ -77,7 +92,8 @@ def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[Co
             found.append(_set(name, [text for text in held if text in own], len(own), suite=name))
     named = {text for each in found for text in each.conditions}
     rest = [text for text in held if text not in named]
-    return (*(each for each in found if each.conditions), *([_set("", rest, len(rest))] if rest else ()))
+    unnamed = (_set("", texts, len(texts)) for texts in (rest, composed) if texts)
+    return (*(each for each in found if each.conditions), *unnamed)
 
 
 def suite_set(name: str) -> ConditionSet:
@@ -111,7 +127,7 @@ def same_condition(text: str, held: Iterable[str]) -> str | None:
     if text in known:
         return text
     wanted = Condition.parse(text)
-    if wanted.corruption is None:
+    if wanted.is_clean:
         return None
     numbers = _numbers(wanted)
     for other in known:
@@ -121,10 +137,18 @@ def same_condition(text: str, held: Iterable[str]) -> str | None:
     return None
 
 
-def _numbers(condition: Condition) -> dict[str, Value]:
-    """Every parameter of a condition, with what it is applied to and whether it follows the image's size."""
-    found = find(condition.corruption or "")
-    return {**found.parameters(condition), **{k: v for k, v in condition.params if k in RESERVED}}
+def _numbers(condition: Condition) -> list[dict[str, Value]]:
+    """Every parameter of each part of a condition, with what it is applied to and whether it follows the
+    image's size."""
+    return [
+        step.corruption.parameters(step.condition)
+        | {key: value for key, value in step.condition.params if key in RESERVED}
+        for step in steps(condition)
+    ]
+
+
+def _is_composed(text: str) -> bool:
+    return len(split_parts(text)) > 1
 
 
 def _set(
@@ -137,7 +161,9 @@ def _set(
 
 @cache
 def _suites() -> dict[str, set[str]]:
-    return {name: _strings(suite.conditions) for name, suite in SUITES.items()}
+    """The conditions of suites whose mean is mPC."""
+    single = {name: suite for name, suite in SUITES.items() if not any(c.is_composed for c in suite)}
+    return {name: _strings(suite.conditions) for name, suite in single.items()}
 
 
 def _strings(conditions: Iterable[object]) -> set[str]:

@@ -17,14 +17,16 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Instances, Ints, Truth
 from stormproof.core.text import same_name
-from stormproof.corruptions import find, truth_under
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
-from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.records import Detections, DetectionTruth, counted
 from stormproof.metrics.stability import steps
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 from stormproof.results import rows
+from stormproof.results.store.schema import MAP_COLUMNS
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
@@ -112,7 +114,7 @@ class Truths:
 
     def under(self, condition: Condition) -> DetectionTruth:
         """The truth under a condition."""
-        return self._laid_out(condition) if moves(condition) else self.still
+        return self._laid_out(condition) if moves_labels(condition) else self.still
 
     @property
     def has_objects(self) -> bool:
@@ -120,8 +122,12 @@ class Truths:
 
     def answered_by(self, run: Run) -> bool:
         """Whether the run's model predicts objects, and there are objects of these classes to find."""
-        answered = run.has_objects or not (run.has("semantic_runs") or run.has("panoptic_runs"))
+        answered = run.has_objects or not any(run.has(name) for name in MAP_COLUMNS)
         return answered and self.has_objects and bool(self.classes)
+
+    def carry(self, form: str) -> bool:
+        """Whether objects have the array of a form."""
+        return form in self.still.data
 
     @cached_property
     def has_masks(self) -> bool:
@@ -135,7 +141,7 @@ class Truths:
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
         known = abilities(self.dataset).all_objects()
-        if known is None or moves(condition) or self.distances:
+        if known is None or moves_labels(condition) or self.distances:
             truth = DetectionTruth.of(self._objects(condition), self.classes)
         else:
             owners, objects = known
@@ -146,6 +152,10 @@ class Truths:
             truth = DetectionTruth.of_columns(
                 ids, place[owners[kept]], self._taken(objects, kept), self.classes
             )
+        federated = abilities(self.dataset).federated
+        if federated is not None:
+            classes = [self.dataset.classes.index(name) for name in self.classes]
+            truth = replace(truth, federated=federated.of(self._readable, classes))
         frames = abilities(self.dataset).frames
         if not frames:
             return truth
@@ -162,7 +172,7 @@ class Truths:
             name, truth = self.dataset.ids[index], self.dataset.truth(index)
             if self.distances:
                 truth = self._with_distances(index, truth)
-            if moves(condition):
+            if moves_labels(condition):
                 size = self.dataset.size(index)
                 identity = identity_of(self.dataset, index)
                 truth = truth_under(truth, size, condition, seed=self.seed, image_id=identity)
@@ -191,16 +201,13 @@ class Truths:
         return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
 
 
-def moves(condition: Condition) -> bool:
-    """Whether a condition moves the truth along with the pixels."""
-    return condition.corruption is not None and find(condition.corruption).moves_labels(condition)
-
-
 def iter_matches(
-    run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool
+    run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool, forms: Sequence[str] = ()
 ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
     """Truth and detections of each condition, clean first, with labels that index the scored classes."""
     match = narrowed(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
-    for text, found in rows.detections(run, clean_first, match, truths.still.position, masks=masks):
-        yield text, truths.under(Condition.parse(text)), found
+    place = truths.still.position
+    for text, found in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
+        truth = truths.under(Condition.parse(text))
+        yield text, truth, counted(found, truth)

@@ -59,6 +59,16 @@ def image_measure(scores: Scores) -> str:
     return next((task.headline for task in all_tasks() if task.headline in scores.cells), "AP")
 
 
+def image_losses(errors: ImageErrors, condition: str) -> list[ImageLoss]:
+    """Every image under one condition, in the order of the dataset; images without truth are left out."""
+    clean, values = errors.by_condition.get("clean"), errors.by_condition[condition]
+    return [
+        ImageLoss(name, condition, float(values[i]), math.nan if clean is None else float(clean[i]))
+        for i, name in enumerate(errors.ids)
+        if not math.isnan(values[i])
+    ]
+
+
 def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     """The cells whose error rises most from clean.
 
@@ -67,17 +77,10 @@ def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     errors = scores.image_errors
     if errors is None:
         return []
-    clean = errors.by_condition.get("clean")
-    found = [
-        ImageLoss(name, text, float(values[i]), math.nan if clean is None else float(clean[i]))
-        for text, values in errors.by_condition.items()
-        if text != "clean"
-        for i, name in enumerate(errors.ids)
-        if not math.isnan(values[i])
-    ]
+    found = [loss for text in errors.by_condition if text != "clean" for loss in image_losses(errors, text)]
 
     def rank(loss: ImageLoss) -> tuple[float, float, str, str]:
-        rmse = scores.quality.get(loss.condition, {}).get("rmse", math.nan)
+        rmse = scores.detail("quality").get(loss.condition, {}).get("rmse", math.nan)
         return -loss.rise, math.inf if math.isnan(rmse) else rmse, loss.image, loss.condition
 
     return sorted(found, key=rank)[:count]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from colorsys import hsv_to_rgb
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,10 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
-from stormproof.core.sample import RLE, SEGMENTS, Floats, Image, Ints, Prediction, Sample, as_rgb
+from stormproof.core.forms import FORMS
+from stormproof.core.sample import Floats, Image, Instances, Ints, Prediction, Sample, as_rgb
 
 Colour = tuple[int, int, int]
-NO_CLASS = 65535  # of a pixel of a panoptic map
 _WHITE: Colour = (255, 255, 255)
 _COVER = 0.45  # opacity of a mask
 
@@ -33,19 +34,32 @@ def draw(
     if prediction is None:
         objects, semantic = sample.truth.instances, sample.truth.semantic
         if objects is not None and len(objects):
-            return _objects(pixels, objects.boxes, objects.labels, None, objects.masks, sample.classes)
+            return _objects(pixels, objects, np.arange(len(objects)), sample.classes)
         return PIL.Image.fromarray(
             pixels if semantic is None else _map(pixels, semantic.labels, semantic.ignore)
         )
-    if prediction.panoptic is not None:
-        return PIL.Image.fromarray(_map(pixels, class_map(prediction.panoptic), NO_CLASS))
-    if prediction.semantic is not None:
-        return PIL.Image.fromarray(_map(pixels, prediction.semantic, 255))
+    drawn = painted_map(prediction)
+    if drawn is not None:
+        return PIL.Image.fromarray(_map(pixels, *drawn))
     kept = np.flatnonzero(prediction.scores >= score)
     kept = kept[np.argsort(prediction.scores[kept], kind="stable")]  # the most confident on top
-    masks = None if prediction.masks is None else tuple(prediction.masks[i] for i in kept.tolist())
-    boxes, labels = prediction.boxes[kept], prediction.labels[kept]
-    return _objects(pixels, boxes, labels, prediction.scores[kept], masks, sample.classes)
+    return _objects(pixels, prediction, kept, sample.classes)
+
+
+def painted_map(prediction: Prediction) -> tuple[npt.NDArray[Any], int] | None:
+    """The class of each pixel, and the one that means none, of the first map that a prediction holds."""
+    for name in prediction.forms:
+        paint = FORMS[name].paint
+        if paint is not None:
+            return paint(prediction.value(name))
+    return None
+
+
+def strokes(holder: Instances | Prediction, entry: int) -> list[Floats]:
+    """The lines that draw what an object carries beside its box, as arrays of points x, y."""
+    drawn = ((FORMS[name].lines, values[entry]) for name, values in holder.data.items())
+    lines = [np.asarray(line, np.float64) for draw, own in drawn if draw is not None for line in draw(own)]
+    return [line for line in lines if len(line) and np.isfinite(line).all()]
 
 
 def colour(label: int) -> Colour:
@@ -55,22 +69,22 @@ def colour(label: int) -> Colour:
 
 
 def _objects(
-    pixels: Image,
-    boxes: Floats,
-    labels: Ints,
-    scores: Floats | None,
-    masks: tuple[RLE, ...] | None,
-    classes: Sequence[str],
+    pixels: Image, holder: Instances | Prediction, chosen: Ints, classes: Sequence[str]
 ) -> PIL.Image.Image:
-    for mask, label in zip(masks or (), labels.tolist(), strict=False):
-        where = mask.to_mask()
-        pixels[where] = (1 - _COVER) * pixels[where] + _COVER * np.array(colour(label))
+    """The chosen objects, one over the other, with masks, boxes, names and whatever else they carry."""
+    scores = holder.scores if isinstance(holder, Prediction) else None
+    for i in chosen.tolist() if holder.masks is not None else ():
+        where = holder.masks[i].to_mask()  # type: ignore[index]
+        pixels[where] = (1 - _COVER) * pixels[where] + _COVER * np.array(colour(int(holder.labels[i])))
     shown = PIL.Image.fromarray(pixels)
     pen = PIL.ImageDraw.Draw(shown)
     thick = max(1, round(max(shown.size) / 400))
     font = PIL.ImageFont.load_default(size=max(10, round(max(shown.size) / 45)))
-    for i, (box, label) in enumerate(zip(boxes.tolist(), labels.tolist(), strict=True)):
+    for i in chosen.tolist():
+        box, label = holder.boxes[i].tolist(), int(holder.labels[i])
         pen.rectangle(box, outline=colour(label), width=thick)
+        for line in strokes(holder, i):
+            pen.line([(x, y) for x, y in line.tolist()], fill=colour(label), width=thick)
         name = classes[label] if 0 <= label < len(classes) else str(label)
         _label(pen, box, name if scores is None else f"{name} {scores[i]:.2f}", colour(label), font)
     return shown
@@ -84,14 +98,6 @@ def _label(pen: PIL.ImageDraw.ImageDraw, box: list[float], words: str, fill: Col
     pen.rectangle((x, y, x + right - left + 4, y + height), fill)
     dark = (sum(fill) / 3) > 140
     pen.text((x + 2 - left, y + 2 - top), words, (0, 0, 0) if dark else _WHITE, font)  # type: ignore[arg-type]
-
-
-def class_map(panoptic: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
-    """The class of each pixel of a panoptic map; `NO_CLASS` in no segment and along edges of segments."""
-    labels = np.where(panoptic == 0, NO_CLASS, panoptic // SEGMENTS - 1).astype(np.uint16)
-    labels[:, 1:][panoptic[:, 1:] != panoptic[:, :-1]] = NO_CLASS
-    labels[1:][panoptic[1:] != panoptic[:-1]] = NO_CLASS
-    return labels
 
 
 def _map(pixels: Image, labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], ignore: int) -> Image:

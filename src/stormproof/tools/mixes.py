@@ -8,6 +8,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.sample import Sample, as_rgb
+from stormproof.corruptions.chain import check
 from stormproof.corruptions.corruption import find
 from stormproof.datasets.dataset import Dataset
 from stormproof.tools.derived import Version, version_of
@@ -35,9 +36,9 @@ def versions_of(
         raise InvalidOption(f"Mix {mix}: only the mix 'corrupted' has a condition, and it needs one: fog@3.")
     if mix == "corrupted":
         given = Condition.parse(str(condition))
-        if given.corruption is None:
+        if given.is_clean:
             raise InvalidOption("Mix corrupted: it already has 'clean'; give a corruption, such as fog@3.")
-        find(given.corruption).parameters(given)
+        check(given)
         return CLEAN, version_of(given)
     if mix == "standard":
         return (CLEAN,)

@@ -12,8 +12,9 @@ import pytest
 from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, StoreError
 from stormproof.core.files import sweep, whole_file
-from stormproof.core.sample import RLE, Prediction, SemanticMap
-from stormproof.metrics.semantic import Confusion
+from stormproof.core.forms import Comparison
+from stormproof.core.sample import RLE, Prediction, SemanticMap, Truth
+from stormproof.metrics.semantic import LABEL_MAPS, Confusion
 from stormproof.results.store.merge import merge
 from stormproof.results.store.parts import (
     PARTS,
@@ -61,8 +62,10 @@ def test_detections_come_back(said: Prediction) -> None:
 def test_label_maps_and_confusions_come_back() -> None:
     labels = np.random.default_rng(0).integers(0, 3, SIZE).astype(np.uint8)
     truth = SemanticMap(np.roll(labels, 1, axis=0))
-    confusion = Confusion.of(truth, labels, classes=3)
-    table = table_of([Row.of(0, "a", CLEAN, 0, SIZE, Prediction(semantic=labels), confusion)])
+    confusion, predicted = Confusion.of(truth, labels, classes=3), Prediction(semantic=labels)
+    assert LABEL_MAPS.derive is not None
+    derived = LABEL_MAPS.derive(Comparison("a", Truth(semantic=truth), predicted, 3, np.arange(3)))
+    table = table_of([Row.of(0, "a", CLEAN, 0, SIZE, predicted, derived)])
     entry = table.to_pylist()[0]
     back = prediction_of(entry).semantic
     assert back is not None

@@ -36,12 +36,15 @@ def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.N
     family="board",
     cite="liu2024",
     owner="frame",
+    version=2,
+    nested=True,
     height=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=0, high=1, unit="of the height"),
 )
 def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Image:
     """The clock skips: a horizontal band of rows never arrives and stays black.
 
-    `height` is its share of the image's height. `synchronization_tearing` is the authors' second reading, in
+    `height` is its share of the image's height; the band of a severity contains that of the one below.
+    `synchronization_tearing` is the authors' second reading, in
     which the rows after the gap move up.
     """
     out = image.copy()
@@ -53,6 +56,8 @@ def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Ima
     family="board",
     cite="liu2024",
     owner="frame",
+    version=2,
+    nested=True,
     tears=ladder(1, 2, 3, 4, 5, low=0, high=1000, unit="gaps"),
     rows=constant(0.03, low=0, high=1, unit="of the height"),
 )
@@ -76,10 +81,15 @@ def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float
     family="board",
     cite="liu2024",
     owner="camera",
+    version=2,
+    nested=True,
     side=ladder(0.04, 0.06, 0.08, 0.10, 0.12, low=0, high=1, unit="of each side"),
 )
 def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
-    """A block of the frame buffer is lost and reads black; `side` is its share of each side of the image."""
+    """A block of the frame buffer is lost and reads black; `side` is its share of each side of the image.
+
+    The block of a severity contains that of the one below.
+    """
     out = image.copy()
     rows, columns = (_extent(draw, axis, side, n) for axis, n in zip("yx", image.shape, strict=False))
     out[rows, columns] = 0
@@ -90,6 +100,8 @@ def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
     family="board",
     cite="liu2024",
     owner="camera",
+    version=2,
+    nested=True,
     share=ladder(0.002, 0.004, 0.007, 0.010, 0.015, low=0, high=1, unit="of all blocks"),
     block=constant(16, low=1, high=4096, unit="px"),
 )

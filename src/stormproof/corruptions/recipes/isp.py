@@ -10,9 +10,9 @@ the photograph directly. Bad pixels do not: they are set on the photograph's RGG
 whose interpolation reads one are interpolated again (`imaging.demosaic`). Developing the whole photograph a
 second time would blur it as well (28 dB with plain interpolation, on COCO), which no camera does.
 
-Values stay in the photograph's encoding, as in the authors' scripts, hence in the published rows. A grey
-image is the luma of a neutral scene, so a colour fault shows as the luma of its effect on that scene. A grey
-sensor has no filters, so its bad pixels do not spread.
+Values stay in the photograph's encoding, as in the authors' scripts, hence in the published rows, except that
+lens shading scales light, as a lens does. A grey image is the luma of a neutral scene, so a colour fault
+shows as the luma of its effect on that scene. A grey sensor has no filters, so its bad pixels do not spread.
 """
 
 from __future__ import annotations
@@ -93,28 +93,35 @@ def excessive_black_level(image: Image, *, share: float, level: float, law: str)
     return _off_black(image, law, gain=1 + share, channel=1, share=share, level=level)
 
 
+_DISPLAY = 2.2  # light is value^2.2, so light × g is value × g^(1/2.2)
+
+
 @lru_cache(maxsize=16)
 def _falloff(strength: float, profile: str) -> imaging.Field:
-    """A lens's gain from the centre to the corner; squared, 1/(1 + k·q²) is the law of cos⁴."""
+    """The gain of values from the centre to the corner; of light, (1 + k·q²)⁻² is the law of cos⁴."""
     q = np.linspace(0, 1, _PROFILE)
-    linear = np.maximum(1 - strength * q, 0)
-    return np.asarray(linear if profile == "linear" else (1 + strength * q**2) ** -2.0, np.float32)
+    if profile == "linear":
+        return np.maximum(1 - strength * q, 0).astype(np.float32)
+    return ((1 + strength * q**2) ** (-2 / _DISPLAY)).astype(np.float32)
 
 
 @corruption(
     family="isp",
     cite="liu2024",
-    strength=ladder(0.4, 0.8, 1.2, 1.6, 2.0, low=0, high=100, unit="squared focal lengths"),
+    version=2,
+    strength=ladder(0.5, 1.0, 1.5, 2.25, 3.0, low=0, high=100, unit="squared focal lengths"),
     profile=constant("cos4", choices=("cos4", "linear")),
 )
 def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image:
     """The lens's falloff left uncorrected: the image darkens towards its corners.
 
-    The gain is (1 + k·q²)⁻², the cos⁴ law for a half-diagonal of √k focal lengths; q goes from 0 at the
-    centre to 1 in the corners. The paper's SSIM of 0.36 requires k = 2 … 10, corners at 11 % down to 0.8 %
-    of their light, and may be a measurement error (docs/fidelity.md); the default is a lens one could buy,
-    and suite `camera-variants` has the others. profile="linear" is max(0, 1 − k·q), close to the authors'
-    script at k = 1.
+    Light falls by (1 + k·q²)⁻², the cos⁴ law for a half-diagonal of √k focal lengths; q goes from 0 at the
+    centre to 1 in the corners. Values stand for light by a power of 2.2, so they fall by the 2.2th root of
+    that: at k = 1 to 25 % of the light and 53 % of the value. The severities are lenses one could buy, of
+    71° to 120° across the diagonal. The paper's SSIM of 0.36 requires k = 5 … 50, corners at 2.8 % down to
+    0.04 % of their light, and may be a measurement error (docs/fidelity.md; suite `camera-variants` has
+    them). profile="linear" is max(0, 1 − k·q) of the values themselves, close to the authors' script at
+    k = 1.
     """
     height, width = image.shape[:2]
     centre = (height - 1) / 2, (width - 1) / 2
@@ -125,26 +132,36 @@ def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image
 @corruption(
     family="isp",
     cite="liu2024",
+    version=2,
     error=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=2.5, unit="× 100 grey levels"),
-    law=constant("grey_world", choices=("grey_world", "gains")),
+    law=constant("misread", choices=("misread", "grey_world", "gains")),
 )
 def white_balance_damage(image: Image, *, error: float, law: str) -> Image:
     """White balance from wrong measurements: the image turns red.
 
-    Grey-world gains, but the means of green and blue are read 100·error grey levels too high, as in the
-    authors' script. law="gains" does not depend on the image: red ×(1 + error), blue ×(1 − error), then all
-    three scaled so that a neutral grey keeps its luma.
+    The camera divides grey by its measured mean of each colour, and reads green and blue 100·error grey
+    levels too high. The photograph has the right balance, so its gains are those of the wrong measurements
+    relative to those of the right ones: an error of 0 changes nothing, and every gain moves in one direction.
+    law="grey_world" is the authors' script, which balances the photograph a second time, by grey world, so
+    that a weak fault may undo a cast of the photograph and change it less than none. law="gains" does not
+    depend on the image: red ×(1 + error), blue ×(1 − error), then all three scaled so that a neutral grey
+    keeps its luma.
     """
-    gains = _sided_gains(error) if law == "gains" else _misread_gains(imaging.channel_means(image), error)
-    # Truncated, as in the script; the tiny amount keeps whole products whole.
-    levels = np.floor(np.clip(np.array(gains)[:, None] * _LEVELS + 1e-9, 0, 255))
+    if law == "gains":
+        gains = _sided_gains(error)
+    else:
+        gains = _misread_gains(imaging.channel_means(image), error, again=law == "grey_world")
+    levels = np.clip(np.array(gains)[:, None] * _LEVELS, 0, 255)
+    if law == "grey_world":  # truncated, as in the script; the tiny amount keeps whole products whole
+        levels = np.floor(levels + 1e-9)
     return imaging.look_up(image, _tables(levels, image.shape[2]))
 
 
-def _misread_gains(means: npt.NDArray[np.float64], error: float) -> tuple[float, ...]:
-    read = np.broadcast_to(means, 3) + 100 * error * np.array([0, 1, 1])
-    grey = np.floor(read.sum()) / 3
-    return tuple(float(grey / max(value, 1e-3)) for value in read)
+def _misread_gains(means: npt.NDArray[np.float64], error: float, *, again: bool) -> tuple[float, ...]:
+    true = np.maximum(np.broadcast_to(means, 3), 1e-3)
+    read = true + 100 * error * np.array([0, 1, 1])
+    gains = np.floor(read.sum()) / 3 / read if again else read.sum() / true.sum() * true / read
+    return tuple(map(float, gains))
 
 
 def _sided_gains(error: float) -> tuple[float, ...]:
@@ -156,18 +173,26 @@ def _sided_gains(error: float) -> tuple[float, ...]:
     family="isp",
     cite="liu2024",
     owner="camera",
-    share=ladder(0.05, 0.10, 0.15, 0.20, 0.30, low=0, high=1, unit="of all sites"),
+    version=2,
+    nested=True,
+    share=ladder(0.02, 0.05, 0.08, 0.12, 0.20, low=0, high=1, unit="of all sites"),
     fault=constant("dead", choices=("dead", "dead_and_hot")),
+    law=constant("black", choices=("black", "mosaic")),
 )
-def bad_pixel_damage(image: Image, draw: Draw, *, share: float, fault: str) -> Image:
-    """Dead sensor sites left uncorrected: on the mosaic a share of them reads black.
+def bad_pixel_damage(image: Image, draw: Draw, *, share: float, fault: str, law: str) -> Image:
+    """Dead pixels left uncorrected: a share of them reads black, in all colours.
 
-    Interpolation spreads each over its neighbours, as a dark or coloured blot of 3×3 pixels; pixels without
-    a bad site in their 5×5 keep the photograph's values. fault="dead_and_hot" makes half of the sites white;
-    in real sensors their share is 0.001 to 0.1 (suite `camera-variants`).
+    This is the paper's text. law="mosaic" is the authors' script: sites of the sensor's mosaic read black,
+    and interpolation spreads each over its neighbours, as a dark or coloured blot of 3×3 pixels; pixels
+    without a bad site in their 5×5 keep the photograph's values. fault="dead_and_hot" makes half of them
+    white; in real sensors their share is 0.001 to 0.1 (suite `camera-variants`).
     """
+    bits = draw.bits("sites", image.shape[:2])
+    if law == "black":
+        hot = fault == "dead_and_hot"
+        lit = imaging.dissolve(image, np.full_like(image, 255), share, bits) if hot else image
+        return imaging.dissolve(lit, np.zeros_like(image), share / 2 if hot else share, bits)
     raw = imaging.mosaic(image)
-    bits = draw.bits("sites", raw.shape)
     if fault == "dead":
         faulty = np.where(bits < round(share * U16), np.uint8(0), raw)
     else:

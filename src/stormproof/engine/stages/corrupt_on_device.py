@@ -14,7 +14,8 @@ import torch
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Image
-from stormproof.corruptions import find, truth_under
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import Size, check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell
@@ -130,8 +131,8 @@ def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
 
 
 def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
-    """The depth maps of a batch, if the corruption needs them and every image has one."""
-    if condition.corruption is None or not find(condition.corruption).needs:
+    """The depth maps of a batch, if the condition needs them and every image has one."""
+    if not needs(condition):
         return None
     maps = [read.sample.context.depth for read in batch.reads]
     if any(depth is None for depth in maps):

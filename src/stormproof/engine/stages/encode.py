@@ -1,24 +1,22 @@
-"""Encode: from a prediction to a checked row, with the agreement of its maps and the true ones."""
+"""Encode: from a prediction to a checked row, with what its forms derive from it and the truth."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidPrediction
-from stormproof.core.sample import SEGMENTS, Ints, Prediction, Truth, make_predictions
+from stormproof.core.forms import Comparison, forms_of
+from stormproof.core.sample import Ints, Prediction, Truth, make_predictions
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import Answer, PreparedCell
 from stormproof.engine.work import Work
-from stormproof.metrics.map_calibration import confidence_sums
-from stormproof.metrics.panoptic import overlaps
 from stormproof.metrics.quality import Change
-from stormproof.metrics.semantic import Confusion
 from stormproof.models.classes import match_classes
 from stormproof.results.store.schema import Row
 
@@ -73,21 +71,17 @@ class Encoder:
         self, index: int, name: str, condition: Condition, size: tuple[int, int], prediction: Prediction,
         truth_under: Callable[[], Truth], content: str | None = None, change: Change | None = None,
     ) -> Row:  # fmt: skip
-        confusion = confidences = overlap = None
-        has_map = prediction.semantic is not None or prediction.panoptic is not None
-        truth = truth_under() if has_map else Truth()
-        if prediction.semantic is not None and truth.semantic is not None:
-            confusion = Confusion.of(truth.semantic, prediction.semantic, classes=self._side, name=name)
-            if prediction.confidence is not None:
-                confidences = confidence_sums(
-                    truth.semantic, prediction.semantic, prediction.confidence, self._labels
-                )
-        if prediction.panoptic is not None and truth.panoptic is not None and truth.semantic is not None:
-            overlap = overlaps(truth, prediction.panoptic, name=name)
+        compared = [form for form in forms_of(prediction) if form.derive is not None]
+        derived: dict[str, Any] = {}
+        if compared:
+            truth = truth_under()
+            both = Comparison(name, truth, prediction, self._side, self._labels)
+            for form in compared:
+                if form.derive is not None and form.is_in(truth):
+                    derived |= form.derive(both)
         return Row.of(
-            index, name, condition, self._recipe(condition), size, prediction, confusion, content, change,
-            confidences, overlap,
-        )  # fmt: skip
+            index, name, condition, self._recipe(condition), size, prediction, derived, content, change
+        )
 
 
 def check_together(answers: Sequence[Answer], classes: int) -> list[Prediction] | None:
@@ -109,7 +103,8 @@ def check_together(answers: Sequence[Answer], classes: int) -> list[Prediction] 
 
 
 def _has_more(found: Prediction) -> bool:
-    return any(getattr(found, name) is not None for name in ("masks", "semantic", "panoptic", "confidence"))
+    more = ("masks", "semantic", "panoptic", "confidence")
+    return bool(found.data) or any(getattr(found, name) is not None for name in more)
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:
@@ -124,25 +119,7 @@ def check_prediction(found: object, size: tuple[int, int], classes: int, semanti
     for mask in found.masks or ():
         if mask.size != size:
             raise InvalidPrediction(f"a mask has size {mask.size}, the image {size} (height, width)")
-    if found.semantic is not None:
-        if found.semantic.dtype not in (np.uint8, np.uint16) or found.semantic.shape != size:
-            raise InvalidPrediction(
-                f"the label map is {found.semantic.dtype} {found.semantic.shape}, not uint8 or uint16 {size}"
-            )
-        top = int(found.semantic.max())
-        if semantic_classes and top >= semantic_classes:
-            raise InvalidPrediction(f"the label map holds {top}, but there are {semantic_classes} classes")
-    if found.panoptic is not None:
-        _check_panoptic(found.panoptic, size, semantic_classes)
+    for form in forms_of(found):
+        if form.check is not None:
+            form.check(found.value(form.attribute), size, semantic_classes)
     return found
-
-
-def _check_panoptic(found: npt.NDArray[np.int32], size: tuple[int, int], classes: int) -> None:
-    if found.dtype != np.int32 or found.shape != size:
-        raise InvalidPrediction(f"the panoptic map is {found.dtype} {found.shape}, not int32 {size}")
-    bad = (found != 0) & (found < SEGMENTS)
-    if bad.any():
-        raise InvalidPrediction(f"the panoptic map holds {found[bad][0]}; make it with panoptic_map")
-    top = int(found.max()) // SEGMENTS - 1
-    if classes and top >= classes:
-        raise InvalidPrediction(f"the panoptic map holds class {top}, but there are {classes} classes")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from stormproof.core import extensions
-from stormproof.core.condition import Condition, corruption_of
+from stormproof.core.condition import PLUS, Condition, corruption_of
 from stormproof.core.registry import Registry
 from stormproof.core.table import Entry
 from stormproof.corruptions import CORRUPTIONS
@@ -147,8 +147,10 @@ def all_conditions(runs: Iterable[Scores]) -> list[Condition]:
 
 
 def group_of(corruption: str) -> str:
-    """The papers' group of a corruption, or the family of its recipe."""
+    """The papers' group of a corruption, or the family of its recipe; 'composed' for several in a row."""
     name = corruption_of(corruption)
+    if PLUS in name:
+        return "composed"
     for groups in (MICHAELIS, KAMANN):
         for group, members in groups.items():
             if name in members:

@@ -13,7 +13,7 @@ from stormproof.core.table import Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, level_name, section
 from stormproof.report.sentences import under
-from stormproof.results.interval import paired
+from stormproof.results.interval import paired_differences
 from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
 
@@ -80,7 +80,9 @@ def _of_maps(runs: Sequence[Scores]) -> Section | None:
 def worth(run: Scores, *, name: str = "") -> str:
     """How far scores are off on clean images and under the condition that is worst for them, and the
     threshold that this requires. Conditions with few boxes are left out."""
-    errors = {text: run.score("D-ECE", text) for text in run.reliability if _boxes(run, text) >= _ENOUGH}
+    errors = {
+        text: run.score("D-ECE", text) for text in run.detail("reliability") if _boxes(run, text) >= _ENOUGH
+    }
     clean = errors.pop("clean", math.nan)
     if not errors or math.isnan(clean):
         return ""
@@ -114,19 +116,21 @@ def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str
     rises = {text: error - clean for text, error in errors.items()}
     if not all(text in spread for text in ("clean", *errors)):
         return [text for text, rise in rises.items() if rise > 0], {}
-    found = paired(rises, {text: spread[text] - spread["clean"] for text in errors}, images=run.units)
+    found = paired_differences(
+        rises, {text: spread[text] - spread["clean"] for text in errors}, images=run.units
+    )
     more = [text for text, rise in rises.items() if rise > 0 and found[text].clear]
     return more, {text: spread[text] for text in errors}
 
 
 def _boxes(run: Scores, text: str) -> float:
-    return float(np.nansum(run.reliability[text]["detections"]))
+    return float(np.nansum(run.detail("reliability")[text]["detections"]))
 
 
 def _leaning(run: Scores, text: str) -> str:
     """Whether scores promise too much or too little."""
     count, score, right = (
-        np.nan_to_num(np.array(run.reliability[text][key], float))
+        np.nan_to_num(np.array(run.detail("reliability")[text][key], float))
         for key in ("detections", "score", "precision")
     )
     gap = float((count * (score - right)).sum() / count.sum())
@@ -156,7 +160,7 @@ def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
             rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (start, 100.0)]
             chosen = levels if len(levels) < 3 else (levels[0], levels[len(levels) // 2], levels[-1])
             for text, name in (("clean", "clean"), *((str(c), level_name(c)) for c in chosen)):
-                found = run.reliability.get(text, {})
+                found = run.detail("reliability").get(text, {})
                 rows += [
                     {"x": 100 * x, "y": 100 * y, "series": name, "panel": corruption, **pick}
                     for x, y in zip(found.get("score", ()), found.get("precision", ()), strict=True)

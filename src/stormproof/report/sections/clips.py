@@ -16,12 +16,12 @@ from stormproof.core.randomness import Frame
 from stormproof.core.sample import Image, as_rgb
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
+from stormproof.metrics.fates import confident, is_same
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.imagery import Album, RunPredictions
 from stormproof.report.sections import Scope, limits, scaled, section, unit
 from stormproof.report.sentences import under
-from stormproof.report.worst import confident, is_same
 from stormproof.results.calibrated import footnote
 from stormproof.results.scores import Scores
 

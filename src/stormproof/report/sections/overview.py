@@ -31,6 +31,7 @@ from stormproof.report.sections import (
 )
 from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.aggregates import mean_of
+from stormproof.results.interval import Interval, interval_around
 from stormproof.results.scores import Scores
 
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
@@ -38,6 +39,7 @@ ALL, MEAN = "all corruptions", "mean"
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
 _BARS = 7  # runs that bars beside each other can show
 _CLASSES = 30  # in the figure; the table has all
+_FEW_OBJECTS = 10  # of a class; below, what is left of its score is chance
 
 
 def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
@@ -127,20 +129,35 @@ def every_condition(scope: Scope) -> Section | None:
 
 def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Row]:
     """A run's cells by corruption and severity, the mean of each corruption, and the clean score."""
-    scores = {
-        (corruption, f"{c.severity:g}"): run.score(measure, str(c))
-        for corruption in levels
-        for c in levels[corruption]
-    }
+    texts = {(series, f"{c.severity:g}"): str(c) for series in levels for c in levels[series]}
+    scores = {place: run.score(measure, text) for place, text in texts.items()}
     if any(len(held) > 1 for held in levels.values()):
         means = run.by_corruption(measure)
         scores |= {(corruption, MEAN): means.get(corruption, math.nan) for corruption in levels}
         scores["clean", MEAN] = run.score(measure)
+    left = shares_left(run, measure, [*texts.values()])
     return [
-        {"pick": (scale,), "panel": name, "x": x, "y": y, **_cell(run, measure, value, scale)}
+        {
+            "pick": (scale,), "panel": name, "x": x, "y": y, **_cell(run, measure, value, scale),
+            **(limits(left.get(texts.get((y, x), "")), least=0.0) if scale == RELATIVELY else {}),
+        }
         for scale in (RELATIVELY, ABSOLUTE)
         for (y, x), value in scores.items()
-    ]
+    ]  # fmt: skip
+
+
+def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[str, Interval]:
+    """The 95 % interval of each condition's share of the clean score, where the scores have replicates."""
+    if not measures()[measure].higher or run.replicates is None or not run.score(measure) > 0:
+        return {}
+    drawn, cells = run.replicates.cells.get(measure, {}), run.cells.get(measure, {})
+    return {
+        text: interval_around(
+            float(ratio(cells[text], cells["clean"])), ratio(drawn[text], drawn["clean"]), images=run.units
+        ).of_fraction(math.inf)
+        for text in conditions
+        if text in drawn and "clean" in drawn
+    }
 
 
 def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
@@ -215,7 +232,8 @@ def by_class(scope: Scope) -> Section | None:
     having = [run for run in scope.runs if run.per_class.get(kind, {}).get("clean")]
     if not having:
         return None
-    shares = {run.name: _class_shares(run, kind) for run in having}
+    objects = {run.name: run.detail("objects").get("clean", {}) for run in having}
+    shares = {run.name: _class_shares(run, kind, objects[run.name]) for run in having}
     rows: list[Row] = [
         {"pick": (model,), "x": corruption, "y": name, "v": value}
         for model, table in shares.items()
@@ -223,10 +241,14 @@ def by_class(scope: Scope) -> Section | None:
         for corruption, value in table[name].items()
     ]
     lines = [
-        (run.name, name, 100 * run.per_class[kind]["clean"][name], fmean(row.values()) if row else math.nan)
+        (
+            run.name, name, objects[run.name].get(name, "–"), 100 * clean, _class_interval(run, kind, name),
+            fmean(row.values()) if (row := shares[run.name].get(name)) else math.nan,
+        )
         for run in having
-        for name, row in shares[run.name].items()
-    ]
+        for name, clean in run.per_class[kind]["clean"].items()
+        if clean > 0
+    ]  # fmt: skip
     note = "Sorted by what is left on these images; a class with few objects may come first by chance."
     if any(len(table) > _CLASSES for table in shares.values()):
         note = f"The {_CLASSES} classes with the least left on these images; the table below has all."
@@ -235,24 +257,37 @@ def by_class(scope: Scope) -> Section | None:
         Axis("corruption", names=True), Axis("class", names=True), rows, pick=("Model",),
         value="share of clean (%)", top=100.0, note=note,
     )  # fmt: skip
-    columns = ("model", "class", f"clean {kind} (%)", "left under corruption (% of clean)")
-    few = "A class with few objects has a noisy score; one that scores 0 on clean images has no line."
+    left = "left under corruption (% of clean)"
+    columns = ("model", "class", "objects", f"clean {kind} (%)", "95 % interval", left)
+    few = (
+        f"With fewer than {_FEW_OBJECTS} objects, what is left would be chance and is not shown. A class "
+        "that scores 0 on clean images has no line."
+    )
     return Section(
         "classes",
         "Classes under corruption",
         f"{kind} of a class under corruption, in per cent of the same class on clean images.",
-        (figure,),
+        (figure,) if rows else (),
         (Table("classes", "Classes", columns, lines, note=few),),
         short="Classes",
     )
 
 
-def _class_shares(run: Scores, kind: str) -> dict[str, dict[str, float]]:
-    """Class → corruption → per cent of the clean score."""
+def _class_interval(run: Scores, kind: str, name: str) -> str:
+    """The interval of a class's clean score, in words; a dash without one."""
+    held = {} if run.replicates is None else run.replicates.per_class.get(kind, {}).get("clean", {})
+    known = held.get(name)
+    if known is None or not math.isfinite(known.low):
+        return "–"
+    return f"{100 * known.low:.1f} to {100 * known.high:.1f}"
+
+
+def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    """Class → corruption → per cent of the clean score, of the classes with enough objects."""
     cells = run.per_class[kind]
     found: dict[str, dict[str, float]] = {}
     for name, clean in cells["clean"].items():
-        if not clean > 0:
+        if not clean > 0 or objects.get(name, _FEW_OBJECTS) < _FEW_OBJECTS:
             continue
         means = {
             corruption: share(fmean(cells.get(str(c), {}).get(name, math.nan) for c in levels), clean)

@@ -40,13 +40,9 @@
     themeButton.setAttribute("aria-pressed", String(isDark()));
   };
   const themes = JSON.parse($("#themes").textContent);
-  const config = (theme, width, rows) => {
-    const base = themes[theme];
-    const longest = rows.reduce((most, row) => Math.max(most, (row.series ?? "").length), 0); // letters of a name
-    const columns = Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest))));
-    return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 220 : 320,
-      gradientLength: Math.min(180, Math.round(width / 4)) } };
-  };
+  const config = (theme, width, rows) => configured(themes[theme], width, rows);
+
+  const { configured, sized } = stormproof.sizing;
 
   // --- figures -------------------------------------------------------------------------------------
   const same = (row, picks) => picks.every((value, i) => value === null || (row.pick ?? [])[i] === value);
@@ -67,41 +63,6 @@
     const rows = group ? data.grouped[group] : data.rows;
     return picks.length ? rows.filter((row) => row.part || same(row, picks)) : rows;
   };
-  const sized = (figure, data, rows, width) => {
-    const spec = JSON.parse(JSON.stringify(data.spec));
-    const kind = figure.dataset.kind;
-    spec.datasets = { rows };
-    const inner = spec.facet ? spec.spec : spec;
-    const count = (key) => new Set(rows.map((row) => row[key])).size;
-    if (spec.facet) {
-      const heat = kind === "heat"; // its panels share the names on the left
-      const names = heat ? 8 : kind === "bars" ? 190 : 62;
-      const least = heat ? 40 + 34 * count("x") : kind === "bars" ? 340 : 230;
-      const room = heat ? width - (width < 600 ? 130 : 170) : width;
-      const columns = Math.max(1, Math.min(count("panel"), 4, Math.floor(room / least)));
-      spec.columns = columns;
-      spec.facet.sort = [...new Set(rows.map((row) => row.panel))];
-      inner.width = Math.max(90, Math.floor((room - 24) / columns) - names);
-    } else {
-      spec.width = width;
-      spec.autosize = { type: "fit-x", contains: "padding" };
-    }
-    if (kind === "heat") {
-      if (width < 600 && !spec.facet && count("x") > count("y")) { // long names go where there is room for them
-        inner.layer.forEach(({ encoding: { x, y } }) => {
-          [x.field, y.field, x.title, y.title] = [y.field, x.field, y.title, x.title];
-        });
-      }
-      if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
-      if (count("x") * 30 > (spec.facet ? inner.width + 8 : width - 170)) inner.layer = inner.layer.slice(0, 1);
-    } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
-      if (inner.layer) inner.layer = inner.layer.filter((layer) => !layer.encoding.text);
-    } else if (kind === "radar") {
-      spec.width = Math.min(width, 560);
-      inner.height = Math.round(spec.width * 0.86);
-    }
-    return spec;
-  };
   const drawn = new Map();
   const draw = async (figure) => {
     const plot = $(".plot", figure);
@@ -115,7 +76,7 @@
     if (!rows.length) { plot.textContent = "No number for this choice."; return; }
     const renderer = rows.length > 3000 ? "canvas" : "svg";
     const options = { actions: false, renderer, config: config(theme, width, rows), tooltip: { theme } };
-    const spec = sized(figure, data, rows, width);
+    const spec = sized(figure.dataset.kind, data.spec, rows, width);
     let made = await embed(plot, spec, options);
     const over = plot.clientWidth ? plot.scrollWidth - plot.clientWidth : 0;
     if (over > 0 && spec.facet) { // names beside the panels took more than was left for them
@@ -176,7 +137,7 @@
     const embed = await charting();
     const place = make("div", { hidden: "" });
     const rows = rowsOf(figure, data);
-    const result = await embed(place, sized(figure, data, rows, 760),
+    const result = await embed(place, sized(figure.dataset.kind, data.spec, rows, 760),
       { actions: false, renderer: "svg", config: config("light", 760, rows) });
     save(`${figure.dataset.figure}.${format}`, await result.view.toImageURL(format, format === "png" ? 3 : 1));
     result.finalize();
@@ -218,30 +179,8 @@
   });
 
   // --- images --------------------------------------------------------------------------------------
-  const SVG = "http://www.w3.org/2000/svg";
-  const shape = (tag, attributes) => {
-    const element = document.createElementNS(SVG, tag);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    return element;
-  };
+  const { outline, shape } = stormproof.drawing;
   const webp = (key) => `data:image/webp;base64,${$(`#webp-${key}`).textContent}`;
-  const colours = { truth: "#2ee6a8", found: "#ff9a3d", kept: "#2ee6a8", lost: "#ff4d5e", missed: "#d9dee3", new: "#ffb000" };
-  const dashes = { found: "5 3", missed: "2 3", new: "5 3" };
-  const outline = (thing, kind, label) => {
-    const group = document.createElementNS(SVG, "g");
-    const [x1, y1, x2, y2] = thing.box;
-    const dash = kind in dashes ? { "stroke-dasharray": dashes[kind] } : {};
-    const line = thing.outline ? { d: thing.outline } : { d: `M${x1} ${y1}H${x2}V${y2}H${x1}Z` };
-    group.append(shape("path", { ...line, fill: "none", stroke: "#000", "stroke-opacity": ".55", "stroke-width": 4 }),
-      shape("path", { ...line, fill: "none", stroke: colours[kind], "stroke-width": kind === "lost" || kind === "new" ? 3 : 2, ...dash }));
-    if (label) {
-      const text = shape("text", { x: x1 + 3, y: Math.max(11, y1 - 4), "font-size": 11, "font-family": "system-ui, sans-serif",
-        fill: "#fff", stroke: "#000", "stroke-width": 3, "paint-order": "stroke" });
-      text.textContent = label;
-      group.append(text);
-    }
-    return group;
-  };
   const scene = (image, key, words, outlines, map) => {
     const box = make("div", { class: "scene" });
     box.append(make("img", { src: webp(key), width: image.width, height: image.height, alt: words }));
@@ -306,6 +245,7 @@
     };
     picks.class.addEventListener("change", fillImages);
     fillImages();
+    $("#b-level").value = Math.ceil(Math.max(...data.corruptions.map((c) => c.levels.length)) / 2); // the middle
     $("#browser-picks").addEventListener("input", show);
     $("#browser-picks").addEventListener("change", show);
     show();

@@ -21,9 +21,11 @@ from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
-from stormproof.corruptions import find, truth_under
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels
 from stormproof.datasets.coco import image_id, write_truth
 from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
+from stormproof.datasets.object_data import row_fields
 from stormproof.datasets.panoptic import (
     coloured,
     map_category_ids,
@@ -32,7 +34,7 @@ from stormproof.datasets.panoptic import (
     write_index,
 )
 from stormproof.models.classes import match_classes
-from stormproof.results.store.schema import DETECTION, PANOPTIC, SEMANTIC, label_map, prediction_of
+from stormproof.results.store.schema import DETECTION, MAP_COLUMNS, prediction_of
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
@@ -80,12 +82,13 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
     for condition in conditions:
         folder = make_folder(unlinked(destination / folder_name(condition)))
         sweep_below(folder)
-        for row in _rows(run, condition, SEMANTIC):
+        for row in _rows(run, condition, MAP_COLUMNS):
             if row["semantic_runs"] is None:
                 raise InvalidOption(
                     f"{run.folder}: there is no label map of {row['image']} under {condition}."
                 )
-            labels = label_map(row["semantic_values"], row["semantic_runs"], (row["height"], row["width"]))
+            labels = prediction_of(row).semantic
+            assert labels is not None
             if labels.max() > 255:
                 raise InvalidOption(
                     f"{run.folder}: a label map holds {labels.max()}; PNG export takes up to 255."
@@ -111,7 +114,7 @@ def export_panoptic(run: Run, conditions: Sequence[str], destination: Path) -> l
     things = _thing_labels(run.dataset)
 
     def predicted(condition: str) -> Iterator[Segmented]:
-        for row in _rows(run, condition, PANOPTIC):
+        for row in _rows(run, condition, MAP_COLUMNS):
             found = match.apply(prediction_of(row)).panoptic
             if found is None:
                 raise InvalidOption(f"{run.folder}: {row['image']} has no panoptic map under {condition}.")
@@ -174,8 +177,7 @@ def export_truth(run: Run, destination: Path) -> dict[str, Path]:
 
 def _moving(run: Run) -> list[Condition]:
     """Clean, and the conditions of a run that move the truth."""
-    parsed = map(Condition.parse, run.record.conditions)
-    return [Condition(), *(c for c in parsed if c.corruption and find(c.corruption).moves_labels(c))]
+    return [Condition(), *filter(moves_labels, map(Condition.parse, run.record.conditions))]
 
 
 def _truths_under(run: Run, condition: Condition) -> Iterator[tuple[int, Truth]]:
@@ -202,12 +204,13 @@ def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str
 
 
 def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
-    for row in _rows(run, condition, DETECTION):
-        image = image_id(row["image"])
+    carried = [name for name in ("points", "corners") if run.has(name)]
+    for row in _rows(run, condition, (*DETECTION, *carried)):
+        image, data = image_id(row["image"]), prediction_of(row).data if carried else {}
         masks = row["masks"] or [None] * len(row["boxes"])
         sides = row.get("sides") or [(x2 - x1, y2 - y1) for x1, y1, x2, y2 in row["boxes"]]
-        for (x, y, _, _), (width, height), score, label, counts in zip(
-            row["boxes"], sides, row["scores"], row["labels"], masks, strict=True
+        for k, ((x, y, _, _), (width, height), score, label, counts) in enumerate(
+            zip(row["boxes"], sides, row["scores"], row["labels"], masks, strict=True)
         ):
             category = label if category_ids is None else category_ids[label]
             if category < 0:
@@ -217,7 +220,7 @@ def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> It
             if counts is not None:
                 size = [row["height"], row["width"]]
                 result["segmentation"] = {"size": size, "counts": compress(counts, size)}
-            yield result
+            yield {**result, **row_fields(data, k)}
 
 
 def _write_list(file: IO[bytes], entries: Iterator[dict[str, Any]]) -> None:

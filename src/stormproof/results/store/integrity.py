@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stormproof.core.condition import Condition, corruption_of
+from stormproof.core.condition import Condition
 from stormproof.core.errors import StoreError, StormproofError, first_few
 from stormproof.core.sample import Ints
 from stormproof.datasets.copies import copy_of
@@ -21,13 +21,13 @@ from stormproof.datasets.image_files import (
     stored_content,
 )
 from stormproof.results.store.parts import DamagedPart, coded, part_path
-from stormproof.results.store.schema import CONFUSION, DETECTION, KEY, LATER, SEMANTIC
+from stormproof.results.store.schema import KEY, LIST_COLUMNS
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 _LIGHT = (*KEY, "image", "recipe", "height", "width")
-_DEEP = ("height", "width", *DETECTION, *SEMANTIC, *CONFUSION, *LATER)
+_DEEP = ("height", "width", *LIST_COLUMNS)
 
 
 def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:
@@ -146,7 +146,7 @@ def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None
         text = texts[code]
         if text not in record.conditions:
             raise DamagedPart(path, f"it holds {text}, which the run does not have")
-        if version != record.recipes.get(corruption_of(text), 0):
+        if version != record.recipe_version(Condition.parse(text)):
             raise DamagedPart(path, f"{text} was made by version {version} of its recipe")
     if deep:
         run.read(path, _DEEP)

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,18 @@ from stormproof.core.errors import StoreError
 from stormproof.core.files import whole_file
 from stormproof.core.identity import to_json
 from stormproof.core.sample import Ints
-from stormproof.results.store.schema import KEY, LATER, ROWS, VERSION, Cell, Row, elements, table_of
+from stormproof.results.store.schema import (
+    KEY,
+    LATER,
+    ROWS,
+    VERSION,
+    Cell,
+    Row,
+    arrow_type,
+    columns_of,
+    elements,
+    table_of,
+)
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 from stormproof.results.store.values import ANY, Classes, problem_of
 
@@ -51,10 +62,16 @@ def part_paths(run: Path) -> list[Path]:
 
 
 class PartWriter:
-    """Takes rows in the order of cells and writes them in groups, in a thread beside the caller."""
+    """Takes rows in the order of cells and writes them in groups, in a thread beside the caller.
 
-    def __init__(self, writer: pq.ParquetWriter, thread: Executor) -> None:
-        self._writer, self._thread = writer, thread
+    The columns of a file follow from its rows. Should a later group of rows have a further one, what has been
+    written is written again with it: a file does not depend on which of its rows came first.
+    """
+
+    def __init__(self, file: IO[bytes], key: str, thread: Executor) -> None:
+        self._file, self._key, self._thread = file, key, thread
+        self._writer: pq.ParquetWriter | None = None
+        self._further: list[pa.Field] = []
         self._rows: list[Row | pa.Table] = []
         self._elements = 0
         self._writing: list[Future[None]] = []
@@ -69,38 +86,72 @@ class PartWriter:
     def flush(self) -> None:
         large = self._elements >= _GROUP_ELEMENTS
         if self._rows:
-            self._writing.append(self._thread.submit(self._write, self._rows))
+            self._writing.append(self._thread.submit(self._write_group, self._rows))
         self._rows, self._elements = [], 0
         if large:  # no others are made until these are written
-            self.finish()
+            self._wait()
 
-    def finish(self) -> None:
+    def close(self) -> None:
+        self.flush()
+        self._wait()
+        if self._writer is None:  # no row at all
+            self._open()
+        assert self._writer is not None
+        self._writer.close()
+
+    def _wait(self) -> None:
         """Wait for what is being written; an error is raised here."""
         while self._writing:
             self._writing.pop(0).result()
 
-    def _write(self, rows: list[Row | pa.Table]) -> None:
+    def _write_group(self, rows: list[Row | pa.Table]) -> None:
         kinds = groupby(rows, key=lambda row: isinstance(row, Row))
-        tables = [table for new, some in kinds for table in ([table_of([*some])] if new else some)]
-        self._writer.write_table(pa.concat_tables(tables).combine_chunks())
+        tables: list[pa.Table] = [
+            table for new, some in kinds for table in ([table_of([*some])] if new else some)
+        ]
+        known = {field.name: field for table in tables for field in table.schema}
+        self._write([pa.concat_tables(tables, promote_options="default").combine_chunks()], known)
+
+    def _write(self, tables: list[pa.Table], known: dict[str, pa.Field]) -> None:
+        """Write groups of rows; `known` are all columns that they have."""
+        new = [field for name, field in known.items() if name not in (*ROWS.names, *self._names)]
+        if new:
+            if self._writer is not None:
+                self._writer.close()
+                written = pq.ParquetFile(self._file)
+                tables = [*(written.read_row_group(k) for k in range(written.num_row_groups)), *tables]
+                self._file.seek(0)
+                self._file.truncate()
+                self._writer = None
+            self._further = sorted([*self._further, *new], key=lambda field: str(field.name))
+        if self._writer is None:
+            self._open()
+        assert self._writer is not None
+        for table in tables:
+            self._writer.write_table(_completed(table, self._further))
+
+    @property
+    def _names(self) -> list[str]:
+        return [field.name for field in self._further]
+
+    def _open(self) -> None:
+        tag: dict[str, Any] = {"schema": VERSION, "key": self._key}
+        if self._further:
+            tag["columns"] = self._names
+        schema = pa.schema([*ROWS, *self._further], {_TAG: to_json(tag).encode()})
+        self._writer = pq.ParquetWriter(
+            self._file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,
+            write_page_checksum=True,
+        )  # fmt: skip
 
 
 @contextmanager
 def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
     """A part file that appears whole when the block ends; `key` says which run its rows belong to."""
-    schema = ROWS.with_metadata({_TAG: to_json({"schema": VERSION, "key": key}).encode()})
-    with whole_file(path) as file:
-        with (
-            pq.ParquetWriter(
-                file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,
-                write_page_checksum=True,
-            ) as writer,
-            ThreadPoolExecutor(1) as thread,
-        ):  # fmt: skip
-            part = PartWriter(writer, thread)
-            yield part
-            part.flush()
-            part.finish()
+    with whole_file(path) as file, ThreadPoolExecutor(1) as thread:
+        part = PartWriter(file, key, thread)
+        yield part
+        part.close()
         seal(file)
 
 
@@ -131,7 +182,7 @@ def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
     part = open_part(path, key)
     for group in range(part.num_row_groups):
         with _reading(path):
-            table = _selected(part.read_row_group(group), ROWS.names)
+            table = _selected(part.read_row_group(group), [*ROWS.names, *further_columns(part.schema_arrow)])
         _require_values(table, path)
         for at, cell in enumerate(_cells(table)):
             yield cell, table.slice(at, 1)
@@ -228,11 +279,36 @@ def open_part(path: Path, key: str) -> pq.ParquetFile:
             raise DamagedPart(path, "its content does not fit its seal")
         part = pq.ParquetFile(path, page_checksum_verification=True)
         schema = part.schema_arrow
-    _check_tag(schema.metadata, path, key)
-    lacking = {name for name in LATER if name not in schema.names}
-    if not schema.remove_metadata().equals(pa.schema([f for f in ROWS if f.name not in lacking])):
+    tag = _check_tag(schema.metadata, path, key)
+    lacking, further = {name for name in LATER if name not in schema.names}, further_columns(schema)
+    expected = [*(f for f in ROWS if f.name not in lacking), *(schema.field(name) for name in further)]
+    unnamed = further != tag.get("columns", []) or not all(_is_list(schema.field(n).type) for n in further)
+    if unnamed or not schema.remove_metadata().equals(pa.schema(expected)):
         raise DamagedPart(path, f"its columns are not those of a part ({_wrong_column(schema)})")
     return part
+
+
+def further_columns(schema: pa.Schema) -> list[str]:
+    """The columns of forms that are not among those of every part."""
+    return [name for name in schema.names if name not in ROWS.names]
+
+
+def read_further_columns(path: Path) -> list[str]:
+    """The further columns of a part file."""
+    with _reading(path):
+        return further_columns(pq.read_schema(path))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) and not pa.types.is_string(kind.value_type))
+
+
+def _completed(table: pa.Table, further: Sequence[pa.Field]) -> pa.Table:
+    """The table with further columns in their order, null where it lacks one."""
+    for field in further:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table.select([*ROWS.names, *(field.name for field in further)]) if further else table
 
 
 def _wrong_column(schema: pa.Schema) -> str:
@@ -256,17 +332,23 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The columns, in order, without the file's metadata; later columns that a part lacks are null."""
-    for name in LATER:
+    """The columns, in order, without the file's metadata; later and further columns that a part lacks are
+    null."""
+    further = [name for name in columns if name not in ROWS.names]
+    kinds = {column.name: arrow_type(column) for column in columns_of(further)}
+    kinds |= {name: table.schema.field(name).type for name in further if name in table.column_names}
+    kinds |= {name: ROWS.field(name).type for name in LATER}
+    for name, kind in kinds.items():
         if name in columns and name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table), ROWS.field(name).type))
+            table = table.append_column(name, pa.nulls(len(table), kind))
     try:
-        return table.select(list(columns)).cast(pa.schema([ROWS.field(name) for name in columns]))
+        fields = [pa.field(name, kinds[name]) if name in further else ROWS.field(name) for name in columns]
+        return table.select(list(columns)).cast(pa.schema(fields))
     except (KeyError, ValueError) as error:  # Arrow's own errors are ValueErrors
         raise pa.ArrowInvalid(f"its columns are not those of a part: {error}") from error
 
 
-def _check_tag(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> None:
+def _check_tag(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> dict[str, Any]:
     try:
         tag = json.loads((metadata or {}).get(_TAG, b"{}"))
         tag.get("schema")
@@ -281,3 +363,4 @@ def _check_tag(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> Non
         raise StoreError(
             f"{path} belongs to another run (key {tag.get('key')}, not {key}); move it out of the folder."
         )
+    return dict(tag)

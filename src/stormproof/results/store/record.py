@@ -120,6 +120,13 @@ class RunRecord(_Frozen):
         objects = len(self.model.classes or self.dataset.classes)
         return Classes(objects or None, maps or None, true_maps or None)
 
+    def recipe_version(self, condition: Condition) -> int:
+        """The version of a condition's recipe, 0 for clean.
+
+        Versions only grow, so the sum over the parts of a composed condition changes with any of them.
+        """
+        return sum(self.recipes.get(str(part.corruption), 0) for part in condition.parts)
+
     @property
     def cells(self) -> int:
         return self.images * len(self.conditions)

@@ -3,12 +3,16 @@
 Lists keep an image without detections visible: it has a row with empty lists, while a cell that was
 never run has no row at all. Labels and label maps are the model's own; names are matched when scoring.
 Nothing in a row depends on when, where or in what order it was computed.
+
+Boxes stand in every row. Maps and what is counted from them have the columns that their forms declare
+(`core.forms`). A form that is not among those of `ROWS` adds its columns behind them, in the parts that have
+a value for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,18 +21,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
+from stormproof.core.forms import FORMS, Column, forms_of
 from stormproof.core.sample import RLE, Floats, Ints, Prediction
-from stormproof.metrics.panoptic import Overlaps
+from stormproof.metrics.panoptic import PANOPTIC_MAPS
 from stormproof.metrics.quality import Change
-from stormproof.metrics.semantic import Confusion
-
-Labels = npt.NDArray[np.uint8 | np.uint16 | np.int32]
-Runs = npt.NDArray[np.uint32]
+from stormproof.metrics.semantic import CONFIDENCES, LABEL_MAPS
 
 VERSION = 2
 BOXES = pa.list_(pa.list_(pa.float64(), 4))
 SIDES = pa.list_(pa.list_(pa.float64(), 2))
-RUNS = pa.list_(pa.uint32())
+MASKS = Column("masks", "uint32", per_object=True, bulky=True)  # COCO run lengths down the columns
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """How a column is stored."""
+    numbers = pa.list_(pa.type_for_alias(column.dtype))
+    return pa.list_(numbers) if column.per_object else numbers
+
+
+def _fields(columns: Iterable[Column]) -> list[pa.Field]:
+    return [pa.field(column.name, arrow_type(column)) for column in columns]
+
+
+_CONFUSION = [column for column in LABEL_MAPS.derived if column.name != CONFIDENCES]
+_SUMS = [column for column in LABEL_MAPS.derived if column.name == CONFIDENCES]
 ROWS = pa.schema(
     [
         pa.field("index", pa.int32(), nullable=False),  # position in the dataset
@@ -42,42 +58,36 @@ ROWS = pa.schema(
         pa.field("boxes", BOXES, nullable=False),  # x1 y1 x2 y2 in pixels
         pa.field("scores", pa.list_(pa.float64()), nullable=False),
         pa.field("labels", pa.list_(pa.int32()), nullable=False),
-        pa.field("masks", pa.list_(RUNS)),  # COCO run lengths down the columns; null: none given
-        pa.field("semantic_values", pa.list_(pa.uint16())),  # the label map's runs along its rows
-        pa.field("semantic_runs", RUNS),
-        pa.field("confusion_truth", pa.list_(pa.int32())),  # pixels by true and predicted class, where
-        pa.field("confusion_predicted", pa.list_(pa.int32())),  # there are any; null: no truth
-        pa.field("confusion_pixels", pa.list_(pa.int64())),
+        *_fields([MASKS]),  # null: none given
+        *_fields(
+            [*LABEL_MAPS.columns, *_CONFUSION]
+        ),  # runs along the rows; pixels by true and predicted class
         pa.field("content", pa.string()),  # size and digest of the image as read
         pa.field("sides", SIDES),  # widths and heights as a results file states them; null: x2 − x1, y2 − y1
         pa.field("rmse", pa.float64()),  # against the clean image; null where the pixels were not available
         pa.field("snr", pa.float64()),
-        pa.field("confidences", pa.list_(pa.float64())),  # sums by bin, of pixels; null: none
-        pa.field("panoptic_values", pa.list_(pa.int32())),  # the panoptic map's runs along its rows
-        pa.field("panoptic_runs", RUNS),
-        pa.field("overlap_truth", pa.list_(pa.int32())),  # pixels by true and predicted segment, as
-        pa.field("overlap_predicted", pa.list_(pa.int32())),  # metrics.panoptic.overlaps counts them;
-        pa.field("overlap_pixels", pa.list_(pa.int64())),  # null: no truth
+        *_fields(_SUMS),  # of pixels, by bin
+        *_fields([*PANOPTIC_MAPS.columns, *PANOPTIC_MAPS.derived]),  # runs along the rows; pixels by segments
     ]
 )
 KEY = ("index", "condition")
 Cell = tuple[int, str]  # the values of KEY: image index, condition
-DETECTION = ("boxes", "sides", "scores", "labels", "masks")
-SEMANTIC = ("semantic_values", "semantic_runs")
-CONFIDENCES = "confidences"
-CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
-PANOPTIC = ("panoptic_values", "panoptic_runs")
-OVERLAP = ("overlap_truth", "overlap_predicted", "overlap_pixels")
+DETECTION = ("boxes", "sides", "scores", "labels", MASKS.name)
+MAP_COLUMNS = tuple(column.name for each in (LABEL_MAPS, PANOPTIC_MAPS) for column in each.columns)
+_OF_FORMS = (MASKS, *(c for each in (LABEL_MAPS, PANOPTIC_MAPS) for c in (*each.columns, *each.derived)))
+LIST_COLUMNS = ("boxes", "sides", "scores", "labels", *(column.name for column in _OF_FORMS))
 # One column of each group that may be null throughout a run.
 OPTIONAL = (
-    "masks", "semantic_runs", "confusion_pixels", "rmse", CONFIDENCES, "panoptic_runs", "overlap_pixels",
+    MASKS.name, "rmse", CONFIDENCES, *(name for each in (LABEL_MAPS, PANOPTIC_MAPS)
+                                       for name in (each.columns[-1].name, each.scored_by)),
 )  # fmt: skip
-LATER = (CONFIDENCES, *PANOPTIC, *OVERLAP)  # columns that parts of the same version may lack
+# Columns that parts of the same version may lack.
+LATER = (CONFIDENCES, *(column.name for column in (*PANOPTIC_MAPS.columns, *PANOPTIC_MAPS.derived)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The prediction for one cell, packed until it is written: a label map as its runs."""
+    """The prediction for one cell, packed until it is written: maps as their runs."""
 
     index: int
     image: str
@@ -88,33 +98,30 @@ class Row:
     sides: Floats | None  # if they differ from the boxes'
     scores: Floats
     labels: Ints
-    masks: tuple[RLE, ...] | None
-    semantic: tuple[Labels, Runs] | None
-    confusion: tuple[Ints, Ints, Ints] | None
-    panoptic: tuple[Labels, Runs] | None = None
-    overlap: Overlaps | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)  # values of forms, by column
     content: str | None = None
     change: Change | None = None
-    confidences: Floats | None = None
 
     @classmethod
     def of(
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
-        prediction: Prediction, confusion: Confusion | None = None, content: str | None = None,
-        change: Change | None = None, confidences: Floats | None = None, overlap: Overlaps | None = None,
+        prediction: Prediction, derived: Mapping[str, Any] | None = None, content: str | None = None,
+        change: Change | None = None,
     ) -> Row:  # fmt: skip
-        """The row of a prediction, whose arrays are copies of the model's."""
+        """The row of a prediction, whose arrays are copies of the model's. `derived` is what was counted
+        while its truth was at hand."""
+        columns: dict[str, Any] = {**(derived or {})}
+        if prediction.masks is not None:
+            columns[MASKS.name] = [mask.counts for mask in prediction.masks]
+        for each in forms_of(prediction):
+            value = prediction.value(each.name)
+            if each.pack is not None and value is not None:
+                columns |= dict(zip((c.name for c in each.columns), each.pack(value), strict=True))
+            elif each.shape is not None:
+                columns[each.name] = [entry.ravel() for entry in value]
         return cls(
-            index, image, condition, recipe, size,
-            prediction.boxes, _stated_sides(prediction), prediction.scores, prediction.labels,
-            prediction.masks,
-            semantic=None if prediction.semantic is None else run_lengths(prediction.semantic),
-            confusion=None if confusion is None else _sparse(confusion.counts),
-            panoptic=None if prediction.panoptic is None else run_lengths(prediction.panoptic),
-            overlap=overlap,
-            content=content,
-            change=change,
-            confidences=confidences,
+            index, image, condition, recipe, size, prediction.boxes, _stated_sides(prediction),
+            prediction.scores, prediction.labels, columns, content, change,
         )  # fmt: skip
 
     @property
@@ -124,18 +131,32 @@ class Row:
     @property
     def elements(self) -> int:
         """How many boxes and runs it holds."""
-        runs = sum(len(held[1]) for held in (self.semantic, self.panoptic) if held is not None)
-        return len(self.boxes) + runs + sum(len(mask.counts) for mask in self.masks or ())
+        bulky = [column for column in columns_of(self.columns) if column.bulky]
+        lengths = (
+            sum(map(len, held)) if column.per_object else len(held)
+            for column in bulky
+            if (held := self.columns[column.name]) is not None
+        )
+        return len(self.boxes) + sum(lengths)
+
+
+def columns_of(names: Iterable[str]) -> list[Column]:
+    """The columns of forms among those named; of further ones, those that are declared now."""
+    known = {column.name: column for column in _OF_FORMS}
+    if any(name not in known and name not in ROWS.names for name in names):
+        known |= {c.name: c for each in FORMS.values() for c in (*each.columns, *each.derived)}
+    return [known[name] for name in names if name in known]
 
 
 def elements(table: pa.Table) -> int:
     """How many boxes and runs the rows of a table hold."""
-    lists = ("boxes", "semantic_runs", "panoptic_runs", "masks")
-    return sum(len(pc.list_flatten(table[name], recursive=name == "masks")) for name in lists)
+    bulky = [column for column in columns_of(table.column_names) if column.bulky]
+    lists = (pc.list_flatten(table[column.name], recursive=column.per_object) for column in bulky)
+    return len(pc.list_flatten(table["boxes"])) + sum(map(len, lists))
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
-    """Rows as columns of the schema, in the order given."""
+    """Rows as columns of the schema, in the order given; then those of further forms."""
     columns: dict[str, Any] = {
         "index": [row.index for row in rows],
         "image": [row.image for row in rows],
@@ -149,66 +170,42 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "sides": _boxes([row.sides for row in rows], SIDES),
         "scores": _lists([row.scores for row in rows], pa.float64()),
         "labels": _lists([row.labels for row in rows], pa.int32()),
-        "masks": _masks([row.masks for row in rows]),
         "content": [row.content for row in rows],
-        CONFIDENCES: _lists([row.confidences for row in rows], pa.float64()),
     }
-    groups: tuple[tuple[tuple[str, ...], list[Any]], ...] = (
-        (SEMANTIC, [row.semantic for row in rows]),
-        (CONFUSION, [row.confusion for row in rows]),
-        (PANOPTIC, [row.panoptic for row in rows]),
-        (OVERLAP, [row.overlap for row in rows]),
-    )
-    for names, held in groups:
-        for k, name in enumerate(names):
-            kind = ROWS.field(name).type.value_type
-            columns[name] = _lists([None if each is None else each[k] for each in held], kind)
     for k, name in enumerate(Change._fields):
         columns[name] = [None if row.change is None else row.change[k] for row in rows]
-    return pa.table(columns, schema=ROWS)
+    further = columns_of(sorted({name for row in rows for name in row.columns} - {*ROWS.names}))
+    for column in (*_OF_FORMS, *further):
+        held = [row.columns.get(column.name) for row in rows]
+        kind = pa.type_for_alias(column.dtype)
+        columns[column.name] = _nested(held, kind) if column.per_object else _lists(held, kind)
+    return pa.table(columns, schema=pa.schema([*ROWS, *_fields(further)]))
 
 
-def prediction_of(row: dict[str, Any]) -> Prediction:
+def prediction_of(row: Mapping[str, Any]) -> Prediction:
     """The prediction of a row, as `Table.to_pylist` gives it; columns that were not read stay empty."""
-    size = (row["height"], row["width"])
-    masks = row.get("masks")
-    values, segments = row.get("semantic_values"), row.get("panoptic_values")
+    size, masks = (row["height"], row["width"]), row.get(MASKS.name)
+    maps = {
+        each.name: each.unpack(row)
+        for each in (LABEL_MAPS, PANOPTIC_MAPS)
+        if each.unpack is not None and row.get(each.columns[0].name) is not None
+    }
+    further = [name for name, held in row.items() if name not in ROWS.names and held is not None]
+    boxes = np.array(row.get("boxes") or [], np.float64).reshape(-1, 4)
+    shapes = {name: FORMS[name].shape for name in further if name in FORMS}
     return Prediction(
-        boxes=np.array(row.get("boxes") or [], np.float64).reshape(-1, 4),
+        boxes=boxes,
         scores=np.array(row.get("scores") or [], np.float64),
         labels=np.array(row.get("labels") or [], np.int64),
         masks=None if masks is None else tuple(RLE(size, np.array(m, np.uint32)) for m in masks),
-        semantic=None if values is None else label_map(values, row["semantic_runs"], size),
         sides=row.get("sides"),  # type: ignore[arg-type]
-        panoptic=None if segments is None else segment_map(segments, row["panoptic_runs"], size),
+        data={
+            name: np.array(row[name], np.float64).reshape(len(boxes), *shape if len(boxes) else ())
+            for name, shape in shapes.items()
+            if shape is not None
+        },
+        **maps,
     )
-
-
-def run_lengths(labels: Labels) -> tuple[Labels, Runs]:
-    """The values and lengths of the runs along a label map's rows.
-
-    >>> values, runs = run_lengths(np.array([[3, 3], [3, 7]], np.uint8))
-    >>> values.tolist(), runs.tolist()
-    ([3, 7], [3, 1])
-    """
-    flat = np.ravel(labels)
-    starts = np.concatenate(([0], np.flatnonzero(flat[1:] != flat[:-1]) + 1))
-    return flat[starts], np.diff(starts, append=flat.size).astype(np.uint32)
-
-
-def label_map(values: Sequence[int], runs: Sequence[int], size: tuple[int, int]) -> npt.NDArray[np.uint16]:
-    """The label map that has these runs."""
-    return np.repeat(np.array(values, np.uint16), runs).reshape(size)
-
-
-def segment_map(values: Sequence[int], runs: Sequence[int], size: tuple[int, int]) -> npt.NDArray[np.int32]:
-    """The panoptic map that has these runs."""
-    return np.repeat(np.array(values, np.int32), runs).reshape(size)
-
-
-def _sparse(counts: Ints) -> tuple[Ints, Ints, Ints]:
-    truth, predicted = np.nonzero(counts)
-    return truth, predicted, counts[truth, predicted]
 
 
 def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:
@@ -235,10 +232,10 @@ def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
     return pa.ListArray.from_arrays(pa.array(offsets), fixed, type=kind, mask=nulls)
 
 
-def _masks(parts: Sequence[tuple[RLE, ...] | None]) -> pa.ListArray:
-    counts = [mask.counts for masks in parts for mask in masks or ()]
-    offsets = np.concatenate(([0], np.cumsum([len(masks or ()) for masks in parts]))).astype(np.int32)
-    nulls = pa.array([masks is None for masks in parts], pa.bool_())
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), _lists(counts, pa.uint32()), type=pa.list_(RUNS), mask=nulls
-    )
+def _nested(parts: Sequence[Sequence[npt.NDArray[Any]] | None], kind: pa.DataType) -> pa.ListArray:
+    """One list of lists per row; None is null."""
+    inner = [each for part in parts for each in part or ()]
+    offsets = np.concatenate(([0], np.cumsum([len(part or ()) for part in parts]))).astype(np.int32)
+    nulls = pa.array([part is None for part in parts], pa.bool_())
+    lists = _lists(inner, kind)
+    return pa.ListArray.from_arrays(pa.array(offsets), lists, type=pa.list_(lists.type), mask=nulls)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import sys
 from html import escape
 from typing import Any
 
 from stormproof.core.condition import Condition
+from stormproof.core.display import DISPLAYS
 from stormproof.core.loading import framework
 from stormproof.core.table import cell_text, html_table
 from stormproof.metrics.metric import measures
+from stormproof.report.tables import percent, summary_columns
 from stormproof.results.aggregates import MEAN
+from stormproof.results.documents import images_scored
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
-from stormproof.results.tables import images_scored, percent, summary_columns
 
 _TINT = "rgba(33, 102, 172, {:.2f})"  # the more of the clean score is left, the stronger
 
@@ -97,3 +100,6 @@ def plot(scores: Scores, measure: str) -> Any:
     clean = altair.Data(values=[{"score": shown.scale * scores.score(measure)}])
     line = altair.Chart(clean).mark_rule(strokeDash=[4, 3]).encode(x=x)
     return altair.layer(dots, ticks, line).properties(title=f"{scores.name} on {scores.dataset}")
+
+
+DISPLAYS.add("notebook", sys.modules[__name__], module=__name__)

@@ -14,10 +14,10 @@ from stormproof.metrics.grid import Grid
 from stormproof.metrics.prediction import PAIRS
 from stormproof.metrics.roc import REFERENCE_FPPI
 from stormproof.metrics.sequences import SIZES, distance_matrix
+from stormproof.results.documents import curves_of
 from stormproof.results.people import histograms, levels, open_people, predict_contextual
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
-from stormproof.results.tables import curves_of
 
 _WORST = 3  # images listed of each condition
 

@@ -1,35 +1,30 @@
-"""Scores as printed tables, JSON and CSV; of one run, or of several as rows."""
+"""Scores as printed tables; of one run, or of several as rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from stormproof.core.condition import SEVERITIES, Condition
-from stormproof.core.errors import counted
-from stormproof.core.text import as_csv as csv_text
-from stormproof.core.text import indented_json, json_safe
 from stormproof.corruptions.presets import PRESETS
-from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, SUITES
+from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, LIU, LIU_16, SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.metrics.task import all_tasks
-from stormproof.results.aggregates import MEAN
-from stormproof.results.calibrated import doubt, footnote, marked
+from stormproof.results.aggregates import MEAN, OBJECT_ERROR
+from stormproof.results.calibrated import footnote, marked
+from stormproof.results.documents import curves_of, images_scored
 from stormproof.results.estimate import Estimate
-from stormproof.results.interval import FEW, FEWEST, Interval, interval_target
+from stormproof.results.interval import Interval, interval_target
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
 
-COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
-_TOO_FEW_CLIPS = 10  # to trust any interval
 FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
 # The aggregate that shows whether a paper's groups are there, with the title and columns of their table.
 _GROUPS = {
@@ -51,126 +46,19 @@ _GROUPS = {
         {"CE": "CE_by_group_liu", "ΔCE": "delta_CE_by_group_liu"},
     ),
 }
+# *liu*, Table 2: the three places where a camera is damaged, by the groups of its faults
+DAMAGES = {
+    "camera damage": ("optics", "sensor"),
+    "image signal processor damage": ("processor",),
+    "board-level damage": ("board",),
+}
 # Their columns over conditions that are not a whole benchmark or suite.
 _UNNAMED = {"mPC": "mean", "rPC": "% of P left"}
 
 
-def as_dict(scores: Scores) -> dict[str, Any]:
-    """Everything, for JSON: fractions in full precision, null if there is no number."""
-    record = scores.record
-    found = {
-        "model": scores.model, "dataset": scores.dataset, "images": scores.images,
-        "seed": record.seed if record else None, "key": record.key if record else None,
-        "benchmark": scores.benchmark, "tags": dict(scores.tags), "options": scores.options.as_dict(),
-        "headline": scores.headline, "reference": scores.reference.model if scores.reference else None,
-        "missing": list(scores.missing), "left_out": list(scores.left_out), "notices": list(scores.notices),
-        "classes": list(scores.classes), "over": scores.over.name if scores.over.whole else "",
-        "scores": scores.cells, "aggregates": dict(scores.aggregates), "per_class": scores.per_class,
-        "sets": [
-            {
-                "name": each.name, "conditions": list(each.conditions), "of": each.of,
-                "covered": list(each.covered),
-                "aggregates": {
-                    name: scores.aggregates[name] if each is scores.over else scores.totals(name, each)
-                    for name in scores.cells
-                },
-            }
-            for each in scores.sets
-        ],
-        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
-    }  # fmt: skip
-    if scores.replicates is not None:
-        found["intervals"] = _interval_dict(scores)
-    return found
-
-
-def _interval_dict(scores: Scores) -> dict[str, Any]:
-    assert scores.replicates is not None
-    by_measure = {measure: scores.intervals(measure) for measure in scores.replicates.cells}
-    cells = set(scores.conditions)
-    return {
-        "target": interval_target(scores.clips), "level": 0.95,
-        "images": scores.images, "clips": scores.clips, "replicates": scores.replicates.count,
-        "left_out": list(scores.left_out), "warning": few_images(scores.images, scores.clips),
-        "not_calibrated": {m: reason for m in by_measure if (reason := doubt(scores, m))},
-        "cells": {m: {n: asdict(i) for n, i in row.items() if n in cells} for m, row in by_measure.items()},
-        "aggregates": {
-            m: {n: asdict(i) for n, i in row.items() if n not in cells} for m, row in by_measure.items()
-        },
-        "per_class": {
-            m: {t: {n: asdict(i) for n, i in row.items()} for t, row in by_condition.items()}
-            for m, by_condition in scores.replicates.per_class.items()
-        },
-    }  # fmt: skip
-
-
-def document(content: Any) -> str:
-    """Content as the text of a JSON file."""
-    return indented_json(json_safe(content)) + "\n"
-
-
-def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
-    """The scores of one run, or of several by name, as JSON or CSV."""
-    if wants_json:
-        if len(every) == 1:
-            return document(as_dict(next(iter(every.values()))))
-        return document({name: as_dict(scores) for name, scores in every.items()})
-    if len(every) == 1:
-        return as_csv(next(iter(every.values())))
-    rows = ((name, *row) for name, scores in every.items() for row in tidy(scores))
-    return csv_text(("run", *COLUMNS), rows)
-
-
-def as_csv(scores: Scores) -> str:
-    """One line per condition and measure, then one for each class that has numbers of its own."""
-    return csv_text(COLUMNS, tidy(scores))
-
-
-def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | None, str, float]]:
-    """Every number as a row of `COLUMNS`; the class is None for a number over all scored classes."""
-    for measure, by_condition in scores.cells.items():
-        for text, value in by_condition.items():
-            condition = Condition.parse(text)
-            yield text, condition.corruption, condition.severity, None, measure, value
-    for measure, conditions in scores.per_class.items():
-        for text, by_class in conditions.items():
-            condition = Condition.parse(text)
-            for name, value in by_class.items():
-                yield text, condition.corruption, condition.severity, name, measure, value
-
-
-def flat_numbers(scores: Scores) -> dict[str, float]:
-    """Every finite number under a name, for trackers: 'AP/fog@3', 'AP/mPC'."""
-    cells = {f"{m}/{text}": value for m, row in scores.cells.items() for text, value in row.items()}
-    totals = {
-        f"{measure}/{name}": value
-        for measure, found in scores.aggregates.items()
-        for name, value in found.items()
-        if isinstance(value, float)
-    }
-    return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
-
-
-def few_images(images: int | None, clips: int | None) -> str | None:
-    """A warning if there are too few images for reliable intervals, or too few clips that they come from."""
-    count, what = (images, "images") if clips is None else (clips, "clips")
-    if count is None or count >= FEW:
-        return None
-    if clips is not None and clips < _TOO_FEW_CLIPS:
-        rest = "1 independent observation" if clips == 1 else f"{clips} independent observations"
-        return (
-            f"The {images} images are frames of {counted(clips, 'clip')}, and frames of a clip are alike: "
-            f"intervals rest on {rest}, too few to be trusted. Use at least {FEW} clips."
-        )
-    return (
-        f"{count} {what} are few: average precision is too high on so few, so intervals are wide, and below "
-        f"{FEWEST} they decide no requirement (docs/confidence.md). Use at least {FEW}, better 1,000."
-    )
-
-
 def summary_table(scores: Scores) -> Table:
-    """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known;
-    mCE where lower is better; CD and rCD against a reference. Conditions that are not a benchmark or suite
+    """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known; mCE
+    of E; CD and rCD against a reference. Other errors, and conditions that are not a benchmark or suite,
     have a mean instead."""
     sure = scores.replicates is not None
     columns = summary_columns(scores)
@@ -184,23 +72,16 @@ def summary_table(scores: Scores) -> Table:
     for name, found in scores.aggregates.items():
         if known[name].fraction:
             intervals = scores.intervals(name) if sure else {}
+            keys = [held_under(name, key, found) for key, _ in columns]
             cells = [
                 plus_minus(intervals[key]) if key in intervals else percent(found.get(key, math.nan))
-                for key, _ in columns
+                for key in keys
             ]
             optimism = [_signed(intervals.get("P"))] if sure else []
             style = "bold" if name == scores.headline else ""
             table.add_row(marked(scores, name), *cells, *optimism, style=style)
     table.caption = footnote(scores, [name for name in scores.aggregates if known[name].fraction]) or None
     return table
-
-
-def images_scored(scores: Scores) -> str:
-    """The number of images scored, and of how many if some could not be read."""
-    if not scores.left_out or scores.images is None:
-        return f"{scores.images} images" + (f" of {scores.clips} clips" if scores.clips else "")
-    unreadable = len(scores.left_out)
-    return f"{scores.images} of {scores.images + unreadable} images ({unreadable} unreadable)"
 
 
 def _title(scores: Scores) -> str:
@@ -217,9 +98,22 @@ def summary_columns(scores: Scores) -> list[tuple[str, str]]:
     """The aggregates that any measure has, with their headings."""
     inputs = [given for given in INPUTS if "reference" not in given or scores.reference is not None]
     declared = [(found.name, found.column) for found in aggregates_of(*inputs) if found.column]
-    declared.append((MEAN, scores.over.mean_name))
-    held = {key for found in scores.aggregates.values() for key in found}
-    return [(name, column) for name, column in declared if name in held]
+    declared.append((MEAN, scores.over.mean_words))
+    return [
+        (key, column)
+        for key, column in declared
+        if any(held_under(name, key, found) in found for name, found in scores.aggregates.items())
+    ]
+
+
+def held_under(measure: str, key: str, found: Mapping[str, Any]) -> str:
+    """The aggregate that a column shows of a measure: mCE and its changes belong to E, and what other errors
+    hold under that name is their mean."""
+    if measure == OBJECT_ERROR or measures()[measure].higher:
+        return key
+    if key == MEAN and "mCE" in found:
+        return "mCE"
+    return "" if key in ("mCE", "delta_mCE", "delta_E") else key
 
 
 def set_lines(scores: Scores) -> list[str]:
@@ -238,13 +132,20 @@ def set_lines(scores: Scores) -> list[str]:
     return lines
 
 
+def truth_line(scores: Scores) -> str:
+    """How many classes mIoU is over: those in the truth, the same for all conditions."""
+    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    count = sum(not math.isnan(value) for value in shown.values())
+    return f"mIoU is over the {count} classes in the truth." if count else ""
+
+
 def class_line(scores: Scores) -> str:
     """The classes that means cover, if not all of the dataset's."""
     if scores.record is None:
         return ""
     dataset = scores.record.dataset
     tasks = [task for task in all_tasks() if task.headline in scores.cells]
-    sides = [dataset.classes if task.of_objects else dataset.semantic_classes for task in tasks]
+    sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
     known = {name for side in sides for name in side}
     if not scores.classes or known <= {*scores.classes}:
         return ""
@@ -319,24 +220,45 @@ def _group_cell(value: float | Mapping[str, float]) -> str:
     return percent(value)
 
 
-def curves_of(scores: Scores, measure: str) -> dict[tuple[str, str], dict[float, float]]:
-    """rP of one measure: by space and part of the image, then by α."""
-    found: dict[tuple[str, str], dict[float, float]] = {}
-    for name, value in scores.aggregates.get(measure, {}).get("rP", {}).items():
-        space, part, alpha = name.split("/")
-        found.setdefault((space, part), {})[float(alpha)] = value
-    return found
-
-
 def curve_table(scores: Scores) -> Table:
-    """The headline measure along α, relative to clean, by space and part of the image."""
+    """The headline measure along α, relative to clean, by space and part of the image, with intervals if
+    known."""
     curves = curves_of(scores, scores.headline)
+    sure = {} if scores.replicates is None else scores.intervals(scores.headline)
     table = Table(title=f"r{scores.headline} by α (in % of clean)", title_justify="left")
     table.add_column("α", justify="right")
     for space, part in curves:
         table.add_column(f"{space}\n{part}", justify="right")
     for alpha in sorted({alpha for curve in curves.values() for alpha in curve}):
-        table.add_row(f"{alpha:g}", *(percent(curve.get(alpha, math.nan)) for curve in curves.values()))
+        cells = [
+            plus_minus(sure[key])
+            if (key := f"rP/{space}/{part}/{alpha:g}") in sure
+            else percent(curve.get(alpha, math.nan))
+            for (space, part), curve in curves.items()
+        ]
+        table.add_row(f"{alpha:g}", *cells)
+    return table
+
+
+def fault_table(scores: Scores) -> Table | None:
+    """CE of each camera fault and the means of the paper's three kinds of damage, with what a reference
+    changes (*liu*, Tables 2 and 5); None unless all faults were run."""
+    found = scores.aggregates.get(OBJECT_ERROR, {})
+    columns = {"CE": found.get("CE", {}), "ΔCE": found.get("delta_CE", {})}
+    if not {*LIU_16} <= columns["CE"].keys() or not scores.over.whole:
+        return None
+    shown = {words: values for words, values in columns.items() if values}
+    table = Table(title="Object error E by camera fault (in %; lower is better)", title_justify="left")
+    table.add_column("fault")
+    for words in shown:
+        table.add_column(words, justify="right")
+    for name in LIU_16:
+        table.add_row(name, *(percent(values[name]) for values in shown.values()))
+    table.add_section()
+    for damage, groups in DAMAGES.items():
+        members = [name for group in groups for name in LIU[group]]
+        means = (sum(values[name] for name in members) / len(members) for values in shown.values())
+        table.add_row(f"mean of {damage}", *map(percent, means))
     return table
 
 

@@ -1,0 +1,104 @@
+"""`stormproof odd`: verdicts on every cell of an operational design domain."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from stormproof.cli import app, console
+from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Run
+from stormproof.cli.outcome import say_scored_on
+from stormproof.core.errors import InvalidOption, OutputError
+
+_STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
+
+
+@app.command()
+def odd(
+    domain: Annotated[Path, typer.Argument(help="The domain: odd.yaml.")],
+    run: Run,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder to write to. Default: RUN/odd.")
+    ] = None,
+    map_: Annotated[
+        list[Path] | None, typer.Option("--map", help="A folder of 'stormproof map'; repeatable.")
+    ] = None,
+    data: Data = None,
+    replicates: Replicates = 200,
+    as_json: AsJson = False,
+    plugin: Plugins = None,
+) -> None:
+    """Judge a run by an operational design domain: pass, fail or inconclusive for every cell and requirement.
+
+    The chance of any wrong pass, over all cells together, is stated and held. Writes a page (odd.html), a
+    table (odd.csv), an in-toto statement (evidence.json) and the domain as OpenLABEL tags
+    (odd.openlabel.json), and prints the commands that cover what was not tested and likely decide what is
+    open.
+
+    Exit code 0 when all pass, 1 when one fails, 3 when the worst is inconclusive, 2 for an error.
+
+    Examples:
+
+        stormproof odd odd.yaml runs/yolox
+
+        stormproof odd odd.yaml runs/yolox --map runs/yolox-map --out evidence
+    """
+    from stormproof.core.files import make_folder, read_json, write_json, write_text
+    from stormproof.corruptions.plugins import load_plugins
+    from stormproof.report.odd_page import odd_page
+    from stormproof.results.domain_file import read_domain
+    from stormproof.results.domain_records import (
+        domain_statement,
+        domain_tags,
+        row_as_dict,
+        row_id,
+        verdicts_csv,
+    )
+    from stormproof.results.domain_verdicts import domain_look, judge_domain
+    from stormproof.results.looks import read_looks, record_look
+    from stormproof.results.run import Run as OpenRun
+    from stormproof.results.verdicts import Outcome
+
+    load_plugins(plugin or ())
+    asked, opened = read_domain(domain), OpenRun(run, data=data)
+    maps = [read_json(folder / "map.json", error=InvalidOption) for folder in map_ or ()]
+    looks = read_looks(opened.folder)
+    verdicts = judge_domain(asked, opened, looks, replicates=replicates)
+    with suppress(OutputError):  # a folder that cannot be written cannot grow either
+        record_look(opened.folder, domain_look(asked, opened))
+    folder = make_folder(out or run / "odd")
+    again = shlex.join(["stormproof", "odd", str(domain), str(run)])
+    write_text(folder / "odd.html", odd_page(verdicts, again, maps))
+    write_text(folder / "odd.csv", verdicts_csv(verdicts))
+    write_json(
+        folder / "evidence.json", domain_statement(verdicts, opened, domain, looks, replicates=replicates)
+    )
+    write_json(folder / "odd.openlabel.json", domain_tags(asked, domain.name))
+    say_scored_on(opened)
+    if as_json:
+        typer.echo(json.dumps([row_as_dict(verdicts, row) for row in verdicts.rows], indent=1))
+    else:
+        columns = ("cell", "verdict", "estimate", "images", "objects", "why")
+        table = console.table(f"{asked.name}: {opened.name} (in %, with 95 % intervals)", columns)
+        for row in verdicts.rows:
+            worst = row.worst.interval if row.worst else None
+            span = "–" if worst is None else (
+                f"{100 * worst.estimate:.0f} ({100 * worst.low:.0f} to {100 * worst.high:.0f})"
+            )  # fmt: skip
+            outcome = Text(str(row.outcome), style=_STYLES[row.outcome])
+            objects = "–" if row.objects is None else str(row.objects)
+            table.add_row(Text(row_id(row)), outcome, span, str(row.images), objects, row.reason)
+        console.out.print(table)
+        console.say(verdicts.sentence)
+        console.say(verdicts.how_sure)
+        for command in verdicts.commands:
+            console.say(f"Next: {command}")
+        console.say(f"The page: {folder / 'odd.html'}")
+    counts = verdicts.counts
+    raise typer.Exit(1 if counts[Outcome.FAIL] else 3 if counts[Outcome.INCONCLUSIVE] else 0)

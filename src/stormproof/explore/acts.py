@@ -1,0 +1,102 @@
+"""From a look to an act: what is on the screen as commands, as Python, as a requirement, as a table."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import StormproofError
+from stormproof.core.text import as_csv
+from stormproof.explore.subject import Exploration, Subject
+from stormproof.metrics.metric import measures
+from stormproof.results.requirements import Requirement, parse
+from stormproof.results.scores import Scores
+from stormproof.results.verdicts import judge
+
+COLUMNS = ("image", "condition", "model", "what", "class", "score", "verdict", "x1", "y1", "x2", "y2")
+
+
+def commands(exploration: Exploration, subject: Subject, condition: Condition) -> dict[str, str]:
+    """Lines for a shell: copies of the images as they are shown, and a run under this condition."""
+    model, data = subject.specs
+    text, seed = str(condition), exploration.seed
+    folder = re.sub(r"[^a-z0-9_.-]+", "-", text).strip("-")
+    again = ["--seed", str(seed)] if seed else []
+    corrupt = ["stormproof", "corrupt", data, "--conditions", text, "--out", f"corrupted/{folder}", *again]
+    run = ["stormproof", "run", "--model", model, "--data", data, "--conditions", text]
+    enhance = subject.run.record.model.enhance if subject.run is not None else ()
+    run += [word for name in enhance for word in ("--enhance", name)]
+    run += ["--out", f"runs/{folder}", *again]
+    made = {"run": shlex.join(run), "condition": text}
+    return made if condition.is_clean else {"corrupt": shlex.join(corrupt), **made}
+
+
+def python(exploration: Exploration, subject: Subject, image: str, condition: Condition) -> str:
+    """The same look in Python; a condition that the run lacks asks the model."""
+    model, data = subject.specs
+    text = str(condition)
+    if subject.run is not None and text in subject.run.conditions:
+        return "\n".join(
+            [
+                "import stormproof as sp", "",
+                f"run = sp.Run({str(subject.run.folder)!r})",
+                f"sample = run.sample({image!r}, {text!r})",
+                f"prediction = run.predictions_of({image!r})[{text!r}]",
+                "sp.draw(sample, prediction)",
+            ]
+        )  # fmt: skip
+    return "\n".join(
+        [
+            "import stormproof as sp", "",
+            f"dataset, model = sp.open_dataset({data!r}), sp.open_model({model!r})",
+            f"sample = sp.apply(dataset[dataset.ids.index({image!r})], {text!r}, seed={exploration.seed})",
+            "(prediction,) = model([sample.image])",
+            "sp.draw(sample, prediction)",
+        ]
+    )  # fmt: skip
+
+
+def requirement(row: Mapping[str, Any]) -> tuple[Requirement, str]:
+    """A requirement, checked, and the file that the gate takes."""
+    checked = parse(row, "the requirement")
+    content = {"requirements": [dict(row)]}
+    return checked, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
+
+
+def verdict(asked: Requirement, scores: Scores | None) -> str:
+    """What the gate says of the run that is shown; empty if it cannot tell."""
+    if scores is None or asked.bound == "at_most_drop":
+        return ""
+    try:
+        (found,) = judge([asked], scores)
+    except StormproofError as error:
+        return str(error)
+    return found.text
+
+
+def usual_measures(scores: Scores) -> list[str]:
+    """The measures that a requirement may be about, the headline first."""
+    known = measures()
+    return [scores.headline, *(name for name in scores.cells if name in known and name != scores.headline)]
+
+
+def table(
+    image: str, condition: str, truth: Sequence[Mapping[str, Any]], found: Mapping[str, Sequence[Any]]
+) -> str:
+    """What is drawn, as CSV: a line per true object and per prediction."""
+    rows: list[tuple[Any, ...]] = [
+        (image, condition, "", "truth", thing["name"], None, "" if thing["counted"] else "not counted",
+         *thing["box"])
+        for thing in truth
+    ]  # fmt: skip
+    rows += [
+        (image, condition, name, "prediction", thing["name"], thing["score"], thing["verdict"], *thing["box"])
+        for name, things in found.items()
+        for thing in things
+    ]
+    return as_csv(COLUMNS, rows)

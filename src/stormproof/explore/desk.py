@@ -1,0 +1,390 @@
+"""The desk that answers a page's questions: plain data from an exploration, and files of images.
+
+It holds no arithmetic: numbers come from `Scores`, verdicts from `metrics`, pixels from `corruptions`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
+from stormproof.core.sample import Prediction, Truth
+from stormproof.core.text import plain
+from stormproof.datasets.attributes import COUNT, MEASURED, Attribute, read_attribute
+from stormproof.datasets.dataset import abilities
+from stormproof.explore import acts, judged, pictures, storms
+from stormproof.explore.judged import Cell, Vocabulary
+from stormproof.explore.subject import Exploration, Subject, grown, is_unfinished, progress
+from stormproof.metrics.metric import measures
+from stormproof.report.charts import prepared, spec_of
+from stormproof.report.elements import Figure
+from stormproof.report.sections import Scope
+from stormproof.report.sections.overview import every_condition
+from stormproof.report.view import drawable
+from stormproof.results.scores import Scores
+from stormproof.results.worst import ImageLoss, image_losses
+
+_CELLS = 3  # conditions of a run whose detections are kept
+_SMALL = 300  # images of a dataset whose pixels may all be read for an attribute
+_SHELF = 32 << 20  # bytes of small images that are kept
+_PAGES = 64  # pages whose newest request is remembered
+
+
+class Dropped(StormproofError):
+    """A newer request of the same page has come."""
+
+
+class Turns:
+    """The newest request of each page; an older one is not worth finishing."""
+
+    def __init__(self) -> None:
+        self._newest: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, page: str, turn: int) -> Callable[[], None]:
+        """Note a request; the function returned raises `Dropped` once a newer one has come."""
+        if not page:
+            return lambda: None
+        with self._lock:
+            self._newest[page] = max(turn, self._newest.pop(page, 0))
+            while len(self._newest) > _PAGES:
+                self._newest.popitem(last=False)
+
+        def require() -> None:
+            if self._newest.get(page, turn) > turn:
+                raise Dropped("A newer request of this page has come.")
+
+        return require
+
+
+class Desk:
+    """Answers about one exploration; a run that grows is opened again by `progress`."""
+
+    def __init__(self, exploration: Exploration) -> None:
+        self.turns, self._shelf = Turns(), pictures.Shelf(_SHELF)
+        self._take(exploration)
+
+    def _take(self, exploration: Exploration) -> None:
+        self.exploration = exploration
+        self._cells = lru_cache(maxsize=_CELLS)(self._read_cells)
+        self._columns = lru_cache(maxsize=_CELLS)(self._count_columns)
+        self._attribute = lru_cache(maxsize=4)(self._read_attribute)
+        self._counting = threading.Lock()
+        threading.Thread(target=exploration.make_scores, daemon=True).start()
+
+    # What there is
+
+    def session(self) -> dict[str, Any]:
+        """Everything that does not change while the page is open."""
+        them = self.exploration
+        known = self.known_conditions()
+        own = abilities(them.dataset).attributes
+        small = them.images <= _SMALL
+        return {
+            "dataset": plain(them.dataset.name),
+            "images": them.images,
+            "classes": [plain(name) for name in them.dataset.classes or them.dataset.semantic_classes],
+            "conditions": list(known),
+            "corruptions": storms.usable_corruptions(them.dataset, known),
+            "attributes": [*own, *((COUNT,) if them.dataset.classes else ()), *(MEASURED if small else ())],
+            "errors": [word for name, word in judged.WORDS.items() if name != "Both"],
+            "subjects": [
+                {
+                    "name": subject.name,
+                    "run": subject.run is not None,
+                    "live": subject.live is not None,
+                    "silent": subject.silent,
+                }
+                for subject in them.subjects
+            ],
+        }
+
+    def known_conditions(self) -> tuple[str, ...]:
+        """The conditions of the runs, each once."""
+        runs = [subject.run for subject in self.exploration.subjects if subject.run is not None]
+        return tuple(dict.fromkeys(text for run in runs for text in run.conditions))
+
+    def progress(self) -> dict[str, Any]:
+        """How far unfinished runs have come. If one has grown, the desk takes it as it is now."""
+        before = [subject.run for subject in self.exploration.subjects]
+        ways = [progress(subject) for subject in self.exploration.subjects]
+        parts = [None if run is None else len(run.parts) for run in before]
+        now = grown(self.exploration) if any(map(is_unfinished, self.exploration.subjects)) else None
+        if now is not None and parts != [s.run and len(s.run.parts) for s in now.subjects]:
+            self._take(now)
+        scored = [subject.scores is not None for subject in self.exploration.subjects]
+        problems = [subject.problem for subject in self.exploration.subjects]
+        images = [
+            len(subject.run.readable) if subject.run is not None else self.exploration.images
+            for subject in self.exploration.subjects
+        ]
+        return {"runs": ways, "scored": scored, "problems": problems, "images": images}
+
+    # The storm map
+
+    def map(self, measure: str) -> dict[str, Any]:
+        """The report's heat map of every run that is scored, and the condition of each cell."""
+        several = self.exploration.scores
+        waiting = any(s.run and s.scores is None and not s.problem for s in self.exploration.subjects)
+        if not several:
+            return {"figures": [], "waiting": waiting, "measures": [], "measure": ""}
+        known = list(dict.fromkeys(name for scores in several for name in acts.usual_measures(scores)))
+        chosen = measure or several[0].headline
+        if chosen not in known:
+            raise UnknownName("measure", chosen, known, f"These runs have: {', '.join(known)}.")
+        having = [scores for scores in several if chosen in scores]
+        scope = Scope(having, chosen, having[0], [s for s in several if chosen not in s])
+        section = every_condition(scope)
+        figures = drawable([section], several)[0].figures if section is not None else ()
+        return {
+            "measure": chosen, "measures": known, "waiting": waiting,
+            "clean": {s.name: s.score(chosen) * measures()[chosen].scale for s in having},
+            "figures": [self._figure(f, having) for f in figures if f.id in ("grid", "conditions")],
+        }  # fmt: skip
+
+    def _figure(self, figure: Figure, several: Sequence[Scores]) -> dict[str, Any]:
+        texts = {
+            (c.series, f"{c.severity:g}"): str(c)
+            for scores in several
+            for c in scores.corrupted
+            if c.severity is not None
+        }
+        rows = prepared(figure, figure.rows)
+        if figure.id == "conditions":
+            told = [{**row, "condition": row["y"], "model": row["x"]} for row in rows]
+        else:
+            one = several[0].name
+            told = [
+                {
+                    **row,
+                    "condition": "clean" if row["y"] == "clean" else texts.get((row["y"], row["x"]), ""),
+                    "model": row.get("panel", one),
+                }
+                for row in rows
+            ]
+        return {
+            "id": figure.id, "title": figure.title, "note": figure.note, "kind": str(figure.kind),
+            "spec": spec_of(figure), "rows": told, "pick": list(figure.pick),
+        }  # fmt: skip
+
+    # The images of a cell
+
+    def cell(
+        self, place: int, condition: Condition, *, filters: Mapping[str, str], score: float, first: int,
+        count: int,
+    ) -> dict[str, Any]:  # fmt: skip
+        """A window of a cell's images, worst first, with what each lost; and how many there are."""
+        subject = self.exploration.subject(place)
+        rows = self._ranked(subject, condition)
+        columns: Mapping[str, Any] = {}
+        if filters.get("error") or filters.get("fate"):
+            columns = self._columns(place, str(condition), score)
+        for kind, value in filters.items():
+            if value:
+                rows = self._filtered(rows, subject, place, condition, kind, value, columns)
+        where = self._place(place, condition) if columns else {}
+        return {
+            "total": len(rows),
+            "first": first,
+            "images": [
+                {
+                    **self._row(loss),
+                    **{name: int(column[where[loss.image]]) for name, column in columns.items()},
+                }
+                for loss in rows[first : first + count]
+            ],
+        }
+
+    def _row(self, loss: ImageLoss) -> dict[str, Any]:
+        errors = {"error": loss.error, "clean": loss.clean, "rise": loss.rise}
+        return {
+            "index": self.exploration.index[loss.image], "id": plain(loss.image), "raw": loss.image,
+            **{name: _known(value) for name, value in errors.items()},
+        }  # fmt: skip
+
+    def _ranked(self, subject: Subject, condition: Condition) -> list[ImageLoss]:
+        """Every image under a condition, worst first where the run has a score, else in their order."""
+        errors = subject.scores.image_errors if subject.scores is not None else None
+        text = str(condition)
+        if errors is None or text not in errors.by_condition:
+            run = subject.run
+            ids = run.ids if run is not None else self.exploration.ids[: self.exploration.images]
+            return [ImageLoss(name, text, float("nan"), float("nan")) for name in ids]
+        losses = image_losses(errors, text)
+        if condition.is_clean:
+            return sorted(losses, key=lambda loss: -loss.error)
+        return sorted(losses, key=lambda loss: (-loss.rise, -loss.error))
+
+    def _filtered(
+        self, rows: list[ImageLoss], subject: Subject, place: int, condition: Condition, kind: str,
+        value: str, columns: Mapping[str, Any],
+    ) -> list[ImageLoss]:  # fmt: skip
+        if kind == "slice":
+            name, _, wanted = value.partition(":")
+            attribute = self._attribute(name)
+            names = self.exploration.ids[: self.exploration.images]
+            held = dict(zip(names, attribute.values, strict=True))
+            return [loss for loss in rows if held.get(loss.image) == wanted]
+        if subject.run is None:
+            raise InvalidOption(f"Filtering by {kind} needs a run.")
+        where = self._place(place, condition)
+        if kind == "class":
+            shown = self._cell(place, condition).shown(value)
+            return [loss for loss in rows if shown[where[loss.image]]]
+        if value not in columns:
+            raise UnknownName("filter", value, list(columns), f"There are {', '.join(columns)}.")
+        kept = [loss for loss in rows if columns[value][where[loss.image]] > 0]
+        return sorted(kept, key=lambda loss: -columns[value][where[loss.image]])
+
+    def slices(self, name: str) -> dict[str, Any]:
+        """The values of an attribute of images."""
+        attribute = self._attribute(name)
+        return {"name": attribute.name, "values": list(attribute.slices), "note": attribute.note}
+
+    def _read_attribute(self, name: str) -> Attribute:
+        them = self.exploration
+        if name not in (*abilities(them.dataset).attributes, COUNT, *MEASURED):  # never a file
+            raise UnknownName("attribute", name, [*abilities(them.dataset).attributes, COUNT, *MEASURED])
+        if name in MEASURED and them.images > _SMALL:
+            raise InvalidOption(f"{name} would read all {them.images} images; {_SMALL} is the most.")
+        return read_attribute(them.dataset, name, range(them.images))
+
+    def tallies(self, place: int, condition: Condition) -> dict[str, Any] | None:
+        """Right and wrong predictions of a whole cell, at every score threshold."""
+        subject = self.exploration.subject(place)
+        if subject.run is None or str(condition) not in subject.run.conditions:
+            return None
+        return judged.tallies(self._cell(place, condition))
+
+    def _cell(self, place: int, condition: Condition) -> Cell:
+        cells = self._cells(place, str(condition))
+        if str(condition) not in cells:
+            raise InvalidOption(f"The run has no complete cell {condition}.")
+        return cells[str(condition)]
+
+    def _place(self, place: int, condition: Condition) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self._cell(place, condition).ids)}
+
+    def _read_cells(self, place: int, text: str) -> dict[str, Cell]:
+        run = self.exploration.subject(place).run
+        if run is None or text not in run.conditions or run.missing.get(text):
+            return {}
+        both = [t for t in dict.fromkeys(("clean", text)) if t in run.conditions and not run.missing.get(t)]
+        with self._counting:
+            return judged.read_cells(run, both)
+
+    def _count_columns(self, place: int, text: str, score: float) -> Mapping[str, Any]:
+        cells = self._cells(place, text)
+        if text not in cells:
+            return {}
+        return judged.per_image(cells[text], cells.get("clean"), score)
+
+    # The microscope
+
+    def look(self, index: int, condition: Condition, require: Callable[[], None]) -> dict[str, Any]:
+        """One image under a condition: truth, and what every subject predicts."""
+        them = self.exploration
+        sample = them.sample(index, condition)
+        require()
+        outlines = any(s.scores is not None and "mask AP" in s.scores.cells for s in them.subjects)
+        answers = []
+        for subject in them.subjects:
+            found, source = self.prediction(subject, index, condition)
+            require()
+            before, _ = (found, source) if condition.is_clean else self.prediction(subject, index, CLEAN)
+            answer = self._answer(subject, found, before, sample.truth)
+            error = self._error(subject, them.ids[index], str(condition))
+            answers.append({**answer, "source": source, "error": error})
+        names = tuple(them.dataset.classes)
+        return {
+            **storms.describe(condition),
+            "image": plain(them.ids[index]), "raw": them.ids[index], "index": index,
+            "width": sample.image.shape[1], "height": sample.image.shape[0],
+            "truth": judged.true_objects(sample.truth, Vocabulary(names, names), outlines=outlines),
+            "subjects": answers,
+        }  # fmt: skip
+
+    def prediction(self, subject: Subject, index: int, condition: Condition) -> tuple[Prediction | None, str]:
+        """What a subject predicts, and whether its run stored that or the model was asked now."""
+        stored = subject.stored(self.exploration.ids[index], str(condition))
+        if stored is not None:
+            return stored, "stored"
+        live = subject.live
+        if live is None:
+            return None, "none"
+        return live.predict(self.exploration.sample(index, condition)), "live"
+
+    def _answer(
+        self, subject: Subject, found: Prediction | None, before: Prediction | None, truth: Truth
+    ) -> dict[str, Any]:
+        if found is None:
+            return {"why": subject.silent, "found": [], "objects": {}, "map": False}
+        things: list[Any] = []
+        objects: dict[str, float] = {}
+        if self.exploration.dataset.classes:
+            vocabulary = Vocabulary.of(subject.classes, self.exploration.dataset.classes)
+            things, objects = judged.predicted_objects(found, truth, vocabulary, before=before)
+        is_map = found.semantic is not None or found.panoptic is not None
+        return {"why": "", "found": things, "objects": objects, "map": is_map}
+
+    @staticmethod
+    def _error(subject: Subject, image: str, condition: str) -> float | None:
+        """The error of one image alone, if the run has scored it."""
+        errors = subject.scores.image_errors if subject.scores is not None else None
+        if errors is None or condition not in errors.by_condition or image not in errors.ids:
+            return None
+        return _known(float(errors.by_condition[condition][errors.ids.index(image)]))
+
+    def picture(self, index: int, condition: Condition, require: Callable[[], None]) -> bytes:
+        """An image under a condition, every pixel as the model is given it."""
+        require()
+        return pictures.png(self.exploration.sample(index, condition).image)
+
+    def thumbnail(self, index: int, condition: Condition) -> bytes:
+        key = (index, str(condition))
+        made = self._shelf.get(key)
+        if made is not None:
+            return made
+        return self._shelf.put(key, pictures.thumbnail(self.exploration.sample(index, condition).image))
+
+    def painting(self, place: int, index: int, condition: Condition) -> bytes:
+        """A predicted map in colours."""
+        found, _ = self.prediction(self.exploration.subject(place), index, condition)
+        made = None if found is None else pictures.painting(found, self.exploration.dataset)
+        if made is None:
+            raise InvalidOption("There is no map of this image.")
+        return made
+
+    # Acts
+
+    def acts(self, place: int, index: int, condition: Condition, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The look as commands, as Python and as a requirement, with the gate's verdict on it."""
+        them, subject = self.exploration, self.exploration.subject(place)
+        made: dict[str, Any] = acts.commands(them, subject, condition)
+        made["python"] = acts.python(them, subject, them.ids[index], condition)
+        if row.get("metric"):
+            asked, text = acts.requirement({**row, "condition": str(condition)})
+            made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}
+            if subject.run is not None:
+                gate = ["stormproof", "check", str(subject.run.folder), "--require", "requirements.yaml"]
+                made["gate"] = shlex.join(gate)
+        return made
+
+    def table(self, index: int, condition: Condition) -> str:
+        """What is drawn, as CSV."""
+        seen = self.look(index, condition, lambda: None)
+        answers = zip(self.exploration.subjects, seen["subjects"], strict=True)
+        found = {subject.name: answer["found"] for subject, answer in answers}
+        return acts.table(seen["raw"], seen["condition"], seen["truth"], found)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value

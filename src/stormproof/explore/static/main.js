@@ -1,0 +1,87 @@
+// The desk: what there is, then the map, the list and the microscope; keys; how far a run has come.
+import { $, ask, counted, say, trouble } from "./page.js";
+import { change, onChange, reset, state } from "./state.js";
+import * as acts from "./acts.js";
+import * as ladder from "./ladder.js";
+import * as list from "./list.js";
+import * as map from "./map.js";
+import * as microscope from "./microscope.js";
+
+const POLL = 3000; // ms between questions about a run that is not finished
+const root = document.documentElement;
+const showTheme = () => {
+  $("#theme").textContent = map.isDark() ? "Light" : "Dark";
+  $("#theme").setAttribute("aria-pressed", String(map.isDark()));
+};
+const toggleKeys = () => {
+  $("#keys").hidden = !$("#keys").hidden;
+  $("#help").setAttribute("aria-expanded", String(!$("#keys").hidden));
+};
+let first = {};
+const start = () => reset(first);
+const KEYS = {
+  ArrowLeft: () => list.step(-1), ArrowRight: () => list.step(1), ArrowUp: () => microscope.nudge(1), ArrowDown: () => microscope.nudge(-1),
+  c: microscope.toggleClean, w: microscope.toggleWipe, b: ladder.climb, m: () => $("#mark").click(), r: start, "?": toggleKeys,
+};
+addEventListener("keydown", (event) => {
+  const inField = event.target.closest?.("input, select, textarea, #list, [role=region]") && event.key.startsWith("Arrow");
+  const typing = event.target.closest?.("input:not([type=range]):not([type=checkbox]), textarea, select");
+  if (event.ctrlKey || event.metaKey || event.altKey || inField || typing || !(event.key in KEYS)) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+const watch = async (ready) => { // `ready` is called once the scores there are have been drawn
+  let before = "";
+  for (;;) {
+    const now = await ask("progress").catch(() => undefined);
+    if (now === undefined) { $("#progress").textContent = "The server has stopped."; ready(); return; }
+    const running = now.runs.filter(Boolean);
+    $("#progress").textContent = running.map(({ done, of }) => `running: ${done} of ${of} cells (${Math.floor((100 * done) / of)} %)`).join("; ")
+      + (running.length ? `; ${now.images.map((count) => counted(count, "image")).join(" and ")} shown` : "");
+    const problem = now.problems.find(Boolean);
+    if (problem) trouble(problem);
+    const key = JSON.stringify([now.images, now.scored]);
+    if (key !== before) {
+      const again = before !== "";
+      before = key;
+      if (again) { microscope.forget(); list.fill(); }
+      await map.draw();
+    }
+    const waiting = now.scored.some((done, i) => !done && subjects[i].run && !now.problems[i]);
+    if (!waiting) ready();
+    if (!running.length && !waiting) return;
+    await new Promise((done) => { setTimeout(done, waiting ? 400 : POLL); });
+  }
+};
+let subjects = [];
+const begin = async () => {
+  const session = await ask("session");
+  subjects = session.subjects;
+  $("#title").textContent = `${subjects.map((subject) => subject.name).join(" and ")} on ${session.dataset}, ${counted(session.images, "image")}`;
+  document.title = `${subjects.map((subject) => subject.name).join(", ")} · Explore · Stormproof`;
+  if (!subjects.some((subject) => subject.run)) $("#storm").hidden = true;
+  const most = session.conditions.find((text) => text !== "clean");
+  first = { cell: "", at: most ?? "clean", image: "" };
+  [map, list, microscope].forEach((part) => part.start(session));
+  [ladder, acts].forEach((part) => part.start());
+  const isFresh = !state.at && !state.cell;
+  if (!state.at) change({ at: state.cell || first.at });
+  const mapping = new Promise(watch).then(() => { // whoever has chosen nothing yet looks at what hurts most
+    const worst = map.worst();
+    if (worst && isFresh && state.at === first.at) change({ at: worst });
+    if (worst) first.at = worst;
+  });
+  await list.fill();
+  await microscope.begin();
+  await mapping;
+  root.dataset.ready = "yes";
+};
+$("#theme").addEventListener("click", () => { root.dataset.theme = map.isDark() ? "light" : "dark"; showTheme(); map.draw(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showTheme(); map.draw(); });
+$("#previous").addEventListener("click", () => list.step(-1));
+$("#next").addEventListener("click", () => list.step(1));
+$("#help").addEventListener("click", toggleKeys);
+$("#reset").addEventListener("click", () => { start(); say("Everything as at the start"); });
+onChange((changed) => { if (changed.has("image") && state.image === "" && !["cell", "subject", "shows", "slice", "error", "fate"].some((key) => changed.has(key))) list.fill(); });
+showTheme();
+begin().catch((error) => trouble(error.message));

@@ -1,0 +1,176 @@
+"""Keypoints: COCO's ten numbers by object keypoint similarity, and the share of joints in their place (PCK).
+
+An object without labelled points is excused, at most 20 detections count per image, and the size of a
+detection is that of its box, all as in pycocotools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from stormproof.core.errors import InvalidPrediction
+from stormproof.core.joints import COCO_JOINTS, usual_sigmas
+from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.coco import coco_scored, image_precision, shown_classes
+from stormproof.metrics.cocomatching import Matches, box_areas, match_groups
+from stormproof.metrics.inputs import Objects
+from stormproof.metrics.lrp import locate_groups
+from stormproof.metrics.matching import ClassGroups, by_class_and_image
+from stormproof.metrics.metric import Measure, Scored, Weights, metric, weighted_ratios
+from stormproof.metrics.oks import labelled, point_similarities
+from stormproof.metrics.points import POINTS
+from stormproof.metrics.records import Detections, DetectionTruth, select
+from stormproof.metrics.task import Task, task
+
+OKS = "OKS "  # the prefix of the measures by similarity
+_ALL, _HALF, _THREE_QUARTERS = slice(None), slice(0, 1), slice(5, 6)
+_PRECISIONS = {
+    "AP": (_ALL, 0),
+    "AP50": (_HALF, 0),
+    "AP75": (_THREE_QUARTERS, 0),
+    "APm": (_ALL, 2),
+    "APl": (_ALL, 3),
+}
+_RECALLS = {
+    "AR": (_ALL, 0, 2), "AR50": (_HALF, 0, 2), "AR75": (_THREE_QUARTERS, 0, 2), "ARm": (_ALL, 2, 2),
+    "ARl": (_ALL, 3, 2),
+}  # fmt: skip
+NUMBERS = tuple(OKS + name for name in (*_PRECISIONS, *_RECALLS))
+MOST = 20  # detections per class and image that count
+_FOUND = 0.5  # the similarity from which on a person is found
+NEAR = 0.1  # of the longer side of a person's box: a joint as near as this is in its place
+
+
+@dataclass(frozen=True, eq=False)
+class Poses:
+    """How detections match objects by their points: COCO's matches, and how far each joint is off.
+
+    `distance` is objects × joints, in units of the longer side of the object's box: NaN for a joint that is
+    not labelled or an object that does not count, infinite in an object that no detection finds (OKS ≥ 0.5).
+    """
+
+    matches: Matches
+    image: Ints
+    distance: Floats
+
+
+def match_points(truth: DetectionTruth, found: Detections) -> Poses:
+    """Match detections to objects by OKS; both carry `points`, objects also the `sigmas` of joints."""
+    points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
+    joints = points.shape[1]
+    found_points = found.data.get("points", np.full((len(found), joints, 3), np.nan))
+    if len(found) and len(truth) and found_points.shape[1] != joints:
+        raise InvalidPrediction(
+            f"The model predicts {found_points.shape[1]} points per object, but the truth has {joints}; "
+            "score a model of the dataset's points."
+        )
+    sigmas = truth.data.get("sigmas", np.tile(usual_sigmas(joints), (len(truth), 1)))
+    shared = truth.excused
+    truth = replace(truth, ignore=truth.ignore | ~labelled(points).any(axis=1))
+    found = replace(found, data={"points": found_points.reshape(len(found), joints, 3)})
+    found = _best(truth, found)
+    groups, found_points = by_class_and_image(truth, found), found.data["points"]
+    overlaps = point_similarities(points, sigmas, truth.area, truth.boxes, truth.sides, found_points, groups)
+    matches = match_groups(truth, found, groups, overlaps, box_areas(found, groups), shared)
+    return Poses(matches, truth.image, _distances(truth, points, found_points, groups, overlaps))
+
+
+def _best(truth: DetectionTruth, found: Detections) -> Detections:
+    """The detections with the highest scores of each class and image, as many as count."""
+    groups = by_class_and_image(truth, found)
+    first, end = groups.starts[:, 2], groups.starts[:, 3]
+    place = np.arange(len(groups.detections)) - np.repeat(first, end - first)
+    return found if (place < MOST).all() else select(found, np.sort(groups.detections[place < MOST]))
+
+
+def _distances(
+    truth: DetectionTruth, points: Floats, found_points: Floats, groups: ClassGroups, overlaps: Floats
+) -> Floats:
+    finder = locate_groups(groups, overlaps, truth.excused, _FOUND)[2]
+    distance = np.full(points.shape[:2], np.inf)
+    hit = finder >= 0
+    objects, detections = groups.truths[hit], groups.detections[finder[hit]]
+    apart = np.linalg.norm(found_points[detections, :, :2] - points[objects, :, :2], axis=2)
+    distance[objects] = apart / np.maximum(truth.sides[objects].max(axis=1), 1e-9)[:, None]
+    distance[~labelled(points) | truth.excused[:, None]] = np.nan
+    return distance
+
+
+def _pairs() -> dict[str, list[int]]:
+    """The places of COCO's joints by the name of the pair: nose, eyes, ears, shoulders …"""
+    pairs: dict[str, list[int]] = {}
+    for place, name in enumerate(COCO_JOINTS):
+        side, _, part = name.rpartition("_")
+        pairs.setdefault(f"{part}s" if side else part, []).append(place)
+    return pairs
+
+
+PAIRS = _pairs()
+
+
+@dataclass(frozen=True, eq=False)
+class Posed(Objects):
+    """Objects and detections with points."""
+
+    @cached_property
+    def poses(self) -> Poses:
+        """Matches by OKS."""
+        return match_points(self.truth, self.named_boxes)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return POINTS.inputs
+
+
+@metric(
+    "keypoints",
+    *(
+        Measure(name, f"COCO {name.removeprefix(OKS)} by key points", "keypoints", fading=1.25)
+        for name in NUMBERS
+    ),
+    Measure("PCK", "labelled joints within 0.1 of the longer side of the box", "keypoints", share=True),
+)
+def score_points(posed: Posed, weights: Weights) -> Scored:
+    """COCO's ten numbers by replicate, AP by class, and PCK."""
+    scored = coco_scored(posed.poses.matches, weights, OKS, _PRECISIONS, _RECALLS)
+    return scored | Scored(_placed(posed.poses, weights, {"PCK": slice(None)}))
+
+
+@metric(
+    "joints",
+    *(Measure(f"PCK {name}", f"PCK of {name}", "joints", share=True) for name in PAIRS),
+)
+def score_joints(posed: Posed, weights: Weights) -> Scored:
+    """PCK of each pair of COCO's joints; NaN for other sets of points."""
+    if posed.poses.distance.shape[1] == len(COCO_JOINTS):
+        return Scored(
+            _placed(posed.poses, weights, {f"PCK {name}": places for name, places in PAIRS.items()})
+        )
+    return Scored({f"PCK {name}": np.full(len(weights), np.nan) for name in PAIRS})
+
+
+def _placed(poses: Poses, weights: Weights, chosen: dict[str, slice | list[int]]) -> dict[str, Floats]:
+    """The share of labelled joints that a detection puts in their place, by replicate."""
+    images = weights.shape[1]
+
+    def by_image(flags: Bools) -> Floats:
+        return np.bincount(poses.image, flags.sum(axis=1), minlength=images).astype(np.float64)
+
+    columns = {
+        name: (by_image(poses.distance[:, places] <= NEAR), by_image(~np.isnan(poses.distance[:, places])))
+        for name, places in chosen.items()
+    }
+    return weighted_ratios(weights, columns)
+
+
+task(
+    Task(
+        "keypoints", 25, POINTS, headline=f"{OKS}AP", per_class=f"{OKS}AP", section="keypoints",
+        fits=lambda given: "keypoints" in given.kinds,
+        image_errors=lambda posed: 1 - image_precision(posed.poses.matches), shown=shown_classes,
+    ),
+    __name__,
+)  # fmt: skip

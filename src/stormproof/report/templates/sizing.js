@@ -1,0 +1,45 @@
+"use strict";
+// A figure's specification in the width that there is.
+(globalThis.stormproof ??= {}).sizing = (() => {
+  const configured = (base, width, rows) => {
+    const longest = rows.reduce((most, row) => Math.max(most, (row.series ?? "").length), 0); // letters of a name
+    const columns = Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest))));
+    return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 220 : 320,
+      gradientLength: Math.min(180, Math.round(width / 4)) } };
+  };
+  const sized = (kind, from, rows, width) => {
+    const spec = JSON.parse(JSON.stringify(from));
+    spec.datasets = { rows };
+    const inner = spec.facet ? spec.spec : spec;
+    const count = (key) => new Set(rows.map((row) => row[key])).size;
+    if (spec.facet) {
+      const heat = kind === "heat"; // its panels share the names on the left
+      const names = heat ? 8 : kind === "bars" ? 190 : 62;
+      const least = heat ? 40 + 34 * count("x") : kind === "bars" ? 340 : 230;
+      const room = heat ? width - (width < 600 ? 130 : 170) : width;
+      const columns = Math.max(1, Math.min(count("panel"), 4, Math.floor(room / least)));
+      spec.columns = columns;
+      spec.facet.sort = [...new Set(rows.map((row) => row.panel))];
+      inner.width = Math.max(90, Math.floor((room - 24) / columns) - names);
+    } else {
+      spec.width = width;
+      spec.autosize = { type: "fit-x", contains: "padding" };
+    }
+    if (kind === "heat") {
+      if (width < 600 && !spec.facet && count("x") > count("y")) { // long names go where there is room for them
+        inner.layer.forEach(({ encoding: { x, y } }) => {
+          [x.field, y.field, x.title, y.title] = [y.field, x.field, y.title, x.title];
+        });
+      }
+      if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
+      if (count("x") * 30 > (spec.facet ? inner.width + 8 : width - 170)) inner.layer = inner.layer.slice(0, 1);
+    } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
+      if (inner.layer) inner.layer = inner.layer.filter((layer) => !layer.encoding.text);
+    } else if (kind === "radar") {
+      spec.width = Math.min(width, 560);
+      inner.height = Math.round(spec.width * 0.86);
+    }
+    return spec;
+  };
+  return { configured, sized };
+})();

@@ -1,0 +1,90 @@
+"""What the terminal says about the scores of a run, line by line and table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from stormproof.core.errors import counted, first_few
+from stormproof.metrics.metric import measures
+from stormproof.report import tables
+from stormproof.report.decision import decision
+from stormproof.report.sentences import sentence
+from stormproof.results.calibrated import footnote
+from stormproof.results.documents import curves_of, few_images, images_scored
+from stormproof.results.interaction import interaction_table, interactions, worse_together
+from stormproof.results.scores import Scores
+
+_NEAR_ZERO = 0.01
+_LARGEST = 10  # interactions shown
+
+
+class Tone(Enum):
+    """How something is said."""
+
+    WARN = "warn"
+    SAY = "say"
+    NOTE = "note"
+    TABLE = "table"
+
+
+Said = tuple[Tone, Any]
+
+
+def tell_notices(name: str, scores: Scores) -> Iterator[Said]:
+    """What a reader must know before any number: images left out, doubts, too few images."""
+    if scores.left_out:
+        yield Tone.WARN, f"{name}: scored on {images_scored(scores)}."
+    for line in (*scores.notices, *tables.expectations(scores)):
+        yield Tone.NOTE, f"{name}: {line}"
+    if scores.replicates is not None and (warning := few_images(scores.images, scores.clips)):
+        yield Tone.NOTE, warning
+
+
+def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
+    """The scores of one run: a sentence, the table to decide by or that of all measures, and the grid."""
+    clean = scores.score(scores.headline)
+    if clean < _NEAR_ZERO and measures()[scores.headline].higher:
+        yield (
+            Tone.WARN,
+            (
+                f"the clean {scores.headline} is {clean:.2%}: most likely the network's input or output is "
+                "misinterpreted; 'stormproof inspect MODEL --data DATA' shows how it is read."
+            ),
+        )
+    yield Tone.SAY, sentence(scores, scores.headline)
+    if scores.missing:
+        yield Tone.NOTE, f"Incomplete, so without aggregates: {first_few(scores.missing)}"
+    elif every_measure:
+        yield Tone.TABLE, tables.summary_table(scores)
+    else:
+        made = decision([scores], scores.headline)
+        yield Tone.TABLE, replace(made, title=str(tables.summary_table(scores).title)).as_rich()
+        if doubt := footnote(scores, [scores.headline]):
+            yield Tone.NOTE, doubt
+        if len(scores.cells) > 1:
+            others = counted(len(scores.cells) - 1, "other measure")
+            yield Tone.NOTE, f"{others}: --all. What each means: stormproof explain NAME"
+    for line in (*tables.set_lines(scores), tables.class_line(scores), tables.truth_line(scores)):
+        if line:
+            yield Tone.SAY, line
+    grid = tables.grid_table(scores)
+    if grid.row_count:
+        yield Tone.TABLE, grid
+    if curves_of(scores, scores.headline):
+        yield Tone.TABLE, tables.curve_table(scores)
+    for table in tables.group_tables(scores):
+        yield Tone.TABLE, table
+    if (faults := tables.fault_table(scores)) is not None:
+        yield Tone.TABLE, faults
+    yield from _tell_interactions(scores)
+
+
+def _tell_interactions(scores: Scores) -> Iterator[Said]:
+    """What is worse together than its parts, if composed conditions were run."""
+    if words := worse_together(scores, scores.headline):
+        if interactions(scores, scores.headline):
+            yield Tone.TABLE, interaction_table(scores, scores.headline, most=_LARGEST)
+        yield Tone.SAY, words

@@ -1,0 +1,483 @@
+"""Verdicts on a domain: pass, fail or inconclusive for every cell and requirement.
+
+A cell is judged where it is worst: at the worse end of every quantity, in the condition that combines them
+(its corner), on the images and objects of its tags and attributes. Other conditions of the run that lie in
+the cell must meet the requirement too. That the rest of the cell is no worse than its corner is assumed.
+
+All cells and requirements are judged together, those not covered yet included. A pass is the claim that a
+requirement is met, so the chance that any pass is wrong is held, and so is the chance that any failure is
+wrong: Holm's correction over all of them, each way, at the level of this look (`results.looks`). Adding the
+conditions of further cells later takes no further chance: they were counted from the beginning.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, first_few
+from stormproof.core.sample import Bools
+from stormproof.corruptions import find
+from stormproof.corruptions.units import physical
+from stormproof.datasets.tags import read_tags
+from stormproof.results.aggregates import bound_interval
+from stormproof.results.calibrated import SMALLEST, doubt
+from stormproof.results.domain import SEVERITY, Cell, Domain, DomainRequirement, Quantity, describe
+from stormproof.results.enough import MOST, Levels, images_to_decide
+from stormproof.results.found_objects import FoundObjects, iter_found_objects
+from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
+from stormproof.results.looks import Look, Spent, spent_at
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
+from stormproof.results.scoring import optimism_of, weights_of
+from stormproof.results.slices import collect, units_in
+from stormproof.results.store.parts import SETTINGS, resume_command
+from stormproof.results.store.seal import json_digest
+from stormproof.results.truths import Truths
+from stormproof.results.verdicts import Outcome
+from stormproof.results.weights import REPLICATES
+
+
+class Coverage(StrEnum):
+    COVERED = "covered"
+    PARTLY = "worst corner not run"
+    NONE = "not covered"
+    NO_DATA = "no images of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A requirement under one condition in a cell: its interval at the level of the look, the one at the
+    level of the strictest test, and on how many images and objects they rest."""
+
+    condition: str
+    interval: Interval
+    strict: Interval
+    images: int
+    objects: int | None
+    doubt: str = ""
+
+    @property
+    def decides(self) -> bool:
+        return self.images >= FEWEST and not math.isnan(self.strict.se) and not self.doubt
+
+
+@dataclass(frozen=True, slots=True)
+class CellVerdict:
+    """The verdict on a requirement in a cell. `passes` and `fails` are the corrected chances of results as
+    good, or as bad, if the requirement were just met; `worst` is what decides."""
+
+    requirement: DomainRequirement
+    cell: Cell
+    coverage: Coverage
+    outcome: Outcome
+    tested: tuple[Probe, ...]
+    missing: tuple[str, ...]
+    passes: float = 1.0
+    fails: float = 1.0
+    images_needed: float | None = None
+
+    @property
+    def worst(self) -> Probe | None:
+        known = [t for t in self.tested if not math.isnan(t.interval.estimate)]
+        sign = 1 if self.requirement.bound == "at_least" else -1
+        return min(known, key=lambda t: sign * t.interval.estimate, default=None)
+
+    @property
+    def images(self) -> int:
+        return min((t.images for t in self.tested), default=0)
+
+    @property
+    def objects(self) -> int | None:
+        counts = [t.objects for t in self.tested if t.objects is not None]
+        return min(counts) if counts else None
+
+    @property
+    def margin(self) -> float:
+        """How far the worst estimate is on the good side of the threshold."""
+        if self.worst is None:
+            return math.nan
+        distance = self.worst.interval.estimate - self.requirement.threshold
+        return distance if self.requirement.bound == "at_least" else -distance
+
+    @property
+    def reason(self) -> str:
+        """Why a cell is inconclusive, in words; empty if it is decided."""
+        if self.outcome is not Outcome.INCONCLUSIVE:
+            return ""
+        if self.coverage is not Coverage.COVERED:
+            return str(self.coverage)
+        doubts = [t.doubt for t in self.tested if t.doubt]
+        if doubts:
+            return f"no verdict: {doubts[0]}"
+        if self.images < FEWEST:
+            return f"too few: {FEWEST} images that show it are needed"
+        return "the images do not decide"
+
+
+@dataclass(frozen=True, slots=True)
+class DomainVerdicts:
+    """All verdicts on a domain, in the order of requirements and cells."""
+
+    domain: Domain
+    run: str  # the run's name
+    folder: str
+    images: int
+    dataset_images: int
+    look: Spent
+    rows: tuple[CellVerdict, ...]
+    apart: tuple[str, ...]  # conditions of the run that lie outside the domain
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        return {outcome: sum(row.outcome is outcome for row in self.rows) for outcome in Outcome}
+
+    @property
+    def how_sure(self) -> str:
+        """The chance of wrong verdicts, in words."""
+        level = f"{100 * WRONG:g} %"
+        said = (
+            f"{len(self.rows)} verdicts are judged together. The chance that any pass is wrong is at most "
+            f"{level}, and so is the chance that any failure is wrong (Holm's correction over all "
+            f"{len(self.rows)}, each way), for new images like these. Cells are judged at their worst "
+            "corner; that the rest of a cell is no worse is assumed."
+        )
+        return f"{self.look.words} {said}" if self.look.words else said
+
+    @property
+    def sentence(self) -> str:
+        """The whole in a sentence."""
+        counts, total = self.counts, len(self.rows)
+        open_ = [row for row in self.rows if row.coverage is not Coverage.COVERED]
+        said = (
+            f"{self.run}: of {total} verdicts on {self.domain.name}, {counts[Outcome.PASS]} pass, "
+            f"{counts[Outcome.FAIL]} fail and {counts[Outcome.INCONCLUSIVE]} are inconclusive"
+        )
+        return said + (f", {len(open_)} of them because the run does not cover the cell." if open_ else ".")
+
+    @property
+    def commands(self) -> list[str]:
+        """What to run for the cells that are not covered, then for those that the images leave open."""
+        made = []
+        missing = list(dict.fromkeys(text for row in self.rows for text in row.missing))
+        if missing:
+            made.append(self._command("-c", ",".join(missing)))
+        needed = [row.images_needed for row in self.rows if row.images_needed is not None]
+        within = [int(number) for number in needed if number <= self.dataset_images]
+        if within:
+            made.append(self._command("--limit", str(max(within))))
+        return made
+
+    def command(self, row: CellVerdict) -> str:
+        """What would cover or likely decide one cell; empty if nothing is known to."""
+        if row.missing:
+            return self._command("-c", ",".join(row.missing))
+        if row.images_needed is not None and row.images_needed <= self.dataset_images:
+            return self._command("--limit", str(int(row.images_needed)))
+        return ""
+
+    def advice(self, row: CellVerdict) -> str:
+        """What to do about an inconclusive cell, in words."""
+        if row.outcome is not Outcome.INCONCLUSIVE:
+            return ""
+        if command := self.command(row):
+            return command
+        if row.coverage is Coverage.NO_DATA:
+            return "add images with these tags"
+        if row.images_needed is None:
+            return (
+                "too close to the threshold to say how many images would decide"
+                if row.images >= FEWEST
+                else ""
+            )
+        if math.isinf(row.images_needed):
+            return f"more than {MOST:,} images like these"
+        return f"about {row.images_needed:,.0f} images like these; the dataset has {self.dataset_images:,}"
+
+    def _command(self, *words: str) -> str:
+        return shlex.join(["stormproof", "run", "--config", f"{self.folder}/{SETTINGS}", *words])
+
+
+# The arithmetic: no run, no dataset.
+
+
+def judge_rows(rows: Sequence[CellVerdict], level: float) -> list[CellVerdict]:
+    """The verdicts, with Holm's correction over all rows, each way.
+
+    A cell passes if every condition in it, its corner among them, is better than the threshold: the largest
+    of their chances counts. It fails if one is worse: the smallest counts, times their number.
+    """
+    chances = [_chances(row) for row in rows]
+    passes = holm({str(k): passing for k, (passing, _) in enumerate(chances)})
+    fails = holm({str(k): failing for k, (_, failing) in enumerate(chances)})
+    made = []
+    for k, row in enumerate(rows):
+        good, bad = passes[str(k)], fails[str(k)]
+        outcome = Outcome.PASS if good < level else Outcome.FAIL if bad < level else Outcome.INCONCLUSIVE
+        made.append(replace(row, outcome=outcome, passes=good, fails=bad))
+    return made
+
+
+def _chances(row: CellVerdict) -> tuple[float, float]:
+    """The chances of results as good and as bad as a cell's if the requirement were just met."""
+    threshold, high = row.requirement.threshold, row.requirement.bound == "at_least"
+    deciding = [t for t in row.tested if t.decides]
+    if not deciding:
+        return 1.0, 1.0
+    above = [t.strict.chance_above(threshold) for t in deciding]
+    below = [t.strict.chance_below(threshold) for t in deciding]
+    good, bad = (above, below) if high else (below, above)
+    whole = row.coverage is Coverage.COVERED and len(deciding) == len(row.tested)
+    return max(good) if whole else 1.0, min(1.0, len(bad) * min(bad))
+
+
+# Which conditions of a run lie in which cells
+
+
+Place = dict[str, tuple[str, float]]  # of a condition: by dimension, the corruption and the quantity's value
+
+
+def place_of(domain: Domain, condition: Condition) -> Place | None:
+    """Where a condition lies in a domain; None if it does something that no dimension knows."""
+    place = {d.name: ("", d.absent) for d in domain.dimensions if d.kind == "quantity"}
+    for part in condition.parts:
+        varied = [(d, q) for d in domain.dimensions for q in d.quantities if q.corruption == part.corruption]
+        known = {name for _, q in varied for name in (q.parameter, *dict(q.fixed), *_synonyms(q))}
+        if not varied or any(name not in known for name, _ in part.params):
+            return None
+        for dimension, quantity in varied:
+            value = _value(quantity.parameter, part)
+            if value is None or place[dimension.name][0]:
+                return None
+            place[dimension.name] = (quantity.corruption, value)
+    return place
+
+
+def _synonyms(quantity: Quantity) -> set[str]:
+    """Other names under which a corruption takes a quantity, as haze takes β for visibility."""
+    rules = find(quantity.corruption).alternatives()
+    same = {key for key, _, inputs in rules if quantity.parameter in (key, *inputs)}
+    return {name for key, _, inputs in rules if key in same for name in (key, *inputs)}
+
+
+def _value(parameter: str, part: Condition) -> float | None:
+    """The value of a quantity under a part of a condition."""
+    if parameter == SEVERITY:
+        return None if part.severity is None else float(part.severity)
+    values = {**find(str(part.corruption)).parameters(part), **dict(part.params)}
+    if parameter not in values:  # one that another follows from, as visibility from β
+        values |= {quantity.name: quantity.value for quantity in physical(part)}
+    value = values.get(parameter)
+    return None if value is None or isinstance(value, str) else float(value)
+
+
+def inside(domain: Domain, cell: Cell, place: Place) -> bool:
+    """Whether a condition's place is in a cell."""
+    return all(
+        domain.by_name[name].contains(domain.part(name, part), place[name][1])
+        for name, part in cell if domain.by_name[name].kind == "quantity"
+    )  # fmt: skip
+
+
+def same_place(one: Place, two: Place) -> bool:
+    return all(
+        one[name][0] == two[name][0] and math.isclose(one[name][1], two[name][1], rel_tol=1e-6)
+        for name in one
+    )
+
+
+# Judging a run
+
+
+def judge_domain(
+    domain: Domain, run: Run, looks: Sequence[Look], *, replicates: int = REPLICATES
+) -> DomainVerdicts:
+    """The verdicts on a run at this look; `looks` are those taken before."""
+    run.check()
+    if run.missing:
+        raise InvalidOption(
+            f"{run.folder}: {first_few([*run.missing])} lack images. Finish them first: "
+            f"{resume_command(run.folder)}"
+        )
+    places = {text: place_of(domain, Condition.parse(text)) for text in run.conditions}
+    known = {text: place for text, place in places.items() if place is not None}
+    this = domain_look(domain, run)
+    look = spent_at(this, looks, run.record.dataset.images, domain.planned_images)
+    asked = [(r, cell) for r in domain.requirements for cell in domain.cells(r)]
+    prober = _Prober(domain, run, replicates, look.level, len(asked))
+    rows = [_row(prober, r, cell, known) for r, cell in asked]
+    judged = judge_rows(prober.filled(rows), look.level)
+    taken = [each for each in looks if each.requirements == this.requirements and each != this]
+    judged = [
+        replace(row, images_needed=_needed(row, run, look, [*taken, this], len(asked))) for row in judged
+    ]
+    dataset = run.record.dataset.images
+    apart = tuple(
+        text for text, place in places.items()
+        if place is None or not any(inside(domain, cell, place) for _, cell in asked)
+    )  # fmt: skip
+    return DomainVerdicts(
+        domain, run.name, str(run.folder), run.record.images, dataset, look, tuple(judged), apart
+    )
+
+
+def domain_look(domain: Domain, run: Run) -> Look:
+    """The look at a domain that judging a run now is."""
+    return Look(images=run.record.images, requirements=json_digest(describe(domain)))
+
+
+def _row(prober: _Prober, r: DomainRequirement, cell: Cell, known: Mapping[str, Place]) -> CellVerdict:
+    """What the run has for a cell: its conditions, and the corners that it lacks."""
+    domain = prober.domain
+    here = [text for text, place in known.items() if inside(domain, cell, place)]
+    missing = []
+    for corner in domain.corners(cell):
+        place = place_of(domain, corner)
+        assert place is not None, "a corner is made of the domain's own quantities"
+        if not any(same_place(place, known[text]) for text in here):
+            missing.append(str(corner))
+    coverage = Coverage.COVERED if not missing else Coverage.PARTLY if here else Coverage.NONE
+    if not prober.images_of(cell).any():
+        coverage, missing = Coverage.NO_DATA, []
+    tested = tuple(Probe(text, _UNKNOWN, _UNKNOWN, 0, None) for text in here)
+    return CellVerdict(r, cell, coverage, Outcome.INCONCLUSIVE, tested, tuple(missing))
+
+
+_UNKNOWN = Interval(math.nan, math.nan, math.nan, math.nan)
+
+
+class _Prober:
+    """Scores of cells: each requirement's conditions are matched once, for all its cells."""
+
+    def __init__(self, domain: Domain, run: Run, replicates: int, level: float, together: int) -> None:
+        self.domain, self.run, self.replicates = domain, run, replicates
+        self.level, self.strictest = level, level / together  # of intervals, and of Holm's first test
+        self.tags: dict[str, list[frozenset[str]]] = {
+            d.name: read_tags(run.dataset, d.source, run.readable)
+            for d in domain.dimensions
+            if d.kind == "tag"
+        }
+
+    def images_of(self, cell: Cell) -> Bools:
+        """The images that have the tags of a cell."""
+        chosen = np.ones(len(self.run.readable), np.bool_)
+        for name, part in cell:
+            if self.domain.by_name[name].kind == "tag":
+                wanted = {*self.domain.part(name, part).values}
+                chosen &= np.array([bool(tags & wanted) for tags in self.tags[name]])
+        return chosen
+
+    def filled(self, rows: Sequence[CellVerdict]) -> list[CellVerdict]:
+        """The rows with the intervals of every condition tested in them."""
+        made: dict[int, dict[str, Probe]] = {k: {} for k in range(len(rows))}
+        for r in self.domain.requirements:
+            mine = {k: row for k, row in enumerate(rows) if row.requirement == r and row.tested}
+            probe = self._shares if r.found else self._measures
+            for k, tested in probe(r, mine) if mine else ():
+                made[k][tested.condition] = tested
+        return [
+            replace(row, tested=tuple(made[k][t.condition] for t in row.tested if t.condition in made[k]))
+            for k, row in enumerate(rows)
+        ]
+
+    def _shares(self, r: DomainRequirement, rows: Mapping[int, CellVerdict]) -> list[tuple[int, Probe]]:
+        """The share of objects found, by cell and condition."""
+        assert r.found is not None
+        texts = list(dict.fromkeys(t.condition for row in rows.values() for t in row.tested))
+        objects = iter_found_objects(
+            self.run, texts, classes=[r.found], attributes=self.domain.attributes,
+            replicates=self.replicates, min_score=r.min_score,
+        )  # fmt: skip
+        made = []
+        for text, found in objects:
+            for k, row in rows.items():
+                if any(t.condition == text for t in row.tested):
+                    share = found.share(self._objects_of(row.cell, found), self.images_of(row.cell))
+                    tested = Probe(
+                        text,
+                        share.interval(self.level),
+                        share.interval(self.strictest),
+                        share.units,
+                        share.objects,
+                    )
+                    made.append((k, tested))
+        return made
+
+    def _objects_of(self, cell: Cell, found: FoundObjects) -> Bools:
+        chosen = np.ones(len(found.hit), np.bool_)
+        for name, part in cell:
+            dimension = self.domain.by_name[name]
+            if dimension.kind == "attribute":
+                values, span = found.attributes[dimension.source], self.domain.part(name, part)
+                chosen &= (values >= span.low) & (values < span.high)
+        return chosen
+
+    def _measures(self, r: DomainRequirement, rows: Mapping[int, CellVerdict]) -> list[tuple[int, Probe]]:
+        """A measure of scores, by cell and condition: cells with the same tags share their images."""
+        ones = weights_of(self.run, self.replicates)
+        chosen = {k: self.images_of(row.cell) for k, row in rows.items()}
+        names = {k: images.tobytes().hex() for k, images in chosen.items()}
+        weights = {names[k]: ones * images.astype(ones.dtype) for k, images in chosen.items()}
+        cells = collect(self.run, weights, measure=r.metric)
+        objects = self._object_counts()
+        made = []
+        for k, row in rows.items():
+            units = units_in(self.run, chosen[k])
+            images = int(chosen[k].sum())
+            stand = Scores(
+                "", "", images, cells={}, conditions=(), classes=cells.classes,
+                clips=units if units < images else None,
+            )  # fmt: skip
+            reason = doubt(stand, r.metric, enough=SMALLEST)
+            for t in row.tested:
+                scored = cells.by_slice[names[k]].get(t.condition)
+                if scored is None:
+                    continue
+                values = scored.numbers[r.metric]
+                drawn = draws(values, optimism_of(scored, r.metric), clean=t.condition == "clean")
+                shown, strict = (
+                    bound_interval(
+                        interval_around(float(values[0]), drawn, images=units, wrong=wrong),
+                        r.metric,
+                        "P",
+                        wrong=wrong,
+                    )
+                    for wrong in (self.level, self.strictest)
+                )
+                count = None if objects is None else int(objects[chosen[k]].sum())
+                made.append((k, Probe(t.condition, shown, strict, units, count, reason)))
+        return made
+
+    def _object_counts(self) -> Any:
+        """Objects that count in each image; None where there are none."""
+        truths = Truths.of_run(self.run)
+        if not truths.has_objects:
+            return None
+        still = truths.still
+        return np.bincount(still.image[~still.excused], minlength=len(self.run.readable))
+
+
+def _needed(row: CellVerdict, run: Run, look: Spent, looks: Sequence[Look], together: int) -> float | None:
+    """About how many images would likely decide a covered cell that is open; None if unknown or decided."""
+    worst, images = row.worst, run.record.images
+    if row.outcome is not Outcome.INCONCLUSIVE or row.coverage is not Coverage.COVERED or worst is None:
+        return None
+    if worst.doubt or look.full <= images < look.of:  # all planned images are judged
+        return None
+    if row.images < FEWEST:
+        return float(math.ceil(1.2 * FEWEST * images / max(1, row.images)))
+    digest = next(each.requirements for each in looks if each.images == images)
+
+    def levels(number: int) -> Levels:
+        following = Look(images=number, requirements=digest)
+        strict = spent_at(following, looks, max(look.of, number), look.planned).level / together
+        return Levels(strict, strict)
+
+    return images_to_decide(worst.interval, row.requirement.threshold, images, levels)

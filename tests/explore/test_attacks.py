@@ -1,0 +1,111 @@
+"""Only its user: whoever lacks the token, has another name for the server or asks for files gets nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from explore.conftest import TOKEN, Client
+from stormproof.core.errors import InvalidOption
+from stormproof.explore.app import ANSWERS
+from stormproof.explore.serve import Server
+from stormproof.explore.subject import explore_models, explore_runs
+
+TRAVERSALS = (
+    "../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd",
+    "....//....//etc/passwd", "file:///etc/passwd", "..\\..\\etc\\passwd", "etc/passwd%00.js", "%00", "~root",
+)  # fmt: skip
+_CELL = ("subject", "condition")
+_LOOK = ("image", "condition", "page", "turn")
+PARAMETERS = {
+    "session": (), "progress": (), "map": ("measure",), "slices": ("name",), "tallies": _CELL,
+    "cell": (*_CELL, "class", "slice", "error", "fate", "score", "first", "count"),
+    "steps": ("corruption", "params", "top"), "look": _LOOK, "picture": _LOOK,
+    "thumbnail": ("image", "condition"),
+    "painting": (*_CELL, "image"), "table": ("image", "condition"),
+    "acts": (*_CELL, "image", "metric", "bound", "threshold", "id"),
+}  # fmt: skip
+ODD = ("-1", "1e99", "nan", "999999999999999", "<script>", "x" * 5000, "[]", '{"a":', '{"textures": "/etc"}')
+SECRET = b"root:"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/ask/session", "/index.html", "/main.js", f"/x{TOKEN}/", f"/{TOKEN}x/"]
+)
+def test_nothing_without_the_token(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status == 403
+    assert TOKEN.encode() not in answer.body
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1.evil.example:{port}", "", "localhost:1",
+     "127.0.0.1:{port}, evil.example"],
+)  # fmt: skip
+def test_another_name_of_the_server_gets_nothing(client: Client, host: str) -> None:
+    answer = client.get(f"/{TOKEN}/ask/session", host=host.format(port=client.port))
+    assert answer.status in (400, 421)
+    assert b"dataset" not in answer.body
+
+
+def test_names_of_this_machine_are_let_in(client: Client) -> None:
+    for host in ("127.0.0.1", "localhost", "LOCALHOST"):
+        assert client.get(f"/{TOKEN}/", host=f"{host}:{client.port}").status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
+def test_the_server_takes_nothing(client: Client, method: str) -> None:
+    assert client.get(f"/{TOKEN}/ask/session", method=method).status == 405
+
+
+@pytest.mark.parametrize("path", TRAVERSALS)
+def test_no_file_but_our_own_is_sent(client: Client, path: str) -> None:
+    for place in (f"/{TOKEN}/{path}", f"/{TOKEN}/ask/{path}", f"/{path}"):
+        answer = client.get(place.replace("\\", "%5c"))
+        assert answer.status in (400, 403, 404), place
+        assert SECRET not in answer.body
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_no_parameter_leads_to_a_file(client: Client, question: str) -> None:
+    """Every parameter of every question, with every traversal: an answer, or an error without its content."""
+    usual = (
+        {"metric": "AP50"} if question == "acts" else {"corruption": "frost"} if question == "steps" else {}
+    )
+    for name in PARAMETERS[question]:
+        for value in (*TRAVERSALS, *ODD):
+            answer = client.ask(question, **{**usual, name: value})
+            assert answer.status in (200, 204, 400), (question, name, value, answer.body[:200])
+            assert SECRET not in answer.body
+
+
+def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
+    for path in (f"/{TOKEN}/", f"/{TOKEN}/main.js", f"/{TOKEN}/ask/session", f"/{TOKEN}/nothing"):
+        headers = {name.lower(): value for name, value in client.get(path).headers.items()}
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_beyond_this_machine_a_token_must_be_chosen(folder: Path) -> None:
+    exploration = explore_runs([folder])
+    with pytest.raises(InvalidOption, match="--token"):
+        Server(exploration, host="0.0.0.0")
+    with pytest.raises(InvalidOption, match="16 letters"):
+        Server(exploration, token="short")
+
+
+def test_two_servers_have_different_tokens(data: str) -> None:
+    from explore.conftest import MODEL
+
+    exploration = explore_models([MODEL], data)
+    first, second = Server(exploration), Server(exploration)
+    assert first.link.split("/")[3] != second.link.split("/")[3]
+    assert len(first.link.split("/")[3]) >= 32

@@ -1,0 +1,112 @@
+"""Maps of two parameters: axes as written, the breaking line of a model whose line is known, its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from results.test_detection_rate import near_ones, scenes
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.engine.api import run as run_it
+from stormproof.report.planes import map_page
+from stormproof.results.maps import GRID, Plane, draw_map, level_segments, parse_map_axis
+from stormproof.results.surface import MET, MISSED, grid_places
+
+pytest.importorskip("sklearn", reason="maps need scikit-learn")
+
+
+def test_axes_are_read_with_their_units() -> None:
+    haze = parse_map_axis("haze[visibility=50..1000]", "--x")
+    assert (haze.title, haze.unit) == ("visibility (m)", "m")
+    assert str(haze.condition(0)) == "haze[visibility=50]"
+    assert str(haze.condition(1)) == "haze[visibility=1000]"
+    assert haze.value(0.5) == pytest.approx((50 * 1000) ** 0.5, rel=1e-3)
+    assert haze.place(haze.value(0.3)) == pytest.approx(0.3, abs=1e-3)
+    rain = parse_map_axis("rain[rate=2..200, wiped=2]", "--x")
+    assert rain.title == "rain (mm/h)"
+    assert str(rain.condition(0)) == "rain[rate=2,wiped=2]"
+    fog = parse_map_axis("fog@1..5", "--y")
+    assert (fog.title, str(fog.condition(0.375))) == ("severity of fog", "fog@2.5")
+    assert parse_map_axis("distance=5..80", "--y").title == "distance (m)"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("haze", "write a parameter of a corruption with its range"),
+        ("haze[visibility=0..100]", "above 0"),
+        ("haze[visibility=100..100]", "different"),
+        ("haze[visbility=50..100]", "visibility"),
+        ("haze[visibility=a..100]", "write a parameter"),
+        ("hase[visibility=50..100]", "haze"),
+        ("distence=5..80", "distance"),
+        ("rain[rate=2..2000]", "300"),
+    ],
+)
+def test_a_wrong_axis_is_refused_with_a_fix(text: str, said: str) -> None:
+    with pytest.raises(StormproofError, match=said):
+        parse_map_axis(text, "--x")
+
+
+def test_a_plane_without_meaning_is_refused() -> None:
+    haze, night = (parse_map_axis(t, "--x") for t in ("haze[visibility=50..100]", "night[lux=1..9]"))
+    distance = parse_map_axis("distance=5..80", "--y")
+    with pytest.raises(InvalidOption, match="false positives have no distance"):
+        Plane(haze, distance, "AP50", 0.4)
+    with pytest.raises(InvalidOption, match="make the attribute of objects --y"):
+        Plane(distance, haze, "found", 0.4)
+    with pytest.raises(InvalidOption, match="vary two corruptions"):
+        Plane(haze, haze, "AP50", 0.4)
+    with pytest.raises(InvalidOption, match="such as AP50"):
+        Plane(haze, night, "found", 0.4)
+    composed = Plane(haze, night, "AP50", 0.4).condition((0.0, 1.0))
+    assert str(composed) == "haze[visibility=50]+night[lux=9]"
+
+
+def test_level_segments_follow_a_circle() -> None:
+    x, y = np.meshgrid(np.linspace(0, 1, GRID), np.linspace(0, 1, GRID))
+    made = level_segments(np.hypot(x - 0.5, y - 0.5).ravel(), 0.3)
+    radii = np.hypot(made[:, 0] - 0.5, made[:, 1] - 0.5)
+    assert np.abs(radii - 0.3).max() < 0.002
+    length = np.hypot(made[:, 2] - made[:, 0], made[:, 3] - made[:, 1]).sum()
+    assert length == pytest.approx(2 * np.pi * 0.3, rel=0.01)
+
+
+def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path) -> None:
+    """The model finds what is darker than 40; an object is as bright as it is far. So brightness b loses
+    what is farther than 40 − 255·b metres."""
+    data, out = scenes(in_depth=False), tmp_path / "run"
+    calls: list[int] = []
+
+    def run(conditions: Sequence[Condition]) -> None:
+        calls.append(len(conditions))
+        run_it(model=near_ones, data=data, conditions=[*map(str, conditions)], out=out, engine="local")
+
+    x, y = parse_map_axis("brightness[amount=0.01..0.1]", "--x"), parse_map_axis("distance=5..90", "--y")
+    plane = Plane(x, y, "found", 0.5, ("person",))
+    made = draw_map(plane, out=out, run=run, images=100, budget=500, replicates=60, data=data)
+    assert sum(calls) <= 4
+    assert made.inferences == 100 * (1 + sum(calls)), "clean images count too"
+    assert made.inferences <= 500
+    line = np.array(made.as_dict()["line"])
+    expected = 40 - 255 * line[:, 0]
+    assert np.abs(np.log(line[:, 1] / expected)).mean() < 0.25  # bins of ten metres
+    places = grid_places()
+    amount = np.array([x.value(u) for u in places[:, 0]])
+    far = np.array([y.value(v) for v in places[:, 1]]) > 1.3 * (40 - 255 * amount)
+    assert not (made.estimate.zones[far] == MET).any()
+    assert (made.estimate.zones[far] == MISSED).any()
+    page = map_page(made, "near_ones")
+    assert "found ≥ 0.5 is met with confidence on" in page
+    assert json.loads(json.dumps(made.as_dict()))["x"]["unit"] == "of full scale"
+
+
+def test_a_budget_below_the_first_conditions_is_refused(tmp_path: Path) -> None:
+    x, y = parse_map_axis("haze[visibility=50..100]", "--x"), parse_map_axis("night[lux=1..9]", "--y")
+    with pytest.raises(InvalidOption, match="give at least 1000"):
+        draw_map(Plane(x, y, "AP50", 0.4), out=tmp_path, run=lambda _: None, images=100, budget=500)
