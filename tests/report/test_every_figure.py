@@ -197,9 +197,9 @@ def test_curves_by_severity(views, cells) -> None:
             value = groups[name, "geometric", float(s)]
             assert value == pytest.approx(100 * row[f"geometric_distortion@{s}"])
         assert groups[name, "geometric", 0.0] == pytest.approx(100 * row["clean"])
-    for paper, strong in (("michaelis", GRADED), ("kamann", GRADED[1:])):  # kamann: no noise beyond 3
+    for paper in ("michaelis", "kamann"):  # noise at all severities, or the curve would jump at 4
         every = marks(views[0], f"groups-{paper}", "series", "panel", "x")
-        at_4 = 100 * np.mean([cells["AP"]["calm"][f"{name}@4"] for name in strong])
+        at_4 = 100 * np.mean([cells["AP"]["calm"][f"{name}@4"] for name in GRADED])
         assert every["calm", "all corruptions", 4.0] == pytest.approx(at_4)
 
 
@@ -220,7 +220,7 @@ def test_the_size_of_changes(views, cells, rows) -> None:
         for s in range(1, 6):
             text = f"{corruption}@{s}"
             snr = round(own.quality(text, "snr"), 6)
-            assert found[corruption, snr] == pytest.approx(100 * row[text] / row["clean"])
+            assert found[corruption, snr] == pytest.approx(100 * row[text])
 
 
 @of("classes")

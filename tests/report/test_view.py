@@ -157,12 +157,14 @@ def test_several_sets_of_conditions_have_a_line_each() -> None:
 
 
 def test_every_severity_has_its_detection_rate_curve() -> None:
-    curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
+    curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1] * 9, "marks_rate": [0.2] * 9}
     texts = ("clean", "fog@1", "fog@5")
     made = toy_scores(details={"roc": dict.fromkeys(texts, curve)})
     cells = {**made.cells, "ADR": dict.fromkeys(texts, 0.5)}
     rows = rows_of(make_view([replace(made, cells=cells)]), "roc")
     assert list(dict.fromkeys(row["pick"] for row in rows)) == [("clean", ""), ("fog", "5"), ("fog", "1")]
+    marks = [row["mark"] for row in rows if "mark" in row]
+    assert marks == ["1 in 1000", "1 in 100", "1 in 10"] * 3
 
 
 def test_one_severity_makes_no_curve() -> None:

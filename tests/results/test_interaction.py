@@ -12,12 +12,12 @@ from stormproof.core.errors import InvalidOption
 from stormproof.metrics.grid import Grid
 from stormproof.report.sections import Scope
 from stormproof.report.sections.together import together
+from stormproof.results.documents import as_dict
 from stormproof.results.interaction import interaction_table, interactions, lacking_parts, worse_together
 from stormproof.results.interval import draws
 from stormproof.results.requirements import read_requirements
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.sets import chosen_set, sets_of
-from stormproof.results.documents import as_dict
 from stormproof.results.weights import half_weights
 
 IMAGES = 200

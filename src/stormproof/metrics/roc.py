@@ -257,7 +257,8 @@ def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Wor
     """The images in which the FPPI needed to find a person rises most (*pezzementi*, Fig. 6), worst first.
 
     The FPPI of a score is read from the clean curve, on which sensitivities are fixed. Less than one false
-    positive in the whole set counts as one. Only people who are found on the clean images are included.
+    positive in the whole set counts as one. Only people who are found on the clean images are included, and
+    those whom no sensitivity of the paper finds there (more than one false positive in ten images) come last.
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")
@@ -272,6 +273,6 @@ def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Wor
         for i in np.flatnonzero(np.isfinite(before)).tolist()
     ]
     hardest: dict[str, Worsening] = {}
-    for row in sorted(rows, key=lambda r: (-r.orders, r.before, r.id)):
+    for row in sorted(rows, key=lambda r: (r.before > REFERENCE_FPPI[-1], -r.orders, r.before, r.id)):
         hardest.setdefault(row.id, row)
     return list(hardest.values())[:count]

@@ -27,6 +27,10 @@ THEMES: dict[str, dict[str, Any]] = {
         "range": ["#56b4e9", "#ff9a57", "#bbddaa", "#8855ff", "#ffdd00", "#ee0088", "#aaffff"],
     },
 }  # fmt: skip
+_COLOURS = 7  # in each theme
+# Marks on a step line, as *pezzementi* draws them: thresholds that allow one false positive in so many images
+_STAR = "M0,-1L.22,-.3L.95,-.3L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.3L-.22,-.3Z"
+SYMBOLS = {"1 in 10": "triangle-up", "1 in 100": _STAR, "1 in 1000": "circle"}
 _DASHED = 4  # series that colours alone distinguish at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
 # On a logarithmic axis, grid lines between the powers of ten would merge into a grey area.
@@ -76,6 +80,7 @@ class Shape(NamedTuple):
     bars_each: int  # series in each group of bars
     legend: bool
     diverging: bool
+    trend: bool
 
 
 def shape_of(figure: Figure) -> Shape:
@@ -100,6 +105,7 @@ def shape_of(figure: Figure) -> Shape:
         count if figure.kind is Kind.BARS else 0,
         bool(figure.series) and (count > 1 or bool(figure.grouped)),
         figure.diverging,
+        figure.trend and len(figure.rows) > 2,
     )
 
 
@@ -188,7 +194,11 @@ def _legend(shape: Shape) -> Any:
 
 
 def _colour(shape: Shape) -> dict[str, Any]:
-    return {"color": alt.Color("series:N", sort=None, legend=_legend(shape))} if shape.series else {}
+    if not shape.series:
+        return {}
+    # Bars have neither dashes nor symbols: with more series than colours, they need more colours.
+    more: dict[str, Any] = {"scale": alt.Scale(scheme="tableau20")} if shape.bars_each > _COLOURS else {}
+    return {"color": alt.Color("series:N", sort=None, legend=_legend(shape), **more)}
 
 
 def _plane(shape: Shape) -> dict[str, Any]:
@@ -206,7 +216,8 @@ def _lines(shape: Shape) -> Any:
             layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
         return _layered(*layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
-    dots = base.transform_filter("datum.mark").mark_point(filled=True, size=50)
+    symbol = alt.Shape("mark:N", scale=alt.Scale(domain=[*SYMBOLS], range=[*SYMBOLS.values()]), legend=None)
+    dots = base.transform_filter("datum.mark").mark_point(filled=True, size=70).encode(shape=symbol)
     return _layered(line, dots)
 
 
@@ -216,6 +227,9 @@ def _points(shape: Shape) -> Any:
         {"shape": alt.Shape("series:N", sort=None, legend=_legend(shape))} if shape.many else {}
     )
     layers = [base.mark_point(filled=True, size=80, opacity=0.9).encode(**_colour(shape), **many)]
+    if shape.trend:
+        fitted = alt.Chart().transform_regression("x", "y").encode(**_plane(shape))
+        layers.insert(0, fitted.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="gray"))
     # The other layers have the colour of text: coloured by series, each would have a legend of its own.
     if shape.arrows:
         moved = base.transform_filter("isValid(datum.y2)")
@@ -240,7 +254,9 @@ def _bars(shape: Shape) -> Any:
     layers = [base.mark_bar().encode(**_colour(shape))]
     if shape.bars:
         ends = base.encode(x=alt.X("low:Q"), x2="high:Q")
-        layers += [ends.mark_rule(strokeWidth=3.5, style="halo"), ends.mark_rule(strokeWidth=1.5)]
+        if shape.bars_each <= _DASHED:  # on thin bars a halo would hide the bar itself
+            layers.append(ends.mark_rule(strokeWidth=3.5, style="halo"))
+        layers.append(ends.mark_rule(strokeWidth=1.5 if shape.bars_each <= _DASHED else 1))
     return _layered(*layers)
 
 

@@ -32,6 +32,7 @@ STYLES = {
 }
 FORMATS = ("pdf", "svg", "png")
 _NAMES = 12  # letters that names beside a plot take
+_PANELS = 24  # that a page can show of what a reader would pick among
 _CELL = 22  # points that a number in a heat map needs
 
 
@@ -95,13 +96,30 @@ def as_panels(figure: Figure) -> Figure:
     """The figure with what a reader picks on the page as panels beside each other."""
     if not figure.pick:
         return figure
-    picks = list(dict.fromkeys(row.get("pick", ()) for row in figure.rows))
+    picks = chosen_picks(list(dict.fromkeys(row.get("pick", ()) for row in figure.rows)))
+    kept = [row for row in figure.rows if row.get("pick", ()) in picks]
     rows: list[Row] = [
         {**row, "panel": ", ".join(filter(None, (*row.get("pick", ()), row.get("panel"))))}
-        for row in sorted(figure.rows, key=lambda row: picks.index(row.get("pick", ())))
+        for row in sorted(kept, key=lambda row: picks.index(row.get("pick", ())))
     ]
     several = len({row["panel"] for row in rows}) > 1
     return replace(figure, rows=rows, panel="panel" if several else "", pick=())
+
+
+def chosen_picks(picks: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """All of them, or of many one for each corruption: its hardest severity, or the last of its parameters.
+
+    >>> chosen_picks([("clean", ""), *((f"blur[sigma={k}]", "") for k in range(40))])
+    [('clean', ''), ('blur[sigma=39]', '')]
+    """
+    if len(picks) <= _PANELS:
+        return picks
+    chosen: dict[str, tuple[str, ...]] = {}
+    for pick in picks:
+        corruption, parameters, _ = pick[0].partition("[")
+        if parameters or corruption not in chosen:  # severities come hardest first
+            chosen[corruption] = pick
+    return [*chosen.values()][:_PANELS]
 
 
 def _columns(kind: Kind, panels: int, across: int, style: Style) -> int:

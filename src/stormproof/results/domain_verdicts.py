@@ -27,12 +27,12 @@ from stormproof.core.sample import Bools
 from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.datasets.tags import read_tags
-from stormproof.results.aggregates import bounded
+from stormproof.results.aggregates import bound_interval
 from stormproof.results.calibrated import SMALLEST, doubt
 from stormproof.results.domain import SEVERITY, Cell, Domain, DomainRequirement, Quantity, describe
 from stormproof.results.enough import MOST, Levels, images_to_decide
 from stormproof.results.found_objects import FoundObjects, iter_found_objects
-from stormproof.results.interval import FEWEST, WRONG, Interval, around, draws, holm
+from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
 from stormproof.results.looks import Look, Spent, spent_at
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
@@ -443,8 +443,11 @@ class _Prober:
                 values = scored.numbers[r.metric]
                 drawn = draws(values, optimism_of(scored, r.metric), clean=t.condition == "clean")
                 shown, strict = (
-                    bounded(
-                        around(float(values[0]), drawn, images=units, wrong=wrong), r.metric, "P", wrong=wrong
+                    bound_interval(
+                        interval_around(float(values[0]), drawn, images=units, wrong=wrong),
+                        r.metric,
+                        "P",
+                        wrong=wrong,
                     )
                     for wrong in (self.level, self.strictest)
                 )

@@ -110,7 +110,7 @@ def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
             "cd-categories", "CD and rCD by category", Kind.BARS, Axis("category", names=True), OF_REFERENCE,
             categories, series="model", panel="ratio", cite="kamann, Fig. 11, 12, 15, 16", by_run=True,
             note="Bars are means within a category, error bars one standard deviation over its corruptions. "
-            "As in the paper, the bars leave out PSF blur and JPEG compression.",
+            "In the paper, Fig. 11 alone leaves out JPEG compression.",
         ),
         Figure(
             "cd-corruptions", "CD and rCD by corruption", Kind.BARS, Axis("corruption", names=True),

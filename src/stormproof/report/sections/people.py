@@ -11,6 +11,8 @@ from stormproof.core.errors import IncompleteGrid
 from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
+from stormproof.metrics.roc import REFERENCE_FPPI
+from stormproof.report.charts import SYMBOLS
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_conditions, graded, section, ungraded
 from stormproof.results.scores import Scores
@@ -27,19 +29,17 @@ def detection_rates(scope: Scope) -> Section | None:
     if not runs:
         return None
     curves: list[Row] = [
-        {"x": x, "y": 100 * y, "series": run.name, "pick": pick, **mark}
+        {"x": x, "y": 100 * y, "series": run.name, "pick": pick, **({"mark": mark} if mark else {})}
         for run in runs
         for pick, text in _drawn(run).items()
-        for prefix, mark in (("", {}), ("marks_", {"mark": True}))
-        for x, y in zip(
-            run.detail("roc")[text][f"{prefix}fppi"], run.detail("roc")[text][f"{prefix}rate"], strict=True
-        )
+        for x, y, mark in _points(run.detail("roc")[text])
         if x > 0
     ]
     figure = Figure(
         "roc", "Detection rate of people against false positives", Kind.LINES, FPPI, RATE, curves,
         series="model", pick=("Condition", "Severity"), stepped=True, cite="pezzementi, Fig. 4 and 5",
-        note="At IoU 0.5. Dots: where thresholds fixed on clean images lead under the condition.",
+        note="At IoU 0.5. Symbols: where thresholds lead under the condition that allow a false positive in "
+        "10 clean images (triangle), in 100 (star) and in 1,000 (circle).",
     )  # fmt: skip
     texts = ["clean", *map(str, all_conditions(runs))]
     table = Table(
@@ -59,10 +59,14 @@ def detection_rates(scope: Scope) -> Section | None:
     )
 
 
-def _points(run: Scores, text: str, prefix: str) -> Iterator[tuple[float, float]]:
-    """The curve of a condition, or the marks on it."""
-    curve = run.detail("roc")[text]
-    return zip(curve[f"{prefix}fppi"], curve[f"{prefix}rate"], strict=True)
+def _points(curve: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, float, str]]:
+    """The points of a curve, and of its nine marks the paper's three, by what they mark."""
+    for x, y in zip(curve["fppi"], curve["rate"], strict=True):
+        yield x, y, ""
+    marks = zip(REFERENCE_FPPI, curve["marks_fppi"], curve["marks_rate"], strict=True)
+    for reference, x, y in marks:
+        if (name := f"1 in {1 / reference:.0f}") in SYMBOLS:
+            yield x, y, name
 
 
 def _drawn(run: Scores) -> dict[tuple[str, str], str]:

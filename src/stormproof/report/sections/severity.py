@@ -13,8 +13,7 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.core.sample import Floats
-from stormproof.corruptions.suites import KAMANN, MICHAELIS, Groups
-from stormproof.metrics.degradation import without_strong_noise
+from stormproof.corruptions.suites import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures, ratio
 from stormproof.metrics.performance import mpc
@@ -73,12 +72,13 @@ def by_group(scope: Scope) -> Section | None:
         return None
     y = Axis(unit(m), zero=True)
     michaelis = [row for run in scope.runs for row in _groups(run.grid(m), run, m, MICHAELIS)]
-    kamann = [row for run in scope.runs for row in _groups(without_strong_noise(run.grid(m)), run, m, KAMANN)]
+    kamann = [row for run in scope.runs for row in _groups(run.grid(m), run, m, KAMANN)]
     figures = tuple(
         Figure(
             f"groups-{paper}", f"{m} by severity, in {paper}'s groups", Kind.LINES, SEVERITY, y, rows,
             series="model", panel="group", cite=cite, by_run=True,
-            note="The mean over the corruptions of a group that the runs hold whole.",
+            note="The mean over the corruptions of a group that the runs hold whole, at all severities. "
+            "Corruptions with fewer severities, such as PSF blur, are left out: the curve would jump.",
         )
         for paper, rows, cite in (
             ("michaelis", michaelis, "michaelis, Fig. 5"),
@@ -100,8 +100,10 @@ def _groups(grid: Grid, run: Scores, measure: str, groups: Groups) -> list[Row]:
     """Group means at each severity, of groups that the run holds whole."""
     if not run.complete(measure):
         return []
-    panels: dict[str, tuple[str, ...]] = {ALL: grid.corruptions}
-    panels |= {name: members for name, members in groups.items() if {*members} <= {*grid.corruptions}}
+    whole = [name for name in grid.corruptions if len(grid.over((name,)).expected) == len(grid.severities)]
+    needed = {name: [c for c in members if c not in ONE_DATASET_ONLY] for name, members in groups.items()}
+    panels: dict[str, Sequence[str]] = {ALL: whole}
+    panels |= {name: members for name, members in needed.items() if {*members} <= {*whole}}
     rows: list[Row] = []
     for panel, members in panels.items():
         means = {0: grid.clean} | {s: _mean(grid.over(members).at_severity(s)) for s in grid.severities}
@@ -201,9 +203,10 @@ def against_size(scope: Scope) -> Section | None:
         cite="michaelis, Fig. 6",
     )  # fmt: skip
     by_snr = Figure(
-        "snr", "Share of the clean score against SNR, each condition", Kind.LINES, SNR, RELATIVE,
-        [row for run in measured for row in _by_snr(run, m)], series="corruption", pick=("Model", "Group"),
-        cite="kamann, Fig. 20",
+        "snr", f"{m} against SNR, each condition", Kind.LINES, SNR, Axis(unit(m), zero=True),
+        [row for run in measured for row in _by_snr(run, m)], series="corruption", pick=("Group",),
+        panel="model" if len(measured) > 1 else "", cite="kamann, Fig. 20",
+        note="Groups are kamann's, where brightness is a digital corruption. Panels share their axes.",
     )  # fmt: skip
     return Section(
         "size",
@@ -232,13 +235,18 @@ def _arrow(row: Row, after: dict[str, Row]) -> Row:
     return row if end is None else {**row, "x2": end["x"], "y2": end["y"]}
 
 
+def _kamann_group(corruption: str) -> str:
+    return next((name for name, members in KAMANN.items() if corruption in members), group_of(corruption))
+
+
 def _by_snr(run: Scores, measure: str) -> list[Row]:
     return [
         {
             "x": run.detail("quality").get(str(c), {}).get("snr", math.nan),
-            "y": share(run.score(measure, str(c)), run.score(measure)),
+            "y": scaled(measure, run.score(measure, str(c))),
             "series": name,
-            "pick": (run.name, group_of(name)),
+            "panel": run.name,
+            "pick": (_kamann_group(name),),
         }
         for name, levels in graded(run.corrupted).items()
         if len(levels) > 1
