@@ -197,7 +197,7 @@ def _colour(shape: Shape) -> dict[str, Any]:
     if not shape.series:
         return {}
     # Bars have neither dashes nor symbols: with more series than colours, they need more colours.
-    more = {"scale": alt.Scale(scheme="tableau20")} if shape.bars_each > _COLOURS else {}
+    more: dict[str, Any] = {"scale": alt.Scale(scheme="tableau20")} if shape.bars_each > _COLOURS else {}
     return {"color": alt.Color("series:N", sort=None, legend=_legend(shape), **more)}
 
 
