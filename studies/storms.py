@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import t as student
 
 from stormproof.metrics.metric import ratio
-from stormproof.results.interval import LEADING, around, draws
+from stormproof.results.interval import LEADING, draws, interval_around
 from stormproof.results.scores import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))
@@ -35,7 +36,7 @@ class Value:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        found = around(self.estimate, self.drawn, images=self.images)
+        found = interval_around(self.estimate, self.drawn, images=self.images)
         return found.low, found.high
 
     def __str__(self) -> str:
@@ -58,6 +59,35 @@ def mean(values: Iterable[Value]) -> Value:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How far seeds scatter: the standard deviation of one seed, from `freedom` degrees of freedom.
+
+    It is pooled over networks, because two seeds of one network say little about its own scatter.
+    """
+
+    deviation: float
+    freedom: int
+
+    @classmethod
+    def of(cls, groups: Iterable[Sequence[float]]) -> Spread:
+        """The spread within groups; each holds the numbers of one network, by seed."""
+        rows = [np.asarray(group, float) for group in groups if len(group) > 1]
+        freedom = sum(len(row) - 1 for row in rows)
+        return cls(float(np.sqrt(sum(np.square(row - row.mean()).sum() for row in rows) / freedom)), freedom)
+
+    def half_width(self, *seeds: int) -> float:
+        """Of the 95 % interval of a difference between means over so many seeds, or of one such mean."""
+        quantile = float(student.ppf(0.975, self.freedom))
+        return quantile * self.deviation * float(np.sqrt(sum(1 / n for n in seeds)))
+
+
+def half_width(value: Value, spread: Spread, *seeds: int) -> float:
+    """Of the interval for new scenes and new seeds."""
+    low, high = value.interval
+    return float(np.hypot((high - low) / 2, spread.half_width(*seeds)))
+
+
+@dataclass(frozen=True)
 class Trained:
     """One trained network: its score under every condition."""
 
@@ -71,6 +101,19 @@ class Trained:
         found, clean = self.mean(conditions), self.cells["clean"]
         drawn = ratio(100 * found.drawn, clean.drawn)  # NaN where a half has no object of the measure
         return Value(ratio(100 * found.estimate, clean.estimate), drawn, found.images)
+
+
+def mean_network(seeds: Sequence[Trained]) -> Trained:
+    """The mean over seeds under every condition."""
+    return Trained({text: mean(one.cells[text] for one in seeds) for text in seeds[0].cells})
+
+
+def by_name(networks: Mapping[str, Trained]) -> dict[str, list[Trained]]:
+    """Networks named NAME-SEED, gathered by name."""
+    gathered: dict[str, list[Trained]] = {}
+    for name, one in networks.items():
+        gathered.setdefault(name.rpartition("-")[0], []).append(one)
+    return gathered
 
 
 def read(path: Path, measure: str) -> dict[str, Trained]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from stormproof.core.condition import Condition
-from training.pool import CLEAN, array, read
+from training.pool import CLEAN, array, read, wait_for
 
 AT_ONCE = 100
 
@@ -54,6 +54,7 @@ def _on_device(folder: Path, name: str, device: torch.device, count: int) -> Non
     clean, images = array(folder, pool, CLEAN, "r"), array(folder, pool, name, "r+")
     for start in range(0, count, AT_ONCE):
         rows = range(start, min(start + AT_ONCE, count))
+        wait_for(folder, pool, rows.stop)
         batch = torch.from_numpy(np.array(clean[rows.start : rows.stop])).to(device).permute(0, 3, 1, 2)
         ids = [scene_id(pool.split, index) for index in rows]
         made = corrupt_batch(batch.contiguous(), name, ids=ids, seed=pool.seed)

@@ -33,9 +33,10 @@ def conv(inputs: int, outputs: int, size: int = 3, stride: int = 1, dilation: in
 class Block(nn.Module):
     """A residual block, half as wide inside."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, dilation: int = 1) -> None:
         super().__init__()
-        self.inner = nn.Sequential(conv(width, width // 2), conv(width // 2, width))
+        half = width // 2
+        self.inner = nn.Sequential(conv(width, half, dilation=dilation), conv(half, width, dilation=dilation))
 
     def forward(self, x: Tensor) -> Tensor:
         residue: Tensor = self.inner(x)
@@ -43,14 +44,22 @@ class Block(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Features at strides 4, 8, 16 and 32."""
+    """Features at strides 4, 8, 16 and 32.
 
-    def __init__(self, widths: Sequence[int] = WIDTHS) -> None:
+    With `dilation`, the last stage stays at stride 16 and its convolutions have that dilation, as in DeepLab:
+    2 sees as far as stride 32 would, 1 is the same network without atrous convolutions.
+    """
+
+    def __init__(
+        self, widths: Sequence[int] = WIDTHS, depths: Sequence[int] = DEPTHS, dilation: int = 0
+    ) -> None:
         super().__init__()
         self.stem = conv(3, widths[0], stride=2)
-        pairs = zip(widths, widths[1:], DEPTHS, strict=False)
+        steps = [(2, 1)] * (len(depths) - 1) + [(1, dilation) if dilation else (2, 1)]
+        rows = zip(widths, widths[1:], depths, steps, strict=False)
         self.stages = nn.ModuleList(
-            nn.Sequential(conv(a, b, stride=2), *(Block(b) for _ in range(depth))) for a, b, depth in pairs
+            nn.Sequential(conv(a, b, stride=stride, dilation=wide), *(Block(b, wide) for _ in range(depth)))
+            for a, b, depth, (stride, wide) in rows
         )
 
     def forward(self, x: Tensor) -> list[Tensor]:
@@ -78,15 +87,17 @@ class GlobalContext(nn.Module):
 class AtrousContext(nn.Module):
     """Atrous pooling as in DeepLab: the same place seen at several widths, and the whole image."""
 
-    def __init__(self, inputs: int, outputs: int, *, everywhere: bool = True) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, *, rates: Sequence[int] = (2, 4), everywhere: bool = True
+    ) -> None:
         super().__init__()
         self.views = nn.ModuleList([
-            conv(inputs, outputs, 1), conv(inputs, outputs, dilation=2), conv(inputs, outputs, dilation=4)
+            conv(inputs, outputs, 1), *(conv(inputs, outputs, dilation=rate) for rate in rates)
         ])  # fmt: skip
         self.everywhere = (
             nn.Sequential(nn.Conv2d(inputs, outputs, 1), nn.ReLU(inplace=True)) if everywhere else None
         )
-        self.join = conv(outputs * (4 if everywhere else 3), outputs, 1)
+        self.join = conv(outputs * (len(self.views) + everywhere), outputs, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         seen = [view(x) for view in self.views]
@@ -96,7 +107,39 @@ class AtrousContext(nn.Module):
         return joined
 
 
+class DensePredictionCell(nn.Module):
+    """The cell that an architecture search found for Cityscapes (Chen et al. 2018a, Fig. 5).
+
+    Five atrous convolutions, most of which see what the first one saw; all are joined. Rates are a third of
+    the published ones, because our feature maps are smaller; so are those of "aspp".
+    """
+
+    BRANCHES = ((-1, (1, 2)), (0, (6, 5)), (1, (2, 1)), (0, (1, 1)), (0, (2, 7)))  # input, rates down, across
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(inputs if source < 0 else outputs, outputs, 3, 1, rate, rate, bias=False),
+                nn.BatchNorm2d(outputs),
+                nn.ReLU(inplace=True),
+            )
+            for source, rate in self.BRANCHES
+        )
+        self.join = conv(outputs * len(self.BRANCHES), outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen: list[Tensor] = []
+        for branch, (source, _) in zip(self.branches, self.BRANCHES, strict=True):
+            seen.append(branch(x if source < 0 else seen[source]))
+        joined: Tensor = self.join(torch.cat(seen, 1))
+        return joined
+
+
 CONTEXTS: dict[str, Callable[[int, int], nn.Module]] = {
+    "aspp": partial(AtrousContext, rates=(2, 4, 6), everywhere=False),
+    "aspp-mean": partial(AtrousContext, rates=(2, 4, 6)),
+    "dpc": DensePredictionCell,
     "global": GlobalContext,
     "atrous": AtrousContext,
     "atrous-local": partial(AtrousContext, everywhere=False),
@@ -122,7 +165,8 @@ class Neck(nn.Module):
         maps = [self.context(features[-1])]
         sides = [None] * (len(features) - 1 - len(self.sides)) + list(self.sides)
         for side, feature in zip(reversed(sides), reversed(features[:-1]), strict=True):
-            finer = functional.interpolate(maps[0], scale_factor=2.0)
+            same = maps[0].shape[2:] == feature.shape[2:]  # after a last stage with stride 1
+            finer = maps[0] if same else functional.interpolate(maps[0], scale_factor=2.0)
             maps.insert(0, finer if side is None else side(feature) + finer)
         return [smooth(level) for smooth, level in zip(self.smooth, maps, strict=False)]
 
@@ -185,14 +229,17 @@ class Centre(nn.Module):
 class Semantic(nn.Module):
     """A class per pixel, at stride 4; the two built-in networks differ in `context`.
 
-    `widths` are the encoder's channels at strides 2 to 32, `links` how many of its maps join the decoder.
+    `widths` are the encoder's channels at strides 2 to 32, `depths` its blocks after that, `dilation` that of
+    its last stage, `links` how many of its maps join the decoder.
     """
 
     def __init__(
-        self, context: str = "atrous", width: int = 64, widths: Sequence[int] = WIDTHS, links: int = 3
-    ) -> None:
+        self, context: str = "atrous", width: int = 64, widths: Sequence[int] = WIDTHS, links: int = 3,
+        depths: Sequence[int] = DEPTHS, dilation: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.encoder, self.neck = Encoder(widths), Neck(context, width, 1, widths, links)
+        self.encoder = Encoder(widths, depths, dilation)
+        self.neck = Neck(context, width, 1, widths, links)
         self.classes = nn.Conv2d(width, SEMANTIC, 1)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,3 +69,9 @@ def ready(folder: Path, pool: Pool) -> int:
     """How many scenes are rendered, from the first on without a gap."""
     done = array(folder, pool, "done", "r")
     return min(pool.count, int(min(done * pool.workers + np.arange(pool.workers))))
+
+
+def wait_for(folder: Path, pool: Pool, count: int) -> None:
+    """Wait until the first `count` scenes are rendered."""
+    while ready(folder, pool) < count:
+        time.sleep(0.2)

@@ -29,8 +29,9 @@ from torch.nn import functional
 
 from stormproof import corrupt_batch
 from stormproof.core.condition import Condition
-from stormproof.core.sample import Image, Instances, Prediction
-from stormproof.corruptions.chain import needs
+from stormproof.core.sample import Image, Instances, Prediction, SemanticMap, Truth
+from stormproof.corruptions import truth_under
+from stormproof.corruptions.chain import moves_labels, needs
 from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.inputs import Maps, Objects
 from stormproof.metrics.metric import Scored, mean_of_known
@@ -115,9 +116,10 @@ def storm(
         ]  # fmt: skip
         corrupted = torch.cat(changed).permute(0, 2, 3, 1)
         seen = {name: change(corrupted) for name, change in before.items()}
+        truth_maps = torch.from_numpy(_moved(condition, scenes)).to(device)
         for name, (kind, network, remedy) in networks.items():
             if kind == "semantic":
-                scored = _maps(network, seen[remedy], scenes).scored(rows)
+                scored = _maps(network, seen[remedy], truth_maps).scored(rows)
             else:
                 objects = _boxes(network, seen[remedy], scenes, truth)
                 assert objects.people is not None
@@ -189,8 +191,22 @@ def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     return outputs
 
 
+def _moved(condition: str, scenes: TestSet) -> npt.NDArray[np.uint8]:
+    """The label maps of the scenes, moved by a condition that moves labels; detectors' boxes stay."""
+    parsed = Condition.parse(condition)
+    if not moves_labels(parsed):
+        return scenes.semantic
+    height, width = scenes.semantic.shape[1:]
+    truths = (Truth(semantic=SemanticMap(labels, ignore=VOID)) for labels in scenes.semantic)
+    moved = [
+        truth_under(truth, (height, width), parsed, seed=0, image_id=name).semantic
+        for truth, name in zip(truths, scenes.ids, strict=True)
+    ]
+    return np.stack([each.labels for each in moved if each is not None])
+
+
 @torch.no_grad()
-def _maps(network: nn.Module, images: Tensor, scenes: TestSet) -> Maps:
+def _maps(network: nn.Module, images: Tensor, truth_maps: Tensor) -> Maps:
     side = len(SEMANTIC)
     tables = []
     for k in range(0, len(images), BATCH):
@@ -199,7 +215,7 @@ def _maps(network: nn.Module, images: Tensor, scenes: TestSet) -> Maps:
         labels = functional.interpolate(
             logits.float(), size=size, mode="bilinear", align_corners=False
         ).argmax(1)
-        truth = torch.from_numpy(scenes.semantic[k : k + BATCH]).to(labels.device).long()
+        truth = truth_maps[k : k + BATCH].long()
         pairs = torch.where(truth == VOID, side * side, truth * side + labels)
         pairs += torch.arange(len(pairs), device=pairs.device)[:, None, None] * (side * side + 1)
         counts = torch.bincount(pairs.flatten(), minlength=len(pairs) * (side * side + 1))

@@ -29,9 +29,9 @@ from stormproof.style.layers import (
     share_noise,
     strength,
 )
-from stormproof.style.torchnet import Network, adain, statistics
+from stormproof.style.torchnet import TorchNetwork, adain, statistics
 from stormproof.world.samples import render
-from training.pool import array, read
+from training.pool import array, read, wait_for
 
 NAME = "stylized"
 CUTS = 40  # crops of every style image
@@ -54,6 +54,7 @@ def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> 
     means, deviations = (torch.cat(values) for values in zip(*looks, strict=True))
     for start in range(0, pool.count, AT_ONCE):
         rows = slice(start, min(start + AT_ONCE, pool.count))
+        wait_for(folder, pool, rows.stop)
         which = torch.randint(len(looks), (rows.stop - rows.start,), generator=generator).to(device)
         scenes = torch.from_numpy(clean[rows])
         painted[rows] = painter(scenes, (means[which], deviations[which])).cpu().numpy()
@@ -125,14 +126,14 @@ class Restyled:
         return torch.cat(painted)
 
 
-def _network(layers: Sequence[Layer], weights: Path, part: str) -> Network:
+def _network(layers: Sequence[Layer], weights: Path, part: str) -> TorchNetwork:
     if weights.is_dir():
         graph = onnx.load(str(weights / f"{part}.onnx")).graph
         own = {one.name.removesuffix(".half"): numpy_helper.to_array(one) for one in graph.initializer}
     else:
         with np.load(weights) as held:
             own = {name.removeprefix(f"{part}."): held[name] for name in held.files if name.startswith(part)}
-    return Network(layers, own).eval()
+    return TorchNetwork(layers, own).eval()
 
 
 def _cut(image: PIL.Image.Image, generator: torch.Generator) -> Tensor:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from stormproof.core.condition import Condition
-from stormproof.corruptions.suites import KAMANN, ONE_DATASET_ONLY
+from stormproof.corruptions.suites import KAMANN, KAMANN_19, ONE_DATASET_ONLY
 from stormproof.metrics.degradation import Degradation, category_spreads, cd, degradation, mean_over, rcd
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.published import published
@@ -22,31 +21,28 @@ from stormproof.metrics.published import published
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parents[1] / "docs")]
 from parts import renew, table
-from storms import Trained, Value, mean, read
+from storms import Spread, Trained, Value, by_name, half_width, mean_network, read
 
 LABELS = {
-    "reference": "reference: atrous context, global mean, long link, width 48",
-    "noatrous": "without atrous context",
-    "nomean": "without the global mean",
+    "reference": "reference: atrous backbone, ASPP, long link",
+    "noaspp": "without ASPP",
+    "noac": "without atrous convolutions in the backbone",
+    "dpc": "DPC instead of ASPP",
     "nolink": "without the long link",
-    "narrow": "two thirds of the width",
+    "mean": "with a global mean",
     "wide": "one and a half times the width",
+    "deepreference": "twice as deep",
+    "deepnoac": "twice as deep, without atrous convolutions",
+    "deepdpc": "twice as deep, DPC instead of ASPP",
 }
-SEEDS = (1, 2)
-# Spatter was not run at severities 1 to 3; geometric distortion moves labels, which the storm does not.
-LEFT_OUT = {"spatter", "geometric_distortion"}
-CATEGORIES = {
-    category: counted
-    for category, members in KAMANN.items()
-    if (counted := [name for name in members if name not in LEFT_OUT])
-}
-COUNTED = {name for members in CATEGORIES.values() for name in members}
+DEEP = "deep"
 Rule = Callable[..., dict[str, float]]
 
 
-def held(one: Trained) -> list[str]:
-    """The conditions that the paper counts, and the clean images."""
-    return [text for text in one.cells if text == "clean" or Condition.parse(text).corruption in COUNTED]
+def reference_of(name: str) -> str:
+    """The network that another is compared with: that of its backbone; the deep one, with the first."""
+    deep = name.startswith(DEEP) and name != f"{DEEP}reference"
+    return f"{DEEP}reference" if deep else "reference"
 
 
 def by_category(found: Mapping[str, float]) -> dict[str, float]:
@@ -61,12 +57,13 @@ def numbers(one: Mapping[str, float], reference: Mapping[str, float], rule: Rule
 
 
 def against(one: Trained, reference: Trained, rule: Rule) -> dict[str, Value]:
-    """The same with intervals: the rule applied to every draw."""
-    texts = held(one)
+    """CD or rCD with its draws: the rule applied to every one."""
 
     def at(trained: Trained, row: int | None) -> dict[str, float]:
-        cells = ((text, trained.cells[text]) for text in texts)
-        return {text: (v.estimate if row is None else float(v.drawn[row])) / 100 for text, v in cells}
+        return {
+            text: (v.estimate if row is None else float(v.drawn[row])) / 100
+            for text, v in trained.cells.items()
+        }
 
     first = one.cells["clean"]
     rows = [numbers(at(one, k), at(reference, k), rule) for k in (None, *range(len(first.drawn)))]
@@ -76,19 +73,37 @@ def against(one: Trained, reference: Trained, rule: Rule) -> dict[str, Value]:
     }
 
 
-def compared(found: Mapping[str, Trained], rule: Rule) -> str:
-    """Every network against the reference of its seed: the mean over seeds, and the seeds."""
-    lines, head = [], []
+def compared(found: Mapping[str, Sequence[Trained]], rule: Rule) -> str:
+    """Every network against its reference, means over seeds, with intervals for new scenes and seeds."""
+    plain = {
+        name: [
+            numbers(
+                *({t: v.estimate / 100 for t, v in each.cells.items()} for each in (one, reference)), rule
+            )
+            for one in seeds
+        ]
+        for name, seeds in found.items()
+        for reference in [mean_network(found[reference_of(name)])]
+    }
+    head = list(plain["reference"][0])
+    spreads = {column: Spread.of([[s[column] for s in seeds] for seeds in plain.values()]) for column in head}
+    lines = []
     for name, label in LABELS.items():
         if name == "reference":
             continue
-        seeds = [
-            against(found[f"{name}-standard-{s}"], found[f"reference-standard-{s}"], rule) for s in SEEDS
+        other = found[reference_of(name)]
+        values = against(mean_network(found[name]), mean_network(other), rule)
+        counts = len(found[name]), len(other)
+        cells = [
+            f"{value.estimate:.1f} ± {half_width(value, spreads[column], *counts):.1f}"
+            for column, value in values.items()
         ]
-        head = list(seeds[0])
-        cells = [str(mean(each[column] for each in seeds)) for column in head]
-        cells.insert(1, ", ".join(f"{each['all'].estimate:.1f}" for each in seeds))
+        cells.insert(1, ", ".join(f"{seed['all']:.1f}" for seed in plain[name]))
         lines.append([label, *cells])
+    lines.append(
+        ["*standard deviation of one seed*", f"{spreads['all'].deviation:.1f}", "",
+         *(f"{spreads[column].deviation:.1f}" for column in head[1:])]
+    )  # fmt: skip
     return table(["", head[0], "by seed", *head[1:]], lines)
 
 
@@ -97,7 +112,7 @@ def of_the_paper() -> str:
     rows = published("kamann").tables["ablation_xception71"]
     lost = {}
     for row in rows:
-        scores = {name: 1 - float(row[name]) / 100 for name in ("clean", *COUNTED)}
+        scores = {name: 1 - float(row[name]) / 100 for name in ("clean", *KAMANN_19)}
         lost[row["architecture"]] = Degradation(scores.pop("clean"), scores)
     reference = rows[0]["architecture"]
     lines, head = [], []
@@ -109,22 +124,25 @@ def of_the_paper() -> str:
     return table(["Xception-71", *head], lines)
 
 
-def scores(found: Mapping[str, Trained]) -> str:
+def scores(found: Mapping[str, Sequence[Trained]]) -> str:
+    clean = {name: [one.cells["clean"].estimate for one in seeds] for name, seeds in found.items()}
+    spread = Spread.of(clean.values())
     lines = []
     for name, label in LABELS.items():
-        each = [found[f"{name}-standard-{seed}"] for seed in SEEDS]
-        clean = mean(one.cells["clean"] for one in each)
+        one = mean_network(found[name])
         groups = [
-            mean(one.mean([t for t in held(one) if t.split("@")[0] in members]) for one in each)
-            for members in CATEGORIES.values()
+            one.mean([t for t in one.cells if t != "clean" and t.split("@")[0] in members])
+            for members in KAMANN.values()
         ]
-        by_seed = ", ".join(f"{one.cells['clean'].estimate:.1f}" for one in each)
-        lines.append([label, str(clean), by_seed, *(f"{group.estimate:.1f}" for group in groups)])
-    return table(["", "clean", "by seed", *CATEGORIES], lines)
+        value = one.cells["clean"]
+        by_seed = ", ".join(f"{v:.1f}" for v in clean[name])
+        whole = f"{value.estimate:.1f} ± {half_width(value, spread, len(found[name])):.1f}"
+        lines.append([label, whole, by_seed, *(f"{group.estimate:.1f}" for group in groups)])
+    return table(["", "clean", "by seed", *KAMANN], lines)
 
 
 def parts(path: Path) -> dict[str, str]:
-    found = read(path, "mIoU")
+    found = by_name(read(path, "mIoU"))
     return {
         "scores": scores(found),
         "CD": compared(found, cd),

@@ -124,19 +124,19 @@ def make_cells(rng: np.random.Generator, images: int, cells: int, rate: float) -
     return made
 
 
-def cells(sets: int) -> None:
+def cells(sets: int, images: list[int]) -> None:
     print("images  rate  any wrong pass  any wrong failure  without correction")
-    for images in (70, 120, 300):
+    for count in images:
         for rate in (0.6, 0.9, 0.97):
-            rng = np.random.default_rng([images, round(100 * rate)])
+            rng = np.random.default_rng([count, round(100 * rate)])
             counts = np.zeros(3)
             for _ in range(sets):
-                made = make_cells(rng, images, 12, rate)
+                made = make_cells(rng, count, 12, rate)
                 judged = {each.outcome for each in judge_rows(made, WRONG)}
                 alone = [judge_rows([replace(each)], WRONG)[0].outcome for each in made]
                 counts += [Outcome.PASS in judged, Outcome.FAIL in judged, Outcome.PASS in alone]
             shares = [f"{100 * share:.2g} %" for share in counts / sets]
-            print(f"{images:6d}  {rate:4.2f}  {shares[0]:>14s}  {shares[1]:>17s}  {shares[2]:>18s}")
+            print(f"{count:6d}  {rate:4.2f}  {shares[0]:>14s}  {shares[1]:>17s}  {shares[2]:>18s}")
 
 
 def line_points(segments: Floats) -> Floats:
@@ -205,7 +205,9 @@ def main() -> None:
     one.add_argument("--sets", type=int, default=100)
     one.add_argument("--images", type=int, default=80)
     one.add_argument("--conditions", type=int, default=25)
-    verbs.add_parser("cells").add_argument("--sets", type=int, default=400)
+    three = verbs.add_parser("cells")
+    three.add_argument("--sets", type=int, default=400)
+    three.add_argument("--images", type=int, nargs="+", default=[70, 120, 300])
     two = verbs.add_parser("grid")
     two.add_argument("folder", type=Path)
     for name in ("--x", "--y", "--require"):

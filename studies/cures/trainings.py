@@ -25,16 +25,7 @@ STYLIZED = "stylized"
 CORRUPTED = {
     "blur": "gaussian_blur@5", "noise": "speckle_noise@3", "digital": "saturate@3", "weather": "spatter@4",
 }  # fmt: skip
-# kamann, Section 4.2: the segmenter with context, and what is taken from it; and its width.
-ABLATIONS: dict[str, dict[str, Any]] = {
-    "reference": {},
-    "noatrous": {"context": "global"},
-    "nomean": {"context": "atrous-local"},
-    "nolink": {"links": 1},
-    "narrow": {"width": 32, "widths": (16, 27, 43, 64, 69)},
-    "wide": {"width": 72, "widths": (36, 60, 96, 144, 156)},
-}
-BASES = {"grid": "street-grid", "plain": "street-plain"} | dict.fromkeys(ABLATIONS, "street-context")
+BASES = {"grid": "street-grid", "plain": "street-plain"}
 SEEDS = (1, 2)
 
 
@@ -86,7 +77,6 @@ def trainings() -> list[tuple[str, str, int]]:
     single = [name for name in CURES if name.startswith("corrupted-")]
     main = [name for name in CURES if name not in single]
     order = [(network, cure, seed) for seed in SEEDS for network in ("grid", "plain") for cure in main]
-    order += [(network, "standard", seed) for seed in SEEDS for network in ABLATIONS]
     return order + [(network, cure, SEEDS[0]) for network in ("plain", "grid") for cure in single]
 
 
@@ -103,7 +93,6 @@ def settings(network: str, cure: str, seed: int) -> Training:
     base, chosen = load(BASES[network]), CURES[cure]
     return replace(
         base, name=f"{network}-{cure}-{seed}", kind=cure, seed=seed, images=chosen.images,
-        options=base.options | ABLATIONS.get(network, {}),
         adversarial=chosen.adversarial, augment=Augment(**{**asdict(base.augment), **chosen.augment}),
     )  # fmt: skip
 

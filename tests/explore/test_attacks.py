@@ -21,7 +21,8 @@ _LOOK = ("image", "condition", "page", "turn")
 PARAMETERS = {
     "session": (), "progress": (), "map": ("measure",), "slices": ("name",), "tallies": _CELL,
     "cell": (*_CELL, "class", "slice", "error", "fate", "score", "first", "count"),
-    "steps": ("corruption", "params"), "look": _LOOK, "picture": _LOOK, "thumbnail": ("image", "condition"),
+    "steps": ("corruption", "params", "top"), "look": _LOOK, "picture": _LOOK,
+    "thumbnail": ("image", "condition"),
     "painting": (*_CELL, "image"), "table": ("image", "condition"),
     "acts": (*_CELL, "image", "metric", "bound", "threshold", "id"),
 }  # fmt: skip

@@ -257,7 +257,13 @@ def test_few_small_images_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["frost@3[textures=/etc]", 'frost@3[textures="../../secret"]', "style@3[styles=/etc/passwd]"]
+    "text",
+    [
+        "frost@3[textures=/etc]",
+        'frost@3[textures="../../secret"]',
+        "style@3[styles=/etc/passwd]",
+        "fog@3+frost@3[textures=/etc]",
+    ],
 )
 def test_a_condition_that_names_a_file_is_refused(text: str) -> None:
     with pytest.raises((InvalidCondition, LookupError)):

@@ -22,13 +22,13 @@ pytest.importorskip("sklearn", reason="maps need scikit-learn")
 
 def test_axes_are_read_with_their_units() -> None:
     haze = parse_map_axis("haze[visibility=50..1000]", "--x")
-    assert (haze.title, haze.unit) == ("visibility under haze (m)", "m")
+    assert (haze.title, haze.unit) == ("visibility (m)", "m")
     assert str(haze.condition(0)) == "haze[visibility=50]"
     assert str(haze.condition(1)) == "haze[visibility=1000]"
     assert haze.value(0.5) == pytest.approx((50 * 1000) ** 0.5, rel=1e-3)
     assert haze.place(haze.value(0.3)) == pytest.approx(0.3, abs=1e-3)
     rain = parse_map_axis("rain[rate=2..200, wiped=2]", "--x")
-    assert rain.unit == "mm/h"
+    assert rain.title == "rain (mm/h)"
     assert str(rain.condition(0)) == "rain[rate=2,wiped=2]"
     fog = parse_map_axis("fog@1..5", "--y")
     assert (fog.title, str(fog.condition(0.375))) == ("severity of fog", "fog@2.5")
@@ -90,8 +90,9 @@ def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path)
     x, y = parse_map_axis("brightness[amount=0.01..0.1]", "--x"), parse_map_axis("distance=5..90", "--y")
     plane = Plane(x, y, "found", 0.5, ("person",))
     made = draw_map(plane, out=out, run=run, images=100, budget=500, replicates=60, data=data)
-    assert sum(calls) <= 5
-    assert made.inferences == 100 * sum(calls)
+    assert sum(calls) <= 4
+    assert made.inferences == 100 * (1 + sum(calls)), "clean images count too"
+    assert made.inferences <= 500
     line = np.array(made.as_dict()["line"])
     expected = 40 - 255 * line[:, 0]
     assert np.abs(np.log(line[:, 1] / expected)).mean() < 0.25  # bins of ten metres
@@ -107,5 +108,5 @@ def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path)
 
 def test_a_budget_below_the_first_conditions_is_refused(tmp_path: Path) -> None:
     x, y = parse_map_axis("haze[visibility=50..100]", "--x"), parse_map_axis("night[lux=1..9]", "--y")
-    with pytest.raises(InvalidOption, match="give at least 900"):
+    with pytest.raises(InvalidOption, match="give at least 1000"):
         draw_map(Plane(x, y, "AP50", 0.4), out=tmp_path, run=lambda _: None, images=100, budget=500)

@@ -18,7 +18,7 @@ from results.conftest import Make
 from stormproof import Run
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
-KEPT = ("ablations", "camera", "combined", "people", "texture")
+KEPT = ("ablations", "camera", "combined", "corrupted", "people", "texture")
 
 
 def load(name: str) -> Iterator[ModuleType]:
@@ -89,13 +89,13 @@ def test_a_page_is_what_its_scores_give(name: str, tmp_path: Path) -> None:
 def test_corruption_degradation_by_hand(ablations: ModuleType) -> None:
     """CD of a network without its long link under blur, from the arrays of the file."""
     found = ablations.read(ablations.HERE / "scores.npz", "mIoU")
-    one, reference = found["nolink-standard-1"], found["reference-standard-1"]
+    one, reference = found["nolink-1"], found["reference-1"]
     with np.load(ablations.HERE / "scores.npz") as kept:
         at = {text: k for k, text in enumerate(kept["conditions"].tolist())}
-        lost = {name: 1 - kept[f"{name}-standard-1/mIoU"].astype(float) for name in ("nolink", "reference")}
+        lost = {name: 1 - kept[f"{name}-1/mIoU"].astype(float) for name in ("nolink", "reference")}
     ratios = []
-    for name in ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur"):
-        rows = [at[f"{name}@{s}"] for s in range(1, 6)]
+    for name in ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur", "psf_blur"):
+        rows = [at[f"{name}@{s}"] for s in range(1, 6) if f"{name}@{s}" in at]
         ratios.append(lost["nolink"][rows].sum() / lost["reference"][rows].sum())
     value = ablations.against(one, reference, ablations.cd)["blur"]
     assert value.estimate == pytest.approx(100 * np.mean(ratios))
@@ -103,7 +103,7 @@ def test_corruption_degradation_by_hand(ablations: ModuleType) -> None:
 
 
 def test_a_network_against_itself_has_cd_100(ablations: ModuleType) -> None:
-    one = ablations.read(ablations.HERE / "scores.npz", "mIoU")["reference-standard-1"]
+    one = ablations.read(ablations.HERE / "scores.npz", "mIoU")["reference-1"]
     for rule in (ablations.cd, ablations.rcd):
         for value in ablations.against(one, one, rule).values():
             assert value.estimate == pytest.approx(100)
@@ -215,3 +215,36 @@ def test_written_scores_have_the_run_s_intervals(camera: ModuleType, make: Make,
                 continue
             inside = tuple(np.clip(value.interval, 0, 100))  # as the run's is; a study also shows differences
             assert inside == pytest.approx((100 * one.low, 100 * one.high), abs=0.2, nan_ok=True)
+
+
+def test_seeds_widen_an_interval_by_their_pooled_spread(ablations: ModuleType) -> None:
+    storms = sys.modules["storms"]
+    spread = storms.Spread.of([[1.0, 3.0], [10.0, 12.0], [5.0]])
+    assert spread.deviation == pytest.approx(np.sqrt(2))
+    assert spread.freedom == 2
+    assert spread.half_width(2, 2) == pytest.approx(4.303 * np.sqrt(2), rel=1e-3)
+    drawn = np.random.default_rng(0).normal(50, 1, 100)
+    value = storms.Value(50.0, drawn, 100)
+    low, high = value.interval
+    assert storms.half_width(value, spread, 2, 2) == pytest.approx(
+        np.hypot((high - low) / 2, spread.half_width(2, 2))
+    )
+
+
+def test_each_ablation_is_another_network_with_the_same_output() -> None:
+    torch = pytest.importorskip("torch")
+    trainings = runpy.run_path(str(STUDIES / "ablations" / "trainings.py"))
+    from training.networks import build
+
+    seen = {}
+    for name in trainings["ABLATIONS"]:
+        chosen = trainings["settings"](name, 1)
+        network = build(chosen.network, chosen.options, chosen.seed).eval()
+        outputs = network(torch.zeros(1, 3, 96, 128))["logits"]
+        assert outputs.shape == (1, 12, 24, 32)
+        seen[name] = sum(p.numel() for p in network.parameters())
+    assert seen["noac"] == seen["reference"]  # the same weights, closer together
+    assert (
+        seen["noaspp"] < seen["dpc"] < seen["reference"] < seen["mean"] < seen["deepreference"] < seen["wide"]
+    )
+    assert trainings["settings"]("weather", 2).images[1].array == "spatter@3"

@@ -75,3 +75,13 @@ def test_sensitivities_come_from_clean_scenes_even_if_they_are_not_asked_for(
     rows = np.ones((1, len(IDS)), np.uint8)
     expected = storm._judged(given["fog@3"], given["clean"].people, rows).numbers["ADR"][0]
     assert found["one", "fog@3"]["ADR"][0][0] == pytest.approx(expected)
+
+
+def test_labels_move_with_a_distorted_image() -> None:
+    labels = np.tile(np.arange(48, dtype=np.uint8) % 12, (1, 32, 1))
+    images = np.zeros((1, 32, 48, 3), np.uint8)
+    scenes = storm.TestSet(("a.png",), images, np.ones((1, 32, 48), np.float32), labels, ())
+    assert storm._moved("fog@3", scenes) is labels
+    moved = storm._moved("geometric_distortion@5", scenes)
+    assert (moved[0, 0, 0], moved[0, 16, 24]) == (255, labels[0, 16, 24])
+    assert (moved != labels).mean() > 0.1

@@ -132,7 +132,8 @@ def _painting(desk: Desk, asked: Asked) -> Response:
 def _steps(desk: Desk, asked: Asked) -> Response:
     live = any(subject.live is not None for subject in desk.exploration.subjects)
     known, name = desk.known_conditions(), asked.text("corruption")
-    return _json(steps(name, asked.parameters("params"), known, live=live))
+    top = asked_condition(asked.text("top", "clean"), known)
+    return _json(steps(name, asked.parameters("params"), known, live=live, top=top))
 
 
 def _acts(desk: Desk, asked: Asked) -> Response:

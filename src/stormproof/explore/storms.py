@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from stormproof.core.condition import Condition
+from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidCondition, StormproofError
 from stormproof.corruptions import CORRUPTIONS, find
 from stormproof.corruptions.corruption import RESERVED, Ladder
@@ -29,24 +29,29 @@ def asked_condition(text: str, known: Iterable[str]) -> Condition:
     if len(text) > _LONGEST:
         raise InvalidCondition(f"A condition of {len(text)} characters is too long to be one.")
     condition = read_condition(text)
-    if str(condition) in known or condition.corruption is None:
-        return condition
-    ladders = find(condition.corruption).ladders
-    for key, value in condition.params:
+    if str(condition) not in known:
+        for part in condition.parts:
+            _require_no_file(part)
+    return condition
+
+
+def _require_no_file(part: Condition) -> None:
+    ladders = find(str(part.corruption)).ladders
+    for key, value in part.params:
         choices = ladders[key].choices if key in ladders else ()
         if isinstance(value, str) and value not in choices and (key in ladders or key not in RESERVED):
             raise InvalidCondition(
                 f"{key}={value!r:.80} may name a file, and a page opens none. Run it first: 'stormproof run "
                 f"--conditions …', then explore that run."
             )
-    return condition
 
 
 def describe(condition: Condition) -> dict[str, Any]:
     """A condition in words and in its own units, with the value of each parameter."""
-    if condition.corruption is None:
+    if condition.is_clean:
         return {"condition": "clean", "words": "clean", "physical": [], "parameters": {}}
-    values = find(condition.corruption).parameters(condition)
+    first = condition.parts[0]
+    values = find(str(first.corruption)).parameters(first)
     return {
         "condition": str(condition),
         "words": under(str(condition)),
@@ -104,8 +109,10 @@ def _field(key: str, rungs: Ladder) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def steps(name: str, params: Mapping[str, Any], known: Sequence[str], *, live: bool) -> list[dict[str, Any]]:
-    """The positions of a corruption's slider, weakest first, each described.
+def steps(
+    name: str, params: Mapping[str, Any], known: Sequence[str], *, live: bool, top: Condition = CLEAN
+) -> list[dict[str, Any]]:
+    """The positions of a corruption's slider, weakest first, each described; `top` is applied after it.
 
     If the model can be asked now, there are ten between two severities; else there are the conditions that
     the runs hold.
@@ -121,7 +128,9 @@ def steps(name: str, params: Mapping[str, Any], known: Sequence[str], *, live: b
         tenths = range(_STEP * corruption.severities[0], _STEP * corruption.severities[-1] + 1)
         levels = [k // _STEP if k % _STEP == 0 else k / _STEP for k in tenths]
         made = [Condition.of(name, level, params) for level in levels]
-    return [{"severity": c.severity, **describe(asked_condition(str(c), known))} for c in made]
+    whole = [c if top.is_clean else Condition.composed([c, top]) for c in made]
+    both = zip(made, whole, strict=True)
+    return [{"severity": c.severity, **describe(asked_condition(str(all_), known))} for c, all_ in both]
 
 
 def _switches(name: str, params: Mapping[str, Any]) -> bool:

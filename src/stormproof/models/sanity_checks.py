@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError, StormproofError
-from stormproof.core.sample import Image, Prediction
+from stormproof.core.sample import MAPS, Image, Prediction
 from stormproof.core.spec import Spec
 from stormproof.models.card import InputCard, checked
 from stormproof.models.decoders import DECODERS, Decoder
@@ -86,7 +86,7 @@ def _guessed(graph: Graph, fed: InputCard, decoder: Decoder | None) -> str:
     return f"{fed.channels}{numbers}, {fed.resize}"
 
 
-def _output(name: str, value: Array) -> Output:
+def _output(name: str, value: Array | list[Array]) -> Output:
     numbers = np.asarray(value, np.float64)
     low, high = (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 0.0)
     return Output(name, numbers.shape, low, high)
@@ -148,7 +148,7 @@ def find_faults(
 ) -> list[Fault]:
     """What looks wrong in predictions for a few ordinary images."""
     found = [Fault(words) for words in _check_maps(predictions)]
-    if not model.classes and any(p.semantic is not None or p.panoptic is not None for p in predictions):
+    if not model.classes and any({*p.forms} & {*MAPS} for p in predictions):
         return found
     boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
     scores = np.concatenate([np.zeros(0), *(p.scores for p in predictions)])

@@ -253,10 +253,10 @@ def curve_change_table(a: Scores, b: Scores, along: Sequence[CurveChange]) -> Ta
         known: tuple[Entry, ...] = ()
         if sure:
             one = change.sure
-            unknown = one is None or math.isnan(one.interval.se)
-            known = (None,) * 3 if unknown else (
-                100 * one.interval.low, 100 * one.interval.high, "yes" if one.clear else "no"
-            )  # fmt: skip
+            known = (None,) * 3
+            if one is not None and not math.isnan(one.interval.se):
+                clear = "yes" if one.clear else "no"
+                known = (100 * one.interval.low, 100 * one.interval.high, clear)
         rows.append((f"r{each.measure}", each.space, each.part, each.alpha, change.before, change.after,
                      change.points, *known))  # fmt: skip
     columns = ("measure", "space", "stylized", "α", a.name, b.name, "change",

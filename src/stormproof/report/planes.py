@@ -47,7 +47,7 @@ class Chart:
 
 def axis(made: Mapping[str, Any]) -> dict[str, Any]:
     """The encoding of an axis: logarithmic for quantities, from end to end."""
-    scale = {"type": made["scale"], "domain": [made["from"], made["to"]], "nice": False, "zero": False}
+    scale = {"type": made["scale"], "domain": [made["from"], made["to"]], "nice": False}
     return {
         "title": made["title"],
         "scale": scale,
@@ -72,17 +72,24 @@ def plane_spec(
         "y": {**axis(y), "field": "y"},
         "y2": {"field": "y2"},
     }
-    ink = {"expr": "config.text.fill"}
-    point = {"type": "point", "filled": True, "size": 34, "color": ink, "stroke": "white", "strokeWidth": 0.7}
+    point = {
+        "type": "point",
+        "filled": True,
+        "size": 34,
+        "color": "#111",
+        "stroke": "white",
+        "strokeWidth": 1,
+    }
     spots = {"x": ends["x"], "y": ends["y"]}
-    rect = {"type": "rect", "strokeWidth": 0}
+    rect = {"type": "rect", "strokeWidth": 0.7}  # in its own colour, so that no seams show
+    colours = {"color": dict(fill), "stroke": dict(fill)}
     return {
         "data": {"name": "rows"},
         "height": _HEIGHT,
         "layer": [
-            layer("cell", rect, **ends, color=dict(fill), tooltip=list(tooltip)),
-            layer("edge", {"type": "rule", "strokeWidth": 1, "strokeDash": [4, 3], "color": ink}, **ends),
-            layer("line", {"type": "rule", "strokeWidth": 2.5, "color": ink}, **ends),
+            layer("cell", rect, **ends, **colours, tooltip=list(tooltip)),
+            layer("edge", {"type": "rule", "strokeWidth": 1, "strokeDash": [4, 3]}, **ends),
+            layer("line", {"type": "rule", "strokeWidth": 2.5}, **ends),
             layer("point", point, **spots, tooltip=[
                 {"field": "label", "title": "condition"}, {"field": "v", "title": "score", "format": ".3f"},
             ]),
@@ -188,7 +195,7 @@ def map_page(made: ScoreMap, name: str) -> str:
         title=f"{name}: {plane.requirement}", words=made.words, notices=[few] if few else [], zones=zones,
         surface=surface,
         points=Table("points", f"Scores of the conditions run ({plane.measure} in %)", columns, rows),
-        cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions on "
-        f"{made.images} images. Each condition after the first ones is where the estimate was uncertain and "
-        "close to the requirement.",
+        cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions, clean among "
+        f"them, on {made.images} images. Each condition after the first ones is where the estimate was "
+        "uncertain and close to the requirement.",
     )  # fmt: skip

@@ -17,7 +17,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.results.detection_rate import MIN_SCORE, SCALES
-from stormproof.results.interval import WRONG, Interval, around, draws
+from stormproof.results.interval import WRONG, Interval, draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
 from stormproof.results.truths import ClassSelection, Truths, check_classes, iter_matches
@@ -30,15 +30,21 @@ class Share:
     values: Floats
     objects: int
     units: int  # images, or clips, that show any of them
+    rarer: int  # of those: with a hit or with a miss, whichever are fewer
 
     @cached_property
     def drawn(self) -> Floats:
         return draws(self.values)
 
     def interval(self, wrong: float = WRONG) -> Interval:
-        """The true share is beyond either end with a chance of `wrong`."""
-        found = around(float(self.values[0]), self.drawn, images=self.units, wrong=wrong)
-        return found.of_share(wrong=wrong)
+        """The true share is beyond either end with a chance of `wrong`.
+
+        If misses are rare, the few images that show them are all that the spread is known from, so Student's
+        t has as many degrees of freedom.
+        """
+        known = max(2, self.rarer + 1) if self.rarer else self.units
+        found = interval_around(float(self.values[0]), self.drawn, images=known, wrong=wrong)
+        return replace(found.of_share(wrong=wrong), images=self.units)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +65,11 @@ class FoundObjects:
         count = self.weights.shape[1]
         columns = [np.bincount(self.image[chosen], minlength=count) for chosen in (inside & self.hit, inside)]
         sums = weighted_sums(self.weights, np.stack(columns, axis=1).astype(np.float64))
-        units = len(np.unique(self.unit[np.unique(self.image[inside])]))
-        return Share(ratio(sums[:, 0], sums[:, 1]), int(inside.sum()), units)
+        units, hits, misses = (
+            len(np.unique(self.unit[self.image[chosen]]))
+            for chosen in (inside, inside & self.hit, inside & ~self.hit)
+        )
+        return Share(ratio(sums[:, 0], sums[:, 1]), int(inside.sum()), units, min(hits, misses))
 
 
 def iter_found_objects(

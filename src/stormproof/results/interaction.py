@@ -26,7 +26,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.table import Table
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
-from stormproof.results.interval import FEWEST, WRONG, Interval, around
+from stormproof.results.interval import FEWEST, WRONG, Interval, interval_around
 from stormproof.results.scores import Scores
 from stormproof.results.sets import same_condition
 
@@ -83,7 +83,7 @@ def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
         if not all(name in drawn for name in ("clean", text, *parts)):
             return Interval(value, math.nan, math.nan, math.nan)
         spread = sign * _beyond(by, drawn, text, parts)
-        found = around(value, spread, images=scores.units_of(measure), wrong=chance)
+        found = interval_around(value, spread, images=scores.units_of(measure), wrong=chance)
         return found.of_difference(declared.most, wrong=chance)
 
     made = [
@@ -193,15 +193,8 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
         ends = f"{scale * interval.low:+.1f} to {scale * interval.high:+.1f}"
         return f"{value} ({ends}){' *' if decided and interval.low > 0 else ''}"
 
-    rows = [
-        (
-            one.condition,
-            scale * one.cost.estimate,
-            scale * one.predicted("sum"),
-            spoken(one.beyond["sum"]),
-            scale * one.predicted("product"),
-            spoken(one.beyond["product"]),
-        )
+    rows: list[tuple[str | float, ...]] = [
+        (one.condition, scale * one.cost.estimate, *(spoken(one.beyond[by]) for by in PREDICTIONS))
         for one in list(found.values())[:most]
     ]
     unit = f" (in {measures()[measure].unit})" if measures()[measure].unit else ""
@@ -209,7 +202,7 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
     return Table(
         "interactions",
         f"What is worse together: loss of {measure}{unit}{shown}",
-        ("composed condition", "costs", "sum of parts", "beyond it", "product of parts", "beyond it "),
+        ("composed condition", "costs", "beyond the sum of its parts", "beyond the product"),
         rows,
         note="Intervals hold together for all composed conditions of a run and both predictions, at 95 %. "
         "*: clearly worse together than predicted. Where the sum of the parts is more than the clean score, "

@@ -29,11 +29,11 @@ from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.metric import measures
-from stormproof.results.aggregates import bounded
-from stormproof.results.breaking import Axis, Execute, parse_axis
+from stormproof.results.aggregates import bound_interval
+from stormproof.results.breaking import Execute, StrengthAxis, parse_axis
 from stormproof.results.detection_rate import LEAST, SCALES
 from stormproof.results.found_objects import iter_found_objects
-from stormproof.results.interval import LEADING, Interval, around
+from stormproof.results.interval import LEADING, Interval, interval_around
 from stormproof.results.run import Run
 from stormproof.results.surface import (
     GRID,
@@ -73,7 +73,8 @@ class MapAxis:
     unit: str
     low: float
     high: float
-    over: Axis | None
+    over: StrengthAxis | None
+    label: str = ""  # of the physical quantity, if it is one
 
     @property
     def is_severity(self) -> bool:
@@ -81,15 +82,10 @@ class MapAxis:
 
     @property
     def title(self) -> str:
-        """'visibility under haze (m)', 'severity of fog', 'distance (m)'."""
-        unit = f" ({self.unit})" if self.unit else ""
-        if self.over is None:
-            return f"{self.name}{unit}"
-        return (
-            f"severity of {self.name}"
-            if self.is_severity
-            else f"{self.name} under {self.over.corruption}{unit}"
-        )
+        """'visibility (m)', 'light in the street (lux)', 'severity of fog', 'distance (m)'."""
+        if self.is_severity:
+            return f"severity of {self.name}"
+        return f"{self.label or self.name}{f' ({self.unit})' if self.unit else ''}"
 
     def value(self, place: float) -> float:
         """The value at a place, to four digits."""
@@ -128,7 +124,8 @@ def parse_map_axis(text: str, flag: str) -> MapAxis:
         rest = ",".join(part.strip(", ") for part in (match["before"], match["after"]) if part)
         corruption = f"{match['name']}[{rest}]" if rest else match["name"]
         axis = parse_axis(corruption, f"{match['parameter']}={low:g}..{high:g}")
-        return MapAxis(match["parameter"], _unit(axis, low), low, high, axis)
+        label, unit = _quantity(axis, low)
+        return MapAxis(match["parameter"], unit, low, high, axis, label)
     if match := _SEVERITY.fullmatch(text):
         low, high = _span(match, text, flag)
         axis = parse_axis(f"{match['name']}{match['params'] or ''}", None)
@@ -153,13 +150,15 @@ def _span(match: re.Match[str], text: str, flag: str) -> tuple[float, float]:
     return low, high
 
 
-def _unit(axis: Axis, value: float) -> str:
-    """The unit of a parameter: that of the physical quantity with its value, else as declared."""
+def _quantity(axis: StrengthAxis, value: float) -> tuple[str, str]:
+    """The physical quantity that a parameter is, and its unit; else a name and the unit as declared."""
     assert axis.parameter is not None
     condition = Condition.of(axis.corruption, None, {**dict(axis.params), axis.parameter: value})
-    same = (q.unit for q in physical(condition) if math.isclose(q.value, value, rel_tol=1e-6))
+    same = [q for q in physical(condition) if math.isclose(q.value, value, rel_tol=1e-6)]
+    if same and same[0].unit:
+        return same[0].name, same[0].unit
     declared = find(axis.corruption).ladders.get(axis.parameter)
-    return next(same, declared.unit if declared is not None else "")
+    return f"{axis.parameter} of {axis.corruption}", declared.unit if declared is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,15 +323,16 @@ def draw_map(
     usual = USUAL_COLUMNS if plane.by_objects else USUAL_CONDITIONS
     most = usual if budget is None else budget // images
     places = first_places(plane.by_objects)
-    if most < len(places):
+    done = {"clean"}  # every run has the clean images too
+    if most < len(places) + len(done):
         raise InvalidOption(
-            f"--budget {budget}: a map begins with {len(places)} conditions on {counted(images, 'image')}; "
-            f"give at least {len(places) * images}, or fewer images with --limit."
+            f"--budget {budget}: a map begins with clean images and {len(places)} conditions, on "
+            f"{counted(images, 'image')} each; give at least {(len(places) + len(done)) * images}, or fewer "
+            "images with --limit."
         )
     candidates = grid_places() if candidates is None else candidates
     threshold = plane.sign * plane.threshold
     points: list[MapPoint] = []
-    done: set[str] = set()
     precise = False
     while True:
         asked = [condition for place in places if str(condition := plane.condition(place)) not in done]
@@ -391,7 +391,7 @@ def _observe(plane: Plane, run: Run, texts: Sequence[str], places: Floats, repli
         value = scores.score(plane.measure, text)
         if math.isnan(value):
             raise InvalidOption("These images have no score: none of them shows an object. Use more images.")
-        interval = bounded(around(value, spread[text], images=units), plane.measure, "P")
+        interval = bound_interval(interval_around(value, spread[text], images=units), plane.measure, "P")
         made.append(MapPoint(text, _pair(*where[text]), interval, spread[text]))
     return made
 

@@ -16,7 +16,7 @@ DRAWN = "drawn"  # the style map: each image's style is drawn at random
     family="style",
     cite="theodoridis2022",
     owner="frame",
-    version=3,
+    version=4,
     one_image_only="it needs a network of its own",
     alpha=free(low=0, high=1, unit="weight"),
     space=constant(FEATURE, choices=(FEATURE, PIXEL)),
@@ -30,9 +30,9 @@ def style(
     """The image repainted in another's style, from not at all (α = 0) to fully (α = 1).
 
     AdaIN moves every feature channel to the style's mean and deviation (huang2017). In feature space α
-    blends features, and the built-in network adds the content's detail times (1−α)³; in pixel space it blends
-    the fully painted image over the original. With `on=objects` or `on=background` only those pixels are
-    repainted. `styles` is a folder of images, `network` a style network, `stylemap` a JSON file that says
+    blends features, and the built-in network adds the content's detail, which fades to 6 %; in pixel space it
+    blends the fully painted image over the original. With `on=objects` or `on=background` only those pixels
+    are repainted. `styles` is a folder of images, `network` a style network, `stylemap` a JSON file that says
     which style an image gets; else it is drawn.
     """
     from stormproof.style.painting import stylize  # here: other corruptions need no network

@@ -62,6 +62,7 @@ class World:
     baseline: float
     per_clip: int = 0  # frames; 0 for single images
     scenario: str = ""  # empty for all scenes
+    joints: bool = False  # whether people have key points
 
     @property
     def name(self) -> str:
@@ -102,6 +103,8 @@ class World:
             identity.append(self.per_clip)
         if self.scenario:
             identity.append(self.scenario)
+        if self.joints:
+            identity.append("joints")
         return hashlib.sha256(to_json(identity).encode()).hexdigest()
 
     def __len__(self) -> int:
@@ -111,12 +114,20 @@ class World:
         scene, frame = self._place(index)
         return render(
             self.seed, self.split, scene, width=self.width, height=self.height,
-            stereo=self.stereo, baseline=self.baseline, frame=frame,
+            stereo=self.stereo, baseline=self.baseline, frame=frame, joints=self.joints,
         ).sample  # fmt: skip
 
     def truth(self, index: int) -> Truth:
         scene, frame = self._place(index)
-        return render_truth(self.seed, self.split, scene, width=self.width, height=self.height, frame=frame)
+        return render_truth(
+            self.seed,
+            self.split,
+            scene,
+            width=self.width,
+            height=self.height,
+            frame=frame,
+            joints=self.joints,
+        )
 
     def size(self, index: int) -> tuple[int, int]:
         self._place(index)  # raises IndexError for an index beyond the split
@@ -162,12 +173,14 @@ def open_world(
     clips: int | None = None,
     frames: int = 30,
     scenario: str = "",
+    joints: bool = False,
 ) -> Dataset:
     """Open a split: train (2³¹ scenes, or the first `count`), val (200 scenes) or test (500).
 
     `stereo` adds the right-hand image, `baseline` metres away, and the true disparity. `clips` makes clips of
     the first scenes, each of `frames` images at 10 a second: the camera drives, traffic and people move.
-    `scenario` takes the first `count` scenes of one kind: 'town-by-day' or 'outskirts-at-dusk'.
+    `scenario` takes the first `count` scenes of one kind: 'town-by-day' or 'outskirts-at-dusk'. `joints` adds
+    the key points of people.
     """
     width, height = parse_size(size)
     check_scene(main, 0, width, height, baseline)
@@ -184,5 +197,5 @@ def open_world(
         raise InvalidOption(f"frames={frames}: a clip has 2 to {MOST_FRAMES} frames.")
     return World(
         main, SPLITS[main] if count is None else count, width, height, seed, stereo, baseline,
-        0 if clips is None else frames, scenario,
+        0 if clips is None else frames, scenario, joints,
     )  # fmt: skip

@@ -23,13 +23,17 @@ GRID = 4096.0  # a model's coordinates are whole multiples of 1/4096 m
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mesh:
-    """Triangles: corner positions, normals and texture coordinates (n×3×3), material and slot (n)."""
+    """Triangles: corner positions, normals and texture coordinates (n×3×3), material and slot (n).
+
+    `joints` are the places of a person's joints, in COCO's order.
+    """
 
     corners: Floats
     normals: Floats
     texture: Floats
     material: npt.NDArray[np.uint8]
     slot: npt.NDArray[np.uint8]
+    joints: tuple[Point, ...] = ()
 
     def __len__(self) -> int:
         return len(self.corners)
@@ -88,7 +92,7 @@ def wrapped(corners: Corners) -> Corners:
 def join(*parts: Mesh) -> Mesh:
     """Several meshes as one."""
     names = ("corners", "normals", "texture", "material", "slot")
-    return Mesh(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Mesh(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})  # type: ignore[arg-type]
 
 
 def moved(mesh: Mesh, by: Point) -> Mesh:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import atan2, pi
 from typing import Any
 
@@ -15,6 +15,7 @@ from stormproof.core.kernels import kernel
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
+from stormproof.world.joints import joint_data
 from stormproof.world.scene import Scene, View, camera_at, compose, extent, look
 from stormproof.world.stage import Placement
 
@@ -172,9 +173,15 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
     return RLE((height, width), runs.astype(np.uint32))
 
 
-def _truth(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    labels = np.array([p.label for p in scene.stage.placements if p.label >= 0], np.int64)
-    instances, numbers = _instances(view, labels, scene.tracks)
+def _truth(
+    scene: Scene, view: View, joints: bool
+) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    things = [p for p in scene.stage.placements if p.label >= 0]
+    instances, numbers = _instances(view, np.array([p.label for p in things], np.int64), scene.tracks)
+    if joints:
+        areas = np.array([mask.area for mask in instances.masks or ()], np.int64)
+        data = joint_data(scene, view, [things[n - 1] for n in numbers], numbers, areas)
+        instances = replace(instances, data=data)
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
     instance = renumber[view.instance]
@@ -196,8 +203,10 @@ def render(
     stereo: bool = False,
     baseline: float = BASELINE,
     frame: int | None = None,
+    joints: bool = False,
 ) -> Rendered:
-    """Render a scene, or a frame of the clip that begins as this scene: the image and all truth about it.
+    """Render a scene, or a frame of the clip that begins as this scene: the image and all truth, with
+    the `joints` of people if asked.
 
     >>> render(0, "val", 0, width=64, height=48).sample.image.shape
     (48, 64, 3)
@@ -205,7 +214,7 @@ def render(
     check_scene(split, index, width, height, baseline)
     scene = compose(seed, split, index, time=(frame or 0) / HERTZ)
     view = look(scene, width, height)
-    truth, instance, numbers = _truth(scene, view)
+    truth, instance, numbers = _truth(scene, view, joints)
     assert view.image is not None
     right = disparity = None
     camera = view.camera
@@ -224,9 +233,10 @@ def render(
 
 
 def render_truth(
-    seed: int, split: str, index: int, *, width: int, height: int, frame: int | None = None
-) -> Truth:
+    seed: int, split: str, index: int, *, width: int, height: int, frame: int | None = None,
+    joints: bool = False,
+) -> Truth:  # fmt: skip
     """The truth alone, without rendering the image."""
     check_scene(split, index, width, height, BASELINE)
     scene = compose(seed, split, index, shadows=False, time=(frame or 0) / HERTZ)
-    return _truth(scene, look(scene, width, height))[0]
+    return _truth(scene, look(scene, width, height), joints)[0]

@@ -10,7 +10,7 @@ const fill = newest(async (signal) => {
   const answer = await ask("acts", { subject: state.subject, image: state.image, condition: state.at || "clean",
     metric: $("#r-metric").value, bound, threshold: $("#r-threshold").value }, signal);
   trouble("");
-  $("#verdict").textContent = answer.verdict ? `This run now: ${answer.verdict}.`.replace(/\.\.$/, ".") : "";
+  $("#verdict").textContent = answer.verdict ? `This run now: ${answer.verdict}` : "";
   $("#copies").replaceChildren(...NAMES.filter(([key]) => answer[key]).flatMap(([key, name]) => {
     const button = make("button", { type: "button", "aria-label": `Copy ${name}` }, "Copy");
     button.addEventListener("click", () => copy(answer[key], name));

@@ -18,7 +18,7 @@ const draw = (name, steps, looks) => {
   const done = steps.slice(0, looks.length);
   const table = make("table", {}, make("caption", {}, `Where ${clean.image} breaks under ${name}, scores from ${Number(state.score).toFixed(2)}`),
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "object"), make("th", { scope: "col" }, "clean"),
-      ...steps.map((each) => make("th", { scope: "col" }, String(each.severity))), make("th", { scope: "col" }, ""))));
+      ...steps.map((each) => make("th", { scope: "col" }, String(each.severity))), make("th", { scope: "col" }, "answer"))));
   const body = make("tbody");
   const rows = objects.map((thing, i) => {
     const first = microscope.foundAt(clean.subjects[place], thing);

@@ -18,8 +18,8 @@ const page = (number, signal) => {
   return pages.get(number);
 };
 const lossWords = (image) => {
-  const found = ["lost", "new", ...session.errors].filter((name) => image[name]).map((name) => `${image[name]} ${name}`);
-  if (found.length) return found.slice(0, 3).join(", ");
+  const found = [...new Set([state.error || "lost", state.fate || "lost", "lost", "new", ...session.errors])].filter((name) => image[name]).map((name) => `${image[name]} ${name}`);
+  if (found.length) return found.slice(0, 2).join(", ");
   if (image.error === null) return "";
   if (image.clean === null || (state.cell || "clean") === "clean") return `error ${percent(image.error)}`;
   return `error ${percent(image.clean)} → ${percent(image.error)}`;
@@ -66,7 +66,7 @@ export const fill = newest(async (signal) => {
   drawn = "";
   $("#list").scrollTop = 0;
   const sorted = state.error || state.fate ? "most first" : state.cell && state.cell !== "clean" ? "worst first: the rise of each image's error" : "largest error first";
-  words.textContent = `${counted(total, "image")} under ${state.cell || "clean"}, ${first.images.some((image) => image.error !== null) ? sorted : "in the dataset's order"}`;
+  words.textContent = `${counted(total, "image")} under ${state.cell || "clean"}, ${first.images.every((image) => image.error === null) && total ? "in the dataset's order" : sorted}`;
   await show(true);
   if (state.image === "" && first.images.length) change({ image: first.images[0].index });
   performance.mark("cell listed");

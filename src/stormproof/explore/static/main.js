@@ -30,11 +30,11 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   KEYS[event.key]();
 });
-const watch = async () => {
+const watch = async (ready) => { // `ready` is called once the scores there are have been drawn
   let before = "";
   for (;;) {
     const now = await ask("progress").catch(() => undefined);
-    if (now === undefined) { $("#progress").textContent = "The server has stopped."; return; }
+    if (now === undefined) { $("#progress").textContent = "The server has stopped."; ready(); return; }
     const running = now.runs.filter(Boolean);
     $("#progress").textContent = running.map(({ done, of }) => `running: ${done} of ${of} cells (${Math.floor((100 * done) / of)} %)`).join("; ")
       + (running.length ? `; ${now.images.map((count) => counted(count, "image")).join(" and ")} shown` : "");
@@ -48,6 +48,7 @@ const watch = async () => {
       await map.draw();
     }
     const waiting = now.scored.some((done, i) => !done && subjects[i].run && !now.problems[i]);
+    if (!waiting) ready();
     if (!running.length && !waiting) return;
     await new Promise((done) => { setTimeout(done, waiting ? 400 : POLL); });
   }
@@ -63,8 +64,13 @@ const begin = async () => {
   first = { cell: "", at: most ?? "clean", image: "" };
   [map, list, microscope].forEach((part) => part.start(session));
   [ladder, acts].forEach((part) => part.start());
+  const isFresh = !state.at && !state.cell;
   if (!state.at) change({ at: state.cell || first.at });
-  const mapping = watch();
+  const mapping = new Promise(watch).then(() => { // whoever has chosen nothing yet looks at what hurts most
+    const worst = map.worst();
+    if (worst && isFresh && state.at === first.at) change({ at: worst });
+    if (worst) first.at = worst;
+  });
   await list.fill();
   await microscope.begin();
   await mapping;
@@ -72,6 +78,8 @@ const begin = async () => {
 };
 $("#theme").addEventListener("click", () => { root.dataset.theme = map.isDark() ? "light" : "dark"; showTheme(); map.draw(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showTheme(); map.draw(); });
+$("#previous").addEventListener("click", () => list.step(-1));
+$("#next").addEventListener("click", () => list.step(1));
 $("#help").addEventListener("click", toggleKeys);
 $("#reset").addEventListener("click", () => { start(); say("Everything as at the start"); });
 onChange((changed) => { if (changed.has("image") && state.image === "" && !["cell", "subject", "shows", "slice", "error", "fate"].some((key) => changed.has(key))) list.fill(); });

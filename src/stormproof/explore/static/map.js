@@ -35,8 +35,8 @@ const boundsOf = (view, row) => {
     }
     return undefined;
   };
-  const [x, y] = view.origin();
-  return look(view.scenegraph().root, x, y);
+  const [x, y] = view.origin(), padding = view.padding();
+  return look(view.scenegraph().root, x + padding.left, y + padding.top);
 };
 const outline = (one) => {
   const row = one.rows.find((each) => each.place === one.cursor);
@@ -121,6 +121,11 @@ export const draw = newest(async (signal) => {
   document.documentElement.dataset.map = "drawn";
   return data;
 });
+export const worst = () => { // the corruption that hurts most, in the middle of its severities
+  const rows = shown[0]?.rows.filter((row) => row.condition && row.condition !== "clean") ?? [];
+  const same = rows.filter((row) => row.y === rows[0].y && row.model === rows[0].model);
+  return same[Math.floor(same.length / 2)]?.condition;
+};
 export const start = (session) => {
   themes = session.themes;
   $("#measure").addEventListener("change", (event) => change({ measure: event.target.value }));

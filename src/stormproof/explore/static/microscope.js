@@ -9,6 +9,8 @@ let session, steps = [], turn = 0, tallies = new Map();
 export const seen = { now: undefined, clean: undefined }; // the last looks
 const pictures = { now: undefined, clean: undefined }; // their pixels
 
+// The parts of a composed condition: split at +, but not inside brackets or quotes.
+const partsOf = (condition) => condition.match(/(?:"(?:\\.|[^"\\])*"|\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[^+])+/gs) ?? [];
 export const corruptionOf = (condition) => condition.split(/[@[]/)[0];
 export const threshold = () => Number(state.score);
 const wanted = (thing) => !state.class || thing.name === state.class;
@@ -99,7 +101,7 @@ const ofCell = (tally) => {
   return { objects: held.objects, right: held.right[at], wrong: held.wrong[at] };
 };
 const count = () => {
-  const head = ["", "objects", "true positives", "missed", "false positives", "lost", "new"];
+  const head = ["counted in", "objects", "true positives", "missed", "false positives", "lost", "new"];
   const line = (name, numbers) => make("tr", {}, make("th", { scope: "row" }, name),
     ...[numbers.objects, numbers.right, numbers.objects - numbers.right, numbers.wrong, numbers.lost ?? "", numbers.new ?? ""]
       .map((value) => make("td", {}, String(value))));
@@ -137,8 +139,9 @@ const look = async (condition, signal, parameters = {}) => {
   return [seenNow, url];
 };
 const place = (name, [lookNow, url]) => {
-  if (pictures[name] && pictures[name] !== url) URL.revokeObjectURL(pictures[name]);
+  const old = pictures[name];
   [seen[name], pictures[name]] = [lookNow, url];
+  if (old && !Object.values(pictures).includes(old)) URL.revokeObjectURL(old);
 };
 export const show = newest(async (signal) => {
   if (state.image === "") return;
@@ -208,16 +211,17 @@ const showFields = () => { // what a field would be without being set
   });
 };
 const readParameters = (condition) => {
-  const inside = condition.match(/\[(.*)\]$/s)?.[1];
+  const inside = (partsOf(condition)[0] ?? "").match(/\[(.*)\]$/s)?.[1];
   return inside ? Object.fromEntries(inside.split(",").map((pair) => pair.split("=").map((part) => part.trim().replace(/^"|"$/g, "")))) : {};
 };
-const severityOf = (condition) => condition.match(/@([\d.]+)/)?.[1];
+const severityOf = (condition) => condition.match(/^\w+@([\d.]+)/)?.[1];
 let stepsOf = "";
-const fetchSteps = async (parameters) => {
+const topOf = () => ($("#top").value ? `${$("#top").value}@${$("#top-level").value}` : "");
+const fetchSteps = async (parameters, top = topOf()) => {
   const name = $("#corruption").value;
-  const key = JSON.stringify([name, parameters]);
+  const key = JSON.stringify([name, parameters, top]);
   if (key === stepsOf) return;
-  steps = name ? await ask("steps", { corruption: name, params: JSON.stringify(parameters) }) : [];
+  steps = name ? await ask("steps", { corruption: name, params: JSON.stringify(parameters), top }) : [];
   stepsOf = key;
   const slider = $("#severity");
   slider.max = Math.max(0, steps.length - 1);
@@ -228,8 +232,7 @@ const showSlider = () => {
   const at = steps.findIndex((each) => each.condition === state.at) >= 0 ? steps.findIndex((each) => each.condition === state.at)
     : steps.findIndex((each) => String(each.severity) === severity);
   if (at >= 0) $("#severity").value = at;
-  const now = steps[Number($("#severity").value)];
-  const label = state.at && state.at !== "clean" && now ? now : undefined;
+  const label = steps[at];
   $("#severity-words").textContent = label ? `${label.severity ?? label.condition} of ${steps.at(-1).severity ?? ""}`.replace(/ of $/, "") : "";
   $("#severity").setAttribute("aria-valuetext", label ? `${label.words}, ${label.physical[0] ?? ""}` : "clean");
   if (label) $("#unit").textContent = label.physical.slice(0, 3).join(" · ");
@@ -259,9 +262,24 @@ const follow = async () => { // the controls follow the state
     $("#corruption").value = corruptionOf(condition);
     fillFields(readParameters(condition));
   }
-  await fetchSteps(parametersOf());
+  const rest = partsOf(condition).slice(1).join("+");
+  if (condition !== "clean") {
+    $("#top").value = rest ? corruptionOf(rest) : "";
+    fillLevels(severityOf(rest));
+  }
+  await fetchSteps(parametersOf(), rest);
   showSlider();
   showFields();
+};
+const fillLevels = (chosen = "3") => {
+  const levels = session.corruptions.find((each) => each.name === $("#top").value)?.severities ?? [];
+  options($("#top-level"), levels.map((level) => [String(level), String(level)]), levels.map(String).includes(chosen) ? chosen : String(levels.at(-1) ?? ""));
+  $("#top-level").closest("label").hidden = !levels.length;
+};
+const chooseTop = async () => { // a second corruption acts on the image that the first one made
+  await fetchSteps(parametersOf());
+  const now = steps[Number($("#severity").value)];
+  if (now) change({ at: now.condition });
 };
 const controls = () => {
   $("#score").value = state.score;
@@ -299,6 +317,10 @@ export const start = (given) => {
     ["found", "prediction"], ["new", "new: predicted where nothing is"]].map(([kind, words]) => make("span", {}, make("span", { class: `key ${kind}` }), ` ${words}`)));
   $("#corruption").addEventListener("change", chooseCorruption);
   $("#severity").addEventListener("input", () => { const now = steps[Number($("#severity").value)]; if (now) change({ at: now.condition }); });
+  options($("#top"), [["", "nothing more"], ...session.corruptions.filter((each) => each.severities.length).map((each) => [each.name, each.words])], "");
+  $("#top-picks").hidden = !isLive();
+  $("#top").addEventListener("change", () => { fillLevels(); chooseTop().catch((error) => trouble(error.message)); });
+  $("#top-level").addEventListener("change", () => chooseTop().catch((error) => trouble(error.message)));
   $("#fields").addEventListener("change", chooseParameters);
   $("#score").addEventListener("input", (event) => change({ score: event.target.value }));
   $("#class").addEventListener("change", (event) => change({ class: event.target.value }));

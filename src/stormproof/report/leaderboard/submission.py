@@ -12,16 +12,24 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption, StoreError
 from stormproof.core.files import opened_file, read_text
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import measures
-from stormproof.metrics.task import task_of_measure
+from stormproof.metrics.task import TASKS, task_of_measure
 from stormproof.results.aggregates import aggregates, mean_of
 from stormproof.results.run import Run
 from stormproof.results.sets import sets_of
@@ -33,9 +41,16 @@ _KEPT = ("created", "stormproof", "python", "packages", "decoder")  # of provena
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Words = Annotated[str, Field(max_length=4000)]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Task = Literal[
-    "detection", "instance segmentation", "semantic segmentation", "panoptic segmentation", "person detection"
-]
+_PEOPLE = "person detection"  # of ADR, which has no task of its own
+
+
+def _known_task(name: str) -> str:
+    if name != _PEOPLE and name not in TASKS:
+        raise ValueError(f"unknown task {name!r}; there are {', '.join((*TASKS, _PEOPLE))}")
+    return name
+
+
+Task = Annotated[str, AfterValidator(_known_task)]
 
 
 class _Part(BaseModel):
@@ -265,11 +280,11 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
 def task_name(measure: str) -> Task:
     """The task that a measure is about, as leaderboards call it."""
     if measure == "ADR":
-        return "person detection"
+        return _PEOPLE
     own = task_of_measure(measure)
     if own is None:
         return "instance segmentation" if measure.startswith(MASKS) else "detection"
-    return cast(Task, own.name)
+    return own.name
 
 
 def predictions_hash(run: Run) -> str:

@@ -17,6 +17,7 @@ from stormproof.core.imagefile import MAX_PIXELS
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import SEGMENTS, Ints
 from stormproof.metrics.map_calibration import BINS, SUMS
+from stormproof.results.store.schema import ROWS
 
 _LARGEST_SIDE = 1 << 20
 _EQUALLY_LONG = (  # columns whose lists have one entry for each object, run or cell; the first is never null
@@ -76,16 +77,23 @@ def _null_inside(held: dict[str, pa.Array]) -> str:
 
 def _unequal_lengths(held: dict[str, pa.Array]) -> str:
     """Columns that belong together but differ in length."""
-    for names in _EQUALLY_LONG:
+    objects, *others = _EQUALLY_LONG
+    further = [name for name, column in held.items() if name not in ROWS.names and _is_nested(column.type)]
+    for names in ((*objects, *further), *others):
         there = [name for name in names if name in held]
         lengths = [pc.list_value_length(held[name]) for name in there]
         for name, length in zip(there[1:], lengths[1:], strict=True):
-            optional = name in ("sides", "masks")
+            optional = name in ("sides", "masks", *further)
             first = lengths[0] if optional else pc.fill_null(lengths[0], -1)
             same = pc.equal(first, length if optional else pc.fill_null(length, -1))
             if pc.all(same).as_py() is False:
                 return f"{there[0]} and {name} differ in number"
     return ""
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    """Whether a column of a form has a list for each object."""
+    return bool(pa.types.is_list(kind) and pa.types.is_list(kind.value_type))
 
 
 def _objects(held: dict[str, pa.Array]) -> str:

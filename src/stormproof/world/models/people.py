@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from stormproof.core.randomness import Draw
@@ -27,14 +28,25 @@ class _Body:
     lean: float
 
 
-def _leg(
-    hip: Point, thigh: float, shin: float, swing: float, bend: float, girth: float, bare: bool
-) -> list[Mesh]:
+@dataclass(frozen=True, slots=True)
+class _Limb:
+    """A leg from hip to ankle, or an arm from shoulder to hand."""
+
+    start: Point
+    bend: Point  # knee or elbow
+    end: Point
+
+
+def _leg_at(hip: Point, thigh: float, shin: float, swing: float, bend: float) -> _Limb:
     """A leg that swings by `swing` turns at the hip and bends back by `bend` turns at the knee."""
     c, s = turn(swing)
     knee = (hip[0], hip[1] + thigh * s, hip[2] - thigh * c)
     c, s = turn(swing - bend)
-    ankle = (knee[0], knee[1] + shin * s, knee[2] - shin * c)
+    return _Limb(hip, knee, (knee[0], knee[1] + shin * s, knee[2] - shin * c))
+
+
+def _leg(at: _Limb, girth: float, bare: bool) -> list[Mesh]:
+    hip, knee, ankle = at.start, at.bend, at.end
     toe = (ankle[0], ankle[1] + 0.17, ankle[2] - 0.035)
     lower = SKIN if bare else LEGS
     return [
@@ -46,14 +58,16 @@ def _leg(
     ]
 
 
-def _arm(
-    shoulder: Point, upper: float, fore: float, swing: float, bend: float, girth: float, sleeve: bool
-) -> list[Mesh]:
+def _arm_at(shoulder: Point, upper: float, fore: float, swing: float, bend: float) -> _Limb:
     c, s = turn(swing)
     out = 0.03 if shoulder[0] > 0 else -0.03
     elbow = (shoulder[0] + out, shoulder[1] + upper * s, shoulder[2] - upper * c)
     c, s = turn(swing + bend)
-    hand = (elbow[0] - out * 0.5, elbow[1] + fore * s, elbow[2] - fore * c)
+    return _Limb(shoulder, elbow, (elbow[0] - out * 0.5, elbow[1] + fore * s, elbow[2] - fore * c))
+
+
+def _arm(at: _Limb, girth: float, sleeve: bool) -> list[Mesh]:
+    shoulder, elbow, hand = at.start, at.bend, at.end
     return [
         tube(elbow, shoulder, 0.042 * girth, 0.055 * girth, CLOTH, TOP, capped=False),
         tube(
@@ -94,6 +108,18 @@ def _head(neck: Point, size: float, long_hair: bool, hat: bool) -> list[Mesh]:
     return parts
 
 
+def _joints(neck: Point, size: float, arms: Sequence[_Limb], legs: Sequence[_Limb]) -> tuple[Point, ...]:
+    """Where COCO's seventeen joints are; limbs are given left, then right."""
+    x, y, z = neck[0], neck[1] + 0.015, neck[2] + 0.17 * size
+    r = 0.095 * size
+    nose = (x, y + r, z - 0.02 * size)
+    eyes = [(x + side * 0.033 * size, y + 0.9 * r, z + 0.02 * size) for side in (-1, 1)]
+    ears = [(x + side * 0.86 * r, y, z) for side in (-1, 1)]
+    upper = [getattr(arm, part) for part in ("start", "bend", "end") for arm in arms]
+    lower = [getattr(leg, part) for part in ("start", "bend", "end") for leg in legs]
+    return (nose, *eyes, *ears, *upper, *lower)
+
+
 def _torso(hip: float, shoulder: float, girth: float, lean: float) -> list[Mesh]:
     """Hips to shoulders, leaning forwards by `lean` metres at the top."""
     waist = hip + 0.45 * (shoulder - hip)
@@ -115,15 +141,14 @@ def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: b
     _, s = turn(b.phase)
     swing = b.stride * s
     parts: list[Mesh] = []
+    legs, arms = list[_Limb](), list[_Limb]()
     for side, sign in ((-1, 1.0), (1, -1.0)):
         back = max(0.0, -sign * s) * b.stride * 1.1 + 0.01
-        parts += _leg(
-            (side * 0.09 * b.girth, 0.0, hip), 0.43 * k, 0.42 * k, sign * swing, back, b.girth * k, bare_legs
-        )
-        parts += _arm(
-            (side * 0.20 * b.girth, b.lean, shoulder - 0.02), 0.29 * k, 0.27 * k, -sign * swing * 0.9, 0.05,
-            k, sleeve,
-        )  # fmt: skip
+        legs.append(_leg_at((side * 0.09 * b.girth, 0.0, hip), 0.43 * k, 0.42 * k, sign * swing, back))
+        high = (side * 0.20 * b.girth, b.lean, shoulder - 0.02)
+        arms.append(_arm_at(high, 0.29 * k, 0.27 * k, -sign * swing * 0.9, 0.05))
+        parts += _leg(legs[-1], b.girth * k, bare_legs)
+        parts += _arm(arms[-1], k, sleeve)
     parts += _torso(hip, shoulder, b.girth * k, b.lean)
     if b.coat > 0:
         parts.append(
@@ -132,7 +157,8 @@ def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: b
                 CLOTH, TOP if b.coat > 0.3 else LEGS, sides=8, flatness=0.8,
             )
         )  # fmt: skip
-    parts += _head((0.0, b.lean + 0.01, shoulder + 0.05), k, long_hair, hat)
+    neck = (0.0, b.lean + 0.01, shoulder + 0.05)
+    parts += _head(neck, k, long_hair, hat)
     if bag == 1:  # a rucksack
         parts.append(
             painted_box(
@@ -141,7 +167,7 @@ def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: b
         )
     elif bag == 2:  # a bag in the hand
         parts.append(painted_box((0.22, -0.14, 0.45 * k), (0.32, 0.16, 0.75 * k), MATTE, EXTRA))
-    return join(*parts)
+    return replace(join(*parts), joints=_joints(neck, k, arms, legs))
 
 
 @lru_cache(maxsize=WALKERS)
@@ -208,25 +234,27 @@ def rider(kind: int) -> Mesh:
     hip: Point = (0.0, -0.24, 0.98)
     lean = 0.20 + 0.18 * u[1]
     parts = [moved(m, (0, hip[1], 0)) for m in _torso(hip[2], hip[2] + 0.47, girth, lean)]
+    legs, arms = list[_Limb](), list[_Limb]()
     for side, sign in ((-1, 1.0), (1, -1.0)):
-        parts += _leg(
-            (side * 0.09, hip[1], hip[2] - 0.02), 0.42, 0.42, 0.12 + sign * up * 0.7,
-            0.14 + sign * up * 0.9, girth, u[2] < 0.3,
-        )  # fmt: skip
+        low = (side * 0.09, hip[1], hip[2] - 0.02)
+        legs.append(_leg_at(low, 0.42, 0.42, 0.12 + sign * up * 0.7, 0.14 + sign * up * 0.9))
+        parts += _leg(legs[-1], girth, u[2] < 0.3)
         shoulder = (side * 0.20 * girth, hip[1] + lean, hip[2] + 0.44)
         elbow = (side * 0.27, hip[1] + lean + 0.10, hip[2] + 0.20)
+        arms.append(_Limb(shoulder, elbow, (side * 0.25, 0.28, 1.04)))
         parts.append(tube(elbow, shoulder, 0.042, 0.055, CLOTH, TOP))
         parts.append(
             tube(
-                (side * 0.25, 0.28, 1.04), elbow, 0.033, 0.042, CLOTH if u[3] < 0.6 else MATTE,
+                arms[-1].end, elbow, 0.033, 0.042, CLOTH if u[3] < 0.6 else MATTE,
                 TOP if u[3] < 0.6 else SKIN,
             )
         )  # fmt: skip
-    parts += _head((0.0, hip[1] + lean + 0.02, hip[2] + 0.52), 1.0, u[4] < 0.3, u[5] < 0.6)
+    neck = (0.0, hip[1] + lean + 0.02, hip[2] + 0.52)
+    parts += _head(neck, 1.0, u[4] < 0.3, u[5] < 0.6)
     if kind % 3 == 0:
         parts.append(
             painted_box(
                 (-0.14, hip[1] - 0.12, hip[2] + 0.05), (0.14, hip[1] + 0.08, hip[2] + 0.42), MATTE, EXTRA
             )
         )
-    return join(*parts)
+    return replace(join(*parts), joints=_joints(neck, 1.0, arms, legs))

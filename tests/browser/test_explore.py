@@ -1,0 +1,474 @@
+"""`stormproof explore` as its user meets it: every part of the page in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser.conftest import AXE
+from engine.scenes import write_scene
+from report.hostile import SCRIPT, TEMPLATE, rename_classes, rename_model
+from results.conftest import MODELS
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+BOXES, MASKS = f"{MODELS}:contrast_boxes", f"{MODELS}:contrast_masks"
+CONDITIONS = "fog,gaussian_noise,contrast[factor=0.3]"
+SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
+
+
+class Desk:
+    """One open page, and everything it should not have done."""
+
+    def __init__(self, page: Any, link: str) -> None:
+        self.page, self.link, self.faults = page, link, []  # type: ignore[var-annotated]
+        page.on("console", lambda m: self.faults.append(f"{m.type}: {m.text}") if m.type == "error" else None)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self._asked(request.url))
+        self.open(link)
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.link.partition("#")[0], "blob:", "data:")):
+            self.faults.append(f"request {url}")
+
+    def open(self, link: str) -> None:
+        self.page.goto("about:blank")
+        self.page.goto(link)
+        self.page.wait_for_selector('html[data-ready="yes"]', state="attached", timeout=120_000)
+
+    def wait_for_look(self, condition: str) -> None:
+        self.page.wait_for_function(
+            "(text) => document.documentElement.dataset.look?.split(' ').slice(1).join(' ') === text",
+            arg=condition,
+        )
+
+    def pixels(self, condition: str) -> Any:
+        """The pixels of the image that is shown, as the browser has them."""
+        script = """(text) => { const image = document.querySelector(`.view[data-condition="${text}"] img`);
+          const canvas = document.createElement('canvas');
+          canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+          const pen = canvas.getContext('2d'); pen.drawImage(image, 0, 0);
+          const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+          return [canvas.height, canvas.width, [...data]]; }"""
+        height, width, values = self.page.evaluate(script, condition)
+        return np.array(values, np.uint8).reshape(height, width, 4)[..., :3]
+
+    def drawn(self, condition: str, place: int = 0) -> list[dict[str, str]]:
+        """What is drawn over the image of a model."""
+        script = """([text, place]) => [...document.querySelectorAll(
+          `.of[data-subject="${place}"] .view[data-condition="${text}"] svg g`)].map(g => ({...g.dataset}))"""
+        found: list[dict[str, str]] = self.page.evaluate(script, [condition, place])
+        return found
+
+    def counts(self, line: int = 0) -> list[str]:
+        """A line of the table of counts: objects, true positives, missed, false positives, lost, new."""
+        found: list[str] = self.page.locator("#counts tbody tr").nth(line).locator("td").all_inner_texts()
+        return found
+
+
+@pytest.fixture(scope="module")
+def runs(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two models on the same scenes, with hostile names wherever a user can put one."""
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run
+
+    folder = tmp_path_factory.mktemp("explored")
+    scene = write_scene(folder / "scene", images=12, size=(96, 128))
+    rename_classes(scene)
+    made = []
+    for model in (BOXES, MASKS):
+        out = folder / model.rpartition(":")[2]
+        run(make_config({"model": model, "data": scene, "engine": "local", "chunk": 4, "out": str(out),
+                         "conditions": [CONDITIONS]}))  # fmt: skip
+        made.append(out)
+    rename_model(made[0], SCRIPT)
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(runs: list[Path]) -> Iterator[Callable[..., str]]:
+    """Start servers; the models are named again, so that they are asked."""
+    from stormproof.explore.serve import Server, opened
+
+    servers: list[Any] = []
+
+    def start(folders: list[Path], models: tuple[str, ...] = (BOXES, MASKS), data: str | None = None) -> str:
+        server = Server(opened(folders, models, data))
+        server.start()
+        servers.append(server)
+        return str(server.link)
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def link(served: Callable[..., str], runs: list[Path]) -> str:
+    return served(runs)
+
+
+@pytest.fixture
+def desk(browser: Any, link: str) -> Iterator[Callable[..., Desk]]:
+    contexts = []
+
+    def opened(
+        width: int = 1400, scheme: str = "light", state: str = "", at: str = "", **settings: Any
+    ) -> Desk:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, **settings
+        )
+        contexts.append(context)
+        return Desk(context.new_page(), (at or link) + (f"#{state}" if state else ""))
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_axe_finds_nothing_and_nothing_goes_wrong(desk: Any, width: int, scheme: str) -> None:
+    opened = desk(width, scheme, "cell=fog@3&at=fog@3")
+    page = opened.page
+    page.click("#help")
+    page.click("#acts summary")
+    page.click("#fields-box summary")
+    page.click("#break")
+    page.wait_for_selector('#ladder[data-done="9/9"]')
+    page.wait_for_selector("#copies pre")
+    page.wait_for_function("document.querySelectorAll('.thumb img[src]').length > 2")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+    faults = [
+        (f["id"], f["nodes"][0]["html"][:120], f["nodes"][0]["failureSummary"][:300])
+        for f in found["violations"]
+    ]
+    assert faults == []
+    assert opened.faults == []
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_the_map_opens_cells_by_mouse_and_by_keyboard(desk: Any, width: int) -> None:
+    opened = desk(width)
+    page = opened.page
+    assert SCRIPT in page.inner_text("#title")
+    plot = page.locator(".map .plot").first
+    plot.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    words = page.inner_text("#map-words")
+    assert "% of the clean" in words
+    assert "95 %" in words
+    page.keyboard.press("Enter")
+    condition = words.rpartition(", ")[2].partition(":")[0]
+    page.wait_for_selector(f'html[data-cell="{condition}"]', state="attached")
+    opened.wait_for_look(condition)
+    assert page.locator("#condition").input_value() == condition
+    frame = page.locator(".cursor").first.bounding_box()
+    plot.scroll_into_view_if_needed()
+    frame = page.locator(".cursor").first.bounding_box()
+    page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert "95 %, low" in page.inner_text("#vg-tooltip-element")
+    page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] - 0.5 * frame["height"])  # the row above
+    page.wait_for_function("(old) => document.documentElement.dataset.cell !== old", arg=condition)
+    assert opened.faults == []
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_images_come_worst_first_and_can_be_filtered(desk: Any, runs: list[Path], width: int) -> None:
+    from stormproof.results.run import Run
+
+    page = desk(width, state="cell=gaussian_noise@5&at=gaussian_noise@5&score=0.05").page
+    worst = next(loss for loss in Run(runs[0]).worst(500) if loss.condition == "gaussian_noise@5")
+    first = page.locator(".thumb").first
+    assert worst.image in first.inner_text()
+    assert f"→ {100 * worst.error:.0f} %" in first.inner_text()
+    assert "12 images under gaussian_noise@5, worst first" in page.inner_text("#cell-words")
+    page.select_option("#f-fate", "lost")
+    page.wait_for_function("() => document.querySelector('#cell-words').textContent.includes('most first')")
+    assert "lost" in page.locator(".thumb").first.inner_text()
+    page.select_option("#f-fate", "")
+    page.select_option("#f-error", "background")
+    page.wait_for_function("() => /background/.test(document.querySelector('.thumb .lost')?.textContent)")
+    page.select_option("#f-error", "")
+    page.select_option("#f-attribute", "count")
+    page.wait_for_selector("#f-slice:visible")
+    page.select_option("#f-class", label=TEMPLATE)
+    page.wait_for_function("() => /images? under/.test(document.querySelector('#cell-words').textContent)")
+    assert page.locator("#trouble").is_hidden()
+
+
+def test_a_hundred_thousand_images_scroll(desk: Any, link: str) -> None:
+    opened = desk(state="cell=fog@1&at=fog@1")
+    page = opened.page
+
+    def many(route: Any) -> None:
+        first = int(route.request.url.partition("first=")[2].partition("&")[0])
+        numbers = {"error": 0.5, "clean": 0.1, "rise": 0.4}
+        rows = [
+            {"index": k % 12, "id": f"image {k}", "raw": f"image {k}", **numbers}
+            for k in range(first, min(first + 60, 100_000))
+        ]
+        route.fulfill(json={"total": 100_000, "first": first, "images": rows})
+
+    page.route("**/ask/cell?*", many)
+    page.select_option("#condition", "fog@2")
+    page.wait_for_function("() => document.querySelector('#cell-words').textContent.startsWith('100000')")
+    page.evaluate(
+        "() => { const list = document.querySelector('#list'); list.scrollTop = list.scrollHeight; }"
+    )
+    page.wait_for_function("() => [...document.querySelectorAll('.thumb')].at(-1).title === 'image 99999'")
+    assert page.locator(".thumb").count() < 60
+    page.evaluate("() => { document.querySelector('#list').scrollTop /= 2; }")
+    page.wait_for_function(
+        "() => Math.abs(Number(document.querySelector('.thumb').title.slice(6)) - 50000) < 100"
+    )
+
+
+@pytest.mark.parametrize("condition", ["fog@3", "contrast[factor=0.3]", "gaussian_noise@5"])
+def test_a_stored_cell_is_drawn_as_the_run_has_it(desk: Any, runs: list[Path], condition: str) -> None:
+    from stormproof.results.run import Run
+
+    opened = desk(state=f"cell={condition}&at={condition}&image=2&score=0.2&truth=0")
+    opened.wait_for_look(condition)
+    for place, folder in enumerate(runs):
+        run = Run(folder)
+        image = run.ids[2]
+        for text in ("clean", condition):
+            assert np.array_equal(opened.pixels(text), run.sample(image, text).image)
+            stored = run.predictions(text)[image]
+            expected = sorted((float(s) for s in stored.scores if s >= 0.2), reverse=True)
+            drawn = [float(each["score"]) for each in opened.drawn(text, place)]
+            assert drawn == pytest.approx(expected, abs=1e-12)
+    assert "as the run predicted" in opened.page.inner_text("#source")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_the_slider_asks_the_model_between_severities(desk: Any, runs: list[Path], width: int) -> None:
+    from stormproof.results.run import Run
+
+    opened = desk(width, state="cell=gaussian_noise@2&at=gaussian_noise@2&image=4")
+    page = opened.page
+    page.locator("#severity").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    opened.wait_for_look("gaussian_noise@2.5")
+    assert "dB" in page.inner_text("#unit")
+    assert "asked just now" in page.inner_text("#source")
+    run = Run(runs[0])
+    assert np.array_equal(
+        opened.pixels("gaussian_noise@2.5"), run.sample(run.ids[4], "gaussian_noise@2.5").image
+    )
+    page.click("#fields-box summary")
+    page.fill('[data-field="sigma"]', "0.05")
+    page.keyboard.press("Tab")
+    page.wait_for_function("() => document.documentElement.dataset.look.includes('sigma=0.05')")
+    page.select_option("#top", "contrast")
+    page.wait_for_function("() => document.documentElement.dataset.look.endsWith('+contrast@3')")
+    page.select_option("#top-level", "1")
+    page.wait_for_function("() => document.documentElement.dataset.look.endsWith('+contrast@1')")
+    text = "gaussian_noise@2.5[sigma=0.05]+contrast@1"
+    assert np.array_equal(opened.pixels(text), run.sample(run.ids[4], text).image)
+    page.select_option("#top", "")
+    page.click("#clean")
+    opened.wait_for_look("clean")
+    page.select_option("#corruption", "fog")
+    page.wait_for_function("() => document.documentElement.dataset.look.includes('fog@')")
+    assert opened.faults == []
+
+
+def test_only_the_newest_place_of_the_slider_counts(desk: Any) -> None:
+    opened = desk(state="cell=fog@1&at=fog@1&image=0")
+    page = opened.page
+    page.evaluate("""() => { const slider = document.querySelector('#severity');
+      for (let k = 0; k <= 40; k += 1) { slider.value = k; slider.dispatchEvent(new Event('input')); } }""")
+    opened.wait_for_look("fog@5")
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.dataset.look") == "0 fog@5"
+    assert page.evaluate("performance.getEntriesByName('picture shown').length") < 20
+    assert opened.faults == []
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], width: int) -> None:
+    from stormproof.core.condition import Condition
+    from stormproof.explore.desk import Desk as Answers
+    from stormproof.explore.subject import explore_runs
+
+    opened = desk(width, state="cell=fog@2&at=fog@2&image=3&score=0.1")
+    page = opened.page
+    page.wait_for_function("() => document.querySelectorAll('#counts tbody tr').length === 4")
+    answers = Answers(explore_runs(runs))
+    tally = answers.tallies(0, Condition.parse("fog@2"))
+    assert tally is not None
+    for score in ("0.1", "0.3", "0.6"):
+        page.locator("#score").fill(score)
+        at = round(100 * float(score))
+        every = tally["every"]
+        right, wrong = every["right"][at], every["wrong"][at]
+        assert opened.counts(1)[:4] == [
+            str(n) for n in (every["objects"], right, every["objects"] - right, wrong)
+        ]
+        shown = [each for each in opened.drawn("fog@2") if "score" in each]
+        assert all(float(each["score"]) >= float(score) for each in shown)
+        found = int(opened.counts(0)[1]) + int(opened.counts(0)[3])
+        assert found == len(shown)  # nothing of these scenes is a crowd
+    before = opened.counts(1)[0]
+    page.locator("#class").select_option(index=1)
+    assert int(opened.counts(1)[0]) < int(before)
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_two_models_are_shown_on_the_same_pixels_with_a_wipe(desk: Any, width: int) -> None:
+    opened = desk(width, state="cell=fog@3&at=fog@3&image=1")
+    page = opened.page
+    assert page.locator("#pictures .of").count() == 2
+    page.click("#wipe-mode")
+    page.wait_for_selector(".view.wiped .edge")
+    page.locator("#wipe").focus()
+    page.keyboard.press("Home")
+    assert page.locator(".over").first.evaluate("e => e.style.clipPath") == "inset(0px 0px 0px 0%)"
+    page.keyboard.press("End")
+    assert "100%" in page.locator(".over").first.evaluate("e => e.style.clipPath")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_the_ladder_shows_where_each_object_is_lost(desk: Any, width: int) -> None:
+    opened = desk(width, state="cell=gaussian_noise@1&at=gaussian_noise@1&image=0&score=0.1")
+    page = opened.page
+    page.click("#break")
+    page.wait_for_selector('#ladder[data-done="9/9"]')
+    rows = page.locator("#ladder tbody tr")
+    assert rows.count() == 2
+    for text in rows.all_inner_texts():
+        assert any(words in text for words in ("lost from", "never found", "kept"))
+    assert "left at severity 5" in page.inner_text("#ladder .note")
+    page.click("#next")
+    page.wait_for_function("() => !document.querySelector('#ladder').children.length")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_look_becomes_an_act(desk: Any, tmp_path: Path, width: int) -> None:
+    opened = desk(
+        width, state="cell=fog@3&at=fog@3&image=5", permissions=["clipboard-read", "clipboard-write"]
+    )
+    page = opened.page
+    page.click("#acts summary")
+    page.wait_for_selector('[data-copy="requirement"]')
+    page.select_option("#r-metric", "AP50")
+    page.fill("#r-threshold", "0.25")
+    page.wait_for_function(
+        "() => document.querySelector('[data-copy=requirement]').textContent.includes('0.25')"
+    )
+    assert "AP50 under fog@3 at least 0.25" in page.inner_text("#verdict")
+    page.get_by_role("button", name="Copy Requirement").click()
+    page.wait_for_function("() => document.querySelector('#said').textContent === 'Requirement copied'")
+    assert "at_least: 0.25" in page.evaluate("navigator.clipboard.readText()")
+    assert "--conditions fog@3" in page.inner_text('[data-copy="run"]')
+    assert "stormproof corrupt" in page.inner_text('[data-copy="corrupt"]')
+    page.click("#mark")
+    saved = {}
+    for button in ("#save-png", "#save-csv", "#save-marks", "#save-slice"):
+        with page.expect_download() as download:
+            page.click(button)
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        saved[button] = path
+    assert saved["#save-png"].read_bytes().startswith(b"\x89PNG")
+    assert "prediction" in saved["#save-csv"].read_text()
+    image = saved["#save-marks"].read_text().strip()
+    assert saved["#save-slice"].read_text() == f"image,marked\n{image},yes\n"
+    page.click("#copy-link")
+    page.wait_for_function("() => document.querySelector('#said').textContent === 'Link copied'")
+    again = page.evaluate("navigator.clipboard.readText()")
+    opened.open(again)
+    opened.wait_for_look("fog@3")
+    assert page.inner_text("#image-name") == image
+    page.click("#reset")
+    page.wait_for_function("() => !location.hash.includes('cell')")
+    assert opened.faults == []
+
+
+def test_keys_do_everything(desk: Any) -> None:
+    opened = desk(state="cell=fog@3&at=fog@3")
+    page = opened.page
+    opened.wait_for_look("fog@3")
+    page.locator("#main").focus()
+    first = page.inner_text("#image-name")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("(old) => document.querySelector('#image-name').textContent !== old", arg=first)
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("(old) => document.querySelector('#image-name').textContent === old", arg=first)
+    page.keyboard.press("ArrowUp")
+    opened.wait_for_look("fog@3.5")
+    page.keyboard.press("ArrowDown")
+    opened.wait_for_look("fog@3")
+    page.keyboard.press("c")
+    opened.wait_for_look("clean")
+    page.keyboard.press("c")
+    opened.wait_for_look("fog@3")
+    page.keyboard.press("w")
+    page.wait_for_selector(".view.wiped")
+    page.keyboard.press("m")
+    assert page.inner_text("#marks") == "1 image marked"
+    page.keyboard.press("b")
+    page.wait_for_selector('#ladder[data-done="9/9"]')
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("r")
+    page.wait_for_function("() => !location.hash.includes('mode')")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_run_that_goes_on_is_shown_as_far_as_it_has_come(
+    desk: Any, served: Any, runs: list[Path], tmp_path: Path, width: int
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(runs[1], copy)
+    last = sorted((copy / "parts").glob("*.parquet"))[-1]
+    kept = last.rename(tmp_path / last.name)
+    link = served([copy], ())
+    opened = desk(width, at=link, state="cell=fog@3&at=fog@3&image=0")
+    page = opened.page
+    assert "running: 96 of 144 cells (66 %); 8 images shown" in page.inner_text("#progress")
+    assert page.locator(".map").count() > 0
+    assert "8 images under fog@3" in page.inner_text("#cell-words")
+    kept.rename(last)  # the run goes on
+    page.wait_for_function("() => document.querySelector('#cell-words').textContent.startsWith('12 images')")
+    page.wait_for_function("() => document.querySelector('#progress').textContent === ''")
+    assert opened.faults == []
+
+
+def test_without_a_run_the_microscope_works(desk: Any, served: Any, runs: list[Path]) -> None:
+    from stormproof.results.run import Run
+
+    link = served([], (BOXES,), Run(runs[0]).record.dataset.spec)
+    opened = desk(at=link)
+    page = opened.page
+    assert page.locator("#storm").is_hidden()
+    page.select_option("#corruption", "fog")
+    opened.wait_for_look("fog@3")
+    assert "asked just now" in page.inner_text("#source")
+    assert opened.faults == []
+
+
+def test_a_run_whose_model_is_not_opened_snaps_to_its_cells(desk: Any, served: Any, runs: list[Path]) -> None:
+    opened = desk(at=served([runs[1]], ()), state="cell=fog@1&at=fog@1")
+    page = opened.page
+    assert page.locator("#severity").get_attribute("max") == "4"
+    page.locator("#severity").focus()
+    page.keyboard.press("ArrowRight")
+    opened.wait_for_look("fog@2")
+    assert "as the run predicted" in page.inner_text("#source")
+    assert (
+        json.loads(page.evaluate("JSON.stringify(performance.getEntriesByName('picture shown').length)")) > 0
+    )
