@@ -112,7 +112,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
-	@for name in cures combined ablations corrupted camera texture people int8; do $(BIN)/python studies/$$name/study.py --check || exit 1; done
+	@for name in cures combined ablations corrupted camera texture people int8 together; do $(BIN)/python studies/$$name/study.py --check || exit 1; done
 
 studies:  ## what it takes to train the networks of the studies again
 	@echo "studies/cures, combined, ablations, corrupted, camera, people: about an hour on one H200; the commands are at the end of each page."

@@ -22,7 +22,7 @@ from stormproof import apply
 from stormproof.core.sample import Sample
 from stormproof.core.table import Table
 from stormproof.datasets import open_dataset
-from stormproof.datasets.depthmaps import DOUBT, MOST_DOUBTFUL, Estimate, Map
+from stormproof.datasets.depthmaps import DOUBT, MOST_DOUBTFUL, DepthEstimate, Map
 from stormproof.depth.estimate import FromGiven, FromStereo
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
 from stormproof.report.figures import write_figures
@@ -46,7 +46,7 @@ class Result:
     doubtful: float
 
 
-def judge(sample: Sample, found: Estimate) -> Result:
+def judge(sample: Sample, found: DepthEstimate) -> Result:
     exact = sample.context.depth
     assert exact is not None
     guessed = replace(sample, context=replace(sample.context, depth=found.depth))

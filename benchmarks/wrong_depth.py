@@ -24,7 +24,7 @@ from stormproof.core.sample import Camera, Sample
 from stormproof.datasets import open_dataset
 from stormproof.datasets.depthmaps import DepthFolder, Map
 from stormproof.depth.estimate import FromGiven, FromStereo, make_depth
-from stormproof.results.interval import paired
+from stormproof.results.interval import paired_differences
 
 CONDITIONS = (
     *(f"haze[beta={beta}]" for beta in (0.004, 0.012, 0.04)),
@@ -117,7 +117,7 @@ def main() -> None:
         cells = {}
         for kind in ("stereo", "laser"):
             values, spread = scores[kind].values(measure), scores[kind].spread(measure)
-            cells[kind] = paired(
+            cells[kind] = paired_differences(
                 {text: values[text] - base[text] for text in CONDITIONS},
                 {text: spread[text] - cloud[text] for text in CONDITIONS},
                 images=options.scenes,

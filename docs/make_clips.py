@@ -18,7 +18,7 @@ import stormproof
 from stormproof.core.randomness import Frame
 from stormproof.report.imagery import RunPredictions, Scene
 from stormproof.report.sections.clips import FRAMES, liveliest, row
-from stormproof.results.interval import Interval, around
+from stormproof.results.interval import Interval, interval_around
 from stormproof.results.scores import Scores
 
 HERE = Path(__file__).parent
@@ -69,7 +69,7 @@ def changes(scores: Scores) -> str:
     for name in ("rain", "noise", "dirt"):
         pair = PAIRS[name] if name != "noise" else PAIRS[name][::-1]
         ours, theirs = (scores.cells["flicker"][text] for text in pair)
-        change = around(theirs - ours, drawn[pair[1]] - drawn[pair[0]], images=scores.units)
+        change = interval_around(theirs - ours, drawn[pair[1]] - drawn[pair[0]], images=scores.units)
         lines.append(
             f"| {name} | {100 * ours:.1f} | {100 * theirs:.1f} | {100 * change.estimate:+.1f} "
             f"| {100 * change.low:+.1f} to {100 * change.high:+.1f} |"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.stats import t as student
 
 from stormproof.metrics.metric import ratio
-from stormproof.results.interval import LEADING, around, draws
+from stormproof.results.interval import LEADING, draws, interval_around
 from stormproof.results.scores import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))
@@ -36,7 +36,7 @@ class Value:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        found = around(self.estimate, self.drawn, images=self.images)
+        found = interval_around(self.estimate, self.drawn, images=self.images)
         return found.low, found.high
 
     def __str__(self) -> str:

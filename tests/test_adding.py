@@ -22,7 +22,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def test_there_is_a_page_for_each_thing_that_can_be_added() -> None:
-    expected = {"corruption", "dataset", "adapter", "metric", "aggregate", "section", "plugin", "task"}
+    expected = {
+        "corruption", "dataset", "adapter", "metric", "aggregate", "section", "plugin", "task", "boundary",
+    }  # fmt: skip
     assert {page.stem for page in PAGES} == expected
     listed = re.findall(r"\]\((\w+)\.md\)", (ROOT / "docs/adding/README.md").read_text(encoding="utf-8"))
     assert {page.stem for page in PAGES} <= {*listed}

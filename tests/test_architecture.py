@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import stormproof
+from stormproof import extend
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "stormproof"
 MODULES = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
@@ -15,7 +17,7 @@ MODULES = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.r
 # Each package may import those before it, never those after; the leaves at the end do not import each other.
 TRUNK = (
     "core", "imaging", "corruptions", "datasets", "models", "metrics", "results", "engine", "tools", "report",
-    "cli", "__main__.py",
+    "cli", "extend.py", "__main__.py",
 )  # fmt: skip
 LEAVES = ("depth", "explore", "integrations", "style", "world")
 MOST_LINES = 500
@@ -71,6 +73,16 @@ def test_the_package_offers_its_public_names_and_nothing_else() -> None:
     assert sorted(dir(stormproof)) == sorted(["__version__", *stormproof.__all__])
     assert all(getattr(stormproof, name) is not None for name in stormproof.__all__)
     assert set(stormproof._HOMES) == set(stormproof.__all__)
+
+
+def test_what_pages_teach_plugins_to_import_is_public() -> None:
+    assert [name for name in extend.__all__ if getattr(extend, name, None) is None] == []
+    pages = (SOURCE.parents[1] / "docs" / "adding").glob("*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    taught = re.findall(r"^\+?from (stormproof\S*) import ([\w, ]+)$", text, re.MULTILINE)
+    names = {name.strip() for _, several in taught for name in several.split(",")}
+    assert len(names) > 30
+    assert names <= {*extend.__all__, *stormproof.__all__}
 
 
 def test_importing_the_package_and_its_command_line_loads_nothing_heavy() -> None:

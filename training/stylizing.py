@@ -29,7 +29,7 @@ from stormproof.style.layers import (
     share_noise,
     strength,
 )
-from stormproof.style.torchnet import Network, adain, statistics
+from stormproof.style.torchnet import TorchNetwork, adain, statistics
 from stormproof.world.samples import render
 from training.pool import array, read, wait_for
 
@@ -126,14 +126,14 @@ class Restyled:
         return torch.cat(painted)
 
 
-def _network(layers: Sequence[Layer], weights: Path, part: str) -> Network:
+def _network(layers: Sequence[Layer], weights: Path, part: str) -> TorchNetwork:
     if weights.is_dir():
         graph = onnx.load(str(weights / f"{part}.onnx")).graph
         own = {one.name.removesuffix(".half"): numpy_helper.to_array(one) for one in graph.initializer}
     else:
         with np.load(weights) as held:
             own = {name.removeprefix(f"{part}."): held[name] for name in held.files if name.startswith(part)}
-    return Network(layers, own).eval()
+    return TorchNetwork(layers, own).eval()
 
 
 def _cut(image: PIL.Image.Image, generator: torch.Generator) -> Tensor:

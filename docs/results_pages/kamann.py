@@ -60,7 +60,7 @@ def page() -> str:
     ]
     rows.append(("mPC", f"{voc['mean']:.1f}", "", f"{camvid['mean']:.1f}", ""))
     heads = ("corruption", "VOC, ours", "ResNet-50", "CamVid, ours", "MobileNet-V2, Cityscapes")
-    pair = CONTEXT.scores.beside(PLAIN.scores)
+    pair = CONTEXT.scores.with_reference(PLAIN.scores)
     context, plain = CONTEXT.percent(), PLAIN.percent()
     return (
         INTRODUCTION.format(voc=VOC.scores.images, camvid=CAMVID.scores.images)

@@ -20,7 +20,7 @@ from stormproof.metrics.cocomatching import IOUS
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, VOC07_POINTS, Judged, average_precision
-from stormproof.results.interval import around, draws
+from stormproof.results.interval import draws, interval_around
 
 DETECTORS = {"nearly all": (0, -4.5), "most": (0, -3.5), "few": (6, 0.0), "nearly nothing": (8, 0.0)}
 PLACES = (("street", 8), ("photos", 80))
@@ -64,7 +64,7 @@ def line(
         weights = np.concatenate([np.ones((1, images)), halves]).astype(np.uint8)
         found = measured(world, detections(rng, world, severity, weaker), weights)
         for name, (values, optimism) in found.items():
-            one = around(float(values[0]), draws(values, optimism), images=images).of_fraction()
+            one = interval_around(float(values[0]), draws(values, optimism), images=images).of_fraction()
             at = truth[place][name]
             missed.setdefault(name, []).append((one.low > at, one.high < at, one.high - one.low))
     cells = []

@@ -21,14 +21,14 @@ from false_passes import REPLICATES, WORLDS, Found, World, detections, images_li
 from looks import first_images
 
 from stormproof.results.enough import images_to_decide
-from stormproof.results.interval import Interval, around
+from stormproof.results.interval import Interval, interval_around
 
 IMAGES, FIRST, REACH = 4000, 100, 3.0
 
 
 def interval_of(world: World, found: Found, weights: np.ndarray, images: int) -> Interval:
     values = scored(*first_images(world, found, images), weights[:, :images], clean=True)
-    return around(float(values[0]), values[1:], images=images).of_fraction()
+    return interval_around(float(values[0]), values[1:], images=images).of_fraction()
 
 
 def sets(truth: Path, numbers: range, most: int = IMAGES) -> None:

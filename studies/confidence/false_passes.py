@@ -31,7 +31,7 @@ from stormproof.metrics.inputs import Maps
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision
-from stormproof.results.interval import around, draws
+from stormproof.results.interval import draws, interval_around
 
 WORLDS, TRUTH_IMAGES, REPLICATES = 4, 100_000, 200
 SEVERITIES = (0, 1, 3, 5)
@@ -222,7 +222,9 @@ def sets(place: Place, images: int, numbers: range, seed: int = 1) -> None:
         halves = rng.integers(0, 2, (REPLICATES, images))
         weights = np.concatenate([np.ones((1, images)), halves]).astype(np.uint8)
         values = measured(rng, place, number % WORLDS, images, weights)
-        found = {name: around(float(v[0]), v[1:], images=images).as_dict() for name, v in values.items()}
+        found = {
+            name: interval_around(float(v[0]), v[1:], images=images).as_dict() for name, v in values.items()
+        }
         row = {"scene": place.scene, "classes": place.classes, "images": images, "world": number % WORLDS}
         print(json.dumps({**row, "found": found}), flush=True)
 

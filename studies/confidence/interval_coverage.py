@@ -20,7 +20,7 @@ from estimator import first_images, whole_images
 
 from stormproof.results.aggregates import MEAN, aggregates
 from stormproof.results.estimate import score
-from stormproof.results.interval import around, draws
+from stormproof.results.interval import draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.sets import sets_of
 
@@ -52,7 +52,7 @@ def split(folders: list[Path], trials: range) -> None:
             found.append({key: each[0][key] - sum(one[key] for one in each[1:]) for key in NUMBERS})
         row = {}
         for key in NUMBERS:
-            one, two = (around(float(f[key][0]), f[key][1:], images=half) for f in found)
+            one, two = (interval_around(float(f[key][0]), f[key][1:], images=half) for f in found)
             gap, wide = one.estimate - two.estimate, float(np.hypot(one.half_width, two.half_width))
             row["Δ" * (len(runs) > 1) + key] = {"gap": gap, "within": wide}
         print(json.dumps({"run": name, "images": half, "trial": trial, "found": row}), flush=True)

@@ -37,7 +37,7 @@ from false_passes import (
 )
 from scipy.special import ndtr, ndtri
 
-from stormproof.results.interval import WRONG, around
+from stormproof.results.interval import WRONG, interval_around
 from stormproof.results.looks import levels
 
 LOOKS, IMAGES = 10, 500
@@ -101,7 +101,7 @@ def sets(place: Place, numbers: range, images: int, looks: int) -> None:
             }
             for name, values in with_loss(cells).items():
                 for kind, wrong in (("plain", WRONG), ("spent", level)):
-                    one = around(float(values[0]), values[1:], images=count, wrong=wrong)
+                    one = interval_around(float(values[0]), values[1:], images=count, wrong=wrong)
                     ends[kind].setdefault(name, []).append([one.low, one.high])
         row = {"scene": place.scene, "classes": place.classes, "world": number % WORLDS, "looks": ends}
         print(json.dumps(row), flush=True)

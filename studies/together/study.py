@@ -28,7 +28,7 @@ sys.path[:0] = [str(HERE.parents[1] / "docs")]
 from parts import from_to, renew, table
 
 NETWORKS = {"street-grid": "AP", "street-context": "mIoU"}
-CONDITIONS, SCENES, WORST = "common-pairs", 200, 10
+CONDITIONS, SCENES, WORST = "common-pairs,weather-at-night", 200, 10
 Found = Mapping[str, list[Interaction]]  # by network
 
 
@@ -91,25 +91,51 @@ def worst(found: Found, by: str) -> str:
     return table(["network", "pair", "costs", f"{by} of its parts", "beyond it"], rows)
 
 
-def errors(found: Found) -> str:
-    """How wrong the predictions are, over all pairs, in points."""
+def night(found: Found) -> str:
+    """Weather at night."""
+    rows = [
+        [name, f"`{one.condition}`", points(one.cost.estimate), *(beyond(one, by) for by in PREDICTIONS)]
+        for name, every in found.items()
+        for one in every
+        if "night" in one.condition
+    ]
+    return table(["network", "pair", "costs", "beyond the sum", "beyond the product"], rows)
+
+
+def errors(found: Found, scores: Mapping[str, Scores]) -> str:
+    """How wrong the predictions are over all pairs, in points; no loss exceeds the clean score."""
     rows = []
     for name, every in found.items():
+        costs = np.array([100 * one.cost.estimate for one in every])
+        clean = 100 * scores[name].score(NETWORKS[name])
         for by in PREDICTIONS:
-            gaps = np.array([100 * one.beyond[by].estimate for one in every])
-            costs, told = (
-                np.array([100 * value for value in values])
-                for values in ([o.cost.estimate for o in every], [o.predicted(by) for o in every])
-            )
-            worse = sum(one.worse(by) for one in every)
-            better = sum(one.beyond[by].high < 0 for one in every)
+            told = np.array([100 * one.predicted(by) for one in every])
+            possible = np.minimum(told, clean)
+            gaps = costs - possible
             rows.append([
-                name, f"{by} of the parts", f"{np.abs(gaps).mean():.1f}", f"{gaps.mean():+.1f}",
-                f"{gaps.min():+.1f} to {gaps.max():+.1f}", f"{np.corrcoef(told, costs)[0, 1]:.2f}",
-                f"{worse} of {len(every)}", f"{better} of {len(every)}",
+                name, f"{by} of the parts", f"{(told > clean).sum()} of {len(every)}",
+                f"{np.abs(gaps).mean():.1f}", f"{gaps.min():+.1f} to {gaps.max():+.1f}",
+                f"{np.corrcoef(possible, costs)[0, 1]:.2f}",
+                f"{sum(one.worse(by) for one in every)} of {len(every)}",
+                f"{sum(one.beyond[by].high < 0 for one in every)} of {len(every)}",
             ])  # fmt: skip
-    head = ["network", "prediction", "off by", "cost − prediction", "from, to", "correlation"]
+    head = ["network", "prediction", "impossible", "off by", "cost − prediction", "correlation"]
     return table([*head, "clearly worse together", "clearly less bad"], rows)
+
+
+def singles(scores: Mapping[str, Scores]) -> str:
+    """What each corruption costs alone, in points."""
+    first = next(iter(scores.values()))
+    texts = [str(condition) for condition in first.corrupted if not condition.is_composed]
+    rows = [
+        [f"`{text}`", *(points(one.score(m) - one.score(m, text)) for m, one in _by_measure(scores))]
+        for text in texts
+    ]
+    return table(["alone", *(f"{name}, {NETWORKS[name]}" for name in scores)], rows)
+
+
+def _by_measure(scores: Mapping[str, Scores]) -> list[tuple[str, Scores]]:
+    return [(NETWORKS[name], one) for name, one in scores.items()]
 
 
 def main() -> None:
@@ -131,8 +157,10 @@ def main() -> None:
             )  # fmt: skip
             scored[name] = run.score(interval=True)
         write(options.scores, scored)
-    found = found_in(read(options.scores))
-    made = {by: worst(found, by) for by in PREDICTIONS} | {"errors": errors(found)}
+    scores = read(options.scores)
+    found = found_in(scores)
+    made = {by: worst(found, by) for by in PREDICTIONS}
+    made |= {"errors": errors(found, scores), "singles": singles(scores), "night": night(found)}
     renew(options.page, made, check=options.check)
 
 

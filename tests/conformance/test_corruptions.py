@@ -64,8 +64,8 @@ def corrupted(image: np.ndarray, condition: Condition, *, seed: int = 0, name: s
 def test_every_suite_names_registered_corruptions_with_valid_parameters() -> None:
     for suite in SUITES.values():
         assert len(set(suite.conditions)) == len(suite)
-        for condition in suite:
-            assert find(condition.corruption or "").parameters(condition)
+        for part in (part for condition in suite for part in condition.parts):
+            assert find(part.corruption or "").parameters(part)
 
 
 @pytest.mark.parametrize("corruption", EVERY, ids=lambda c: c.name)

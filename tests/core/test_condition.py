@@ -26,6 +26,21 @@ def test_text_round_trips(name: str, severity: int | None, params: dict[str, int
     assert hash(again) == hash(condition)
 
 
+singles = st.builds(
+    Condition.of, names, st.one_of(st.none(), st.integers(1, 5)),
+    st.dictionaries(names, values, min_size=1, max_size=2),
+)  # fmt: skip
+
+
+@given(st.lists(singles, min_size=2, max_size=4))
+def test_composed_text_round_trips(parts: list[Condition]) -> None:
+    chain = Condition.composed(parts)
+    assert Condition.parse(str(chain)) == chain
+    assert chain.parts == tuple(parts)
+    assert (chain.severity, chain.params, chain.is_clean) == (None, (), False)
+    assert Condition.composed([Condition.composed(parts[:2]), *parts[2:]]) == chain  # no brackets
+
+
 @pytest.mark.parametrize(
     ("written", "canonical"),
     [

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from stormproof.cli import app
 from stormproof.core.errors import DatasetError
 from stormproof.datasets import open_dataset
-from stormproof.datasets.annotation_checks import Level
+from stormproof.datasets.annotation_checks import Gravity
 from stormproof.datasets.survey import check, evenly_spread, first_findings, survey
 
 HEIGHT, WIDTH, IMAGES = 60, 80, 12
@@ -290,7 +290,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], str]] = {
 }  # fmt: skip
 
 
-def said_of(spec: str, *levels: Level) -> list[str]:
+def said_of(spec: str, *levels: Gravity) -> list[str]:
     """What `inspect --check` would print: its problems, and findings of these levels."""
     try:
         found = check(open_dataset(spec))
@@ -303,14 +303,14 @@ def said_of(spec: str, *levels: Level) -> list[str]:
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_files_raise_no_alarm(tmp_path: Path, name: str) -> None:
     spec = RIGHT[name](tmp_path)
-    assert said_of(spec, Level.warning) == []
+    assert said_of(spec, Gravity.warning) == []
     assert first_findings(open_dataset(spec), IMAGES) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_files_are_named(tmp_path: Path, name: str) -> None:
     build, words = WRONG[name]
-    said = said_of(build(tmp_path), *Level)
+    said = said_of(build(tmp_path), *Gravity)
     assert said
     assert any(words in one for one in said), said
 
@@ -332,7 +332,7 @@ def test_real_files_raise_no_alarm(shared: Path, kind: str) -> None:
     assert first_findings(dataset, len(dataset)) == []
     found = survey(dataset, evenly_spread(len(dataset), 100))
     assert found.problems == []
-    assert [one for one in found.findings if one.level is Level.warning] == []
+    assert [one for one in found.findings if one.level is Gravity.warning] == []
 
 
 def test_inspect_says_it_and_exits_with_1(tmp_path: Path) -> None:

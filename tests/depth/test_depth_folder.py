@@ -18,7 +18,7 @@ from stormproof.core.errors import (
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Context, Sample
 from stormproof.datasets.dataset import abilities
-from stormproof.datasets.depthmaps import DepthFolder, Estimate
+from stormproof.datasets.depthmaps import DepthEstimate, DepthFolder
 from stormproof.datasets.image_files import image_path
 from stormproof.depth.estimate import FromGiven, key_of, make_depth
 from stormproof.depth.priors import Priors, Region
@@ -43,7 +43,7 @@ def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     for name, share in (("a", 0.1), ("b", 1.0)):
         write_image(tmp_path / "images" / f"{name}.png", image if name == "b" else image // 2)
-        folder.write(name, "key", Estimate(depth, np.full(depth.shape, share, np.float32)))
+        folder.write(name, "key", DepthEstimate(depth, np.full(depth.shape, share, np.float32)))
     spec = f"images:{tmp_path}/images,depth={tmp_path}/depth"
     assert len(open_dataset(spec)) == 2
     sure = open_dataset(f"{spec},min_confidence=0.5")
@@ -67,7 +67,7 @@ def _half_guessed(tmp_path: Path) -> str:
         write_image(tmp_path / "images" / f"{name}.png", image // (1 + "abc".index(name)))
         confidence = np.ones(depth.shape, np.float32)
         confidence[:, : round(guessed * depth.shape[1])] = 0.2
-        folder.write(name, "key", Estimate(depth, confidence))
+        folder.write(name, "key", DepthEstimate(depth, confidence))
     return f"images:{tmp_path}/images,depth={tmp_path}/depth"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stormproof.datasets.depthmaps import Estimate
+from stormproof.datasets.depthmaps import DepthEstimate
 from stormproof.depth.holes import fill_planes
 from stormproof.depth.sky import find_sky, unveiled_sky
 from stormproof.depth.stereo import photometric_change, stereo_disparity
@@ -175,7 +175,7 @@ def test_a_large_blue_region_that_no_match_fills_is_sky_though_lamps_lend_it_the
 def test_counts_what_looks_like_sky_but_has_a_doubtful_depth() -> None:
     image = _street()
     depth, sure = np.full(SIZE, 30, np.float32), np.full(SIZE, 0.2, np.float32)
-    assert unveiled_sky(image, Estimate(depth, sure)) > 0.4
-    assert unveiled_sky(image, Estimate(depth, np.ones(SIZE, np.float32))) == 0  # a measured wall
+    assert unveiled_sky(image, DepthEstimate(depth, sure)) > 0.4
+    assert unveiled_sky(image, DepthEstimate(depth, np.ones(SIZE, np.float32))) == 0  # a measured wall
     depth[:46] = np.inf
-    assert unveiled_sky(image, Estimate(depth, sure)) < 0.03
+    assert unveiled_sky(image, DepthEstimate(depth, sure)) < 0.03

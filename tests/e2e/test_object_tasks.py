@@ -41,8 +41,9 @@ def nearly(images):
         calls += 1
         data = objects.data[{form!r}].copy()
         data[..., :2] += off
-        answers.append({{"boxes": objects.boxes, "scores": rng.uniform(0.5, 1, len(objects)),
-                         "labels": objects.labels, {form!r}: data}})
+        seen = slice(0 if calls == {conditions} else None)  # in one cell nothing
+        answers.append({{"boxes": objects.boxes[seen], "scores": rng.uniform(0.5, 1, len(objects))[seen],
+                         "labels": objects.labels[seen], {form!r}: data[seen]}})
     return answers
 """
 

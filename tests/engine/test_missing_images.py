@@ -46,6 +46,7 @@ def test_missing_images_are_counted_where_they_are_allowed(tmp_path: Path) -> No
     code, said = run(spec, tmp_path / "run", "--allow-missing")
     assert code == 0
     assert "8 cells on 4 of 16 images, all done" in said
+    assert "Time, summed over workers: decode" in said
     shown = CliRunner().invoke(app, ["score", str(tmp_path / "run")])
     assert "4 of 16 images (12 unreadable)" in " ".join(shown.output.split())
     page = tmp_path / "page.html"

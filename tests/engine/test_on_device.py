@@ -17,10 +17,15 @@ torch = pytest.importorskip("torch", reason="needs torch")
 import stormproof as sp
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene, write_street
+from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
+from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
-from stormproof.engine.stages import predict
+from stormproof.engine.stages import DecodedImage, predict
+from stormproof.engine.stages.corrupt import Corruptor
+from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
+from stormproof.engine.work import Times
 from stormproof.models import open_model
 from stormproof.models.network import plan_input, prepare
 from stormproof.models.torch import prepare_on_device
@@ -37,6 +42,24 @@ class Net(torch.nn.Module):
         self.conv = torch.nn.Conv2d(3, 3, 3, padding=1)
     def forward(self, x):
         return self.conv(x)
+"""
+
+
+YOLO = """
+import torch
+
+seen = []
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = torch.nn.Conv2d(3, 7, 8, stride=8)
+    def forward(self, x):
+        seen.append(len(x))
+        rows = torch.cat([self.conv(one[None]) for one in x]).flatten(2)  # one by one: equal in any batch
+        boxes = rows[:, :4].sigmoid() * 40 + 1
+        return torch.cat([boxes, (40 * rows[:, 4:]).sigmoid()], 1)
 """
 
 
@@ -179,7 +202,7 @@ def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Confi
 
 
 def test_a_part_holds_several_whole_batches(configure: Configure) -> None:
-    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 40
+    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.record.chunk == 80
     assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.record.chunk == 3
 
 
@@ -189,16 +212,53 @@ def test_tensors_are_prepared_as_arrays_are(net: str, dtype: str, layout: str) -
     card = open_model(net).card.input.model_copy(update={"dtype": dtype, "layout": layout})
     image = np.random.default_rng(0).integers(0, 256, (9, 7, 3), np.uint8)
     expected = prepare(image, plan_input(image, card), card)
-    made = prepare_on_device([torch.from_numpy(image)] * 2, card).numpy()
+    made = prepare_on_device([(torch.from_numpy(image), plan_input(image, card))] * 2, card).numpy()
     assert made.dtype == expected.dtype
     assert (made == expected).all()
 
 
-def test_models_that_resize_are_given_arrays(net: str) -> None:
+def test_models_that_resize_as_opencv_cannot_on_a_device_are_given_arrays(net: str) -> None:
     model = open_model(net)
-    assert model.takes_tensors
-    small = model.card.input.model_copy(update={"resize": "stretch", "size": (8, 8)})
-    assert not replace(model, card=model.card.model_copy(update={"input": small})).takes_tensors
+    for interpolation in ("linear", "antialias", "area", "cubic"):
+        update = {"resize": "stretch", "size": (8, 8), "interpolation": interpolation}
+        card = model.card.model_copy(update={"input": model.card.input.model_copy(update=update)})
+        assert replace(model, card=card).takes_tensors == (interpolation in ("linear", "antialias"))
+
+
+@pytest.mark.parametrize("resize", ["stretch", "letterbox", "shortest"])
+def test_a_model_that_resizes_gets_full_batches_and_says_the_same(
+    configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resize: str
+) -> None:
+    """Photographs of several sizes, in grey and in colour, resized on the device with the host's bytes."""
+    rng, folder = np.random.default_rng(6), tmp_path / "photos"
+    folder.mkdir()
+    for number, shape in enumerate(
+        [(40, 60, 3), (52, 48, 3), (33, 70, 3), (61, 61), (48, 64, 3), (64, 20, 3)]
+    ):
+        PIL.Image.fromarray(rng.integers(0, 256, shape, np.uint8)).save(folder / f"{number}.png")
+    (tmp_path / "tiny_yolo_on_device.py").write_text(YOLO)
+    (tmp_path / "yolo.yaml").write_text(
+        f"decoder: yolov8\nclasses: [a, b, c]\ninput: {{resize: {resize}, size: [32, 48], multiple: 16}}\n"
+        if resize == "shortest"
+        else f"decoder: yolov8\nclasses: [a, b, c]\ninput: {{resize: {resize}, size: [32, 48]}}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = f"torch:tiny_yolo_on_device:Net,card={tmp_path / 'yolo.yaml'},batch=4"
+    one, two = (
+        configure(
+            out=str(device), device=device, conditions=["fog@2,contrast@4"], batch=4, chunk=6,
+            data=f"images:{folder}",
+        ).model_copy(update={"model": spec})
+        for device in (None, "cpu")
+    )  # fmt: skip
+    run(one)
+    module = sys.modules["tiny_yolo_on_device"]
+    module.seen.clear()
+    run(two)
+    assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+    assert sum(map(len, all_rows(Path(two.out))["scores"].to_pylist())) > 0
+    if resize != "shortest":  # which has inputs of several sizes
+        assert module.seen[-5:] == [4, 4, 4, 4, 2]  # before these, the first images are checked
 
 
 def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configure, tmp_path: Path) -> None:
@@ -231,7 +291,20 @@ def test_a_model_gets_full_batches_of_photographs_of_any_size(configure: Configu
     run(two)
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
     calls = sys.modules["stormproof_script_counting"].seen
-    assert calls == [5, 1] * 6 + [1] * 6  # the first six images in colour and in grey, then the last one
+    assert calls == [6] * 7  # of seven images under six conditions
+
+
+def test_an_image_alone_in_a_padded_batch_is_corrupted_without_its_padding() -> None:
+    """As when the others already have rows under a condition."""
+    rng, fog = np.random.default_rng(7), Condition.parse("fog@3")
+    images = [rng.integers(0, 256, (*size, 3), np.uint8) for size in ((40, 60), (52, 48))]
+    dataset = SampleDataset.of([sp.Sample(f"im{i}", image) for i, image in enumerate(images)])
+    reads, times = [DecodedImage(i, dataset[i], "") for i in range(2)], Times()
+    on_host = Corruptor(dataset, seed=0, copies=None, times=times)
+    corrupt = DeviceCorruptor(on_host, "cpu", 0, times, keep=False)
+    [alone] = corrupt.under_all(corrupt.upload(reads), [fog], {0: [fog], 1: []})
+    assert (alone.image == on_host(reads[0], fog).image).all()
+    assert alone.change() == on_host(reads[0], fog).change()
 
 
 def test_a_function_passed_in_python_may_take_tensors(tmp_path: Path) -> None:

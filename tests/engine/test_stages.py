@@ -17,6 +17,7 @@ from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder
+from stormproof.engine.stages.encode import check_together
 from stormproof.engine.stages.predict import call_model
 from stormproof.engine.work import Times
 
@@ -99,3 +100,33 @@ def test_a_model_gets_its_own_list(dataset: SampleDataset) -> None:
     images = [sample.image for sample in dataset.samples]
     assert len(call_model(Greedy(), images, None)) == 3
     assert len(images) == 3
+
+
+def _boxes(count: int, **other: object) -> Prediction:
+    corners = np.arange(4.0 * count).reshape(-1, 4) / 7
+    return Prediction(corners, np.linspace(0, 1, count), np.arange(count) % 3, **other)  # type: ignore[arg-type]
+
+
+def test_boxes_checked_together_are_those_checked_one_by_one() -> None:
+    answers = [(None, _boxes(count)) for count in (3, 0, 5)]
+    together = check_together(answers, 3)  # type: ignore[arg-type]
+    assert together is not None
+    for (_, one), checked in zip(answers, together, strict=True):
+        for name in ("boxes", "scores", "labels", "sides"):
+            own, other = getattr(one, name), getattr(checked, name)
+            assert own.dtype == other.dtype
+            assert (own.tobytes(), own.shape) == (other.tobytes(), other.shape)
+            assert not np.may_share_memory(own, other)  # the model may use its arrays again
+
+
+def test_an_unusual_batch_is_checked_one_by_one() -> None:
+    changed = _boxes(2)
+    changed.boxes[0, 2] = -9.0
+    certain = _boxes(2)
+    certain.scores[0] = np.nan
+    stated = _boxes(2, sides=np.nextafter(_boxes(2).sides, 9))
+    odd = [changed, certain, stated, _boxes(2, semantic=np.zeros((2, 2), np.uint8)), None]
+    for one in odd:
+        assert check_together([(None, _boxes(1)), (None, one)], 3) is None  # type: ignore[list-item]
+    assert check_together([(None, _boxes(3))], 2) is None  # type: ignore[list-item]  # label 2 of 2 classes
+    assert check_together([], 3) is None

@@ -27,6 +27,7 @@ from stormproof.core.randomness import Frame
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu import ragged, triton_kernels
+from stormproof.imaging.gpu.batch import squared_differences
 
 pytestmark = pytest.mark.slow
 CONDITIONS = [c for suite in ("imagenet-c", "holdout") for c in SUITES[suite].conditions]
@@ -157,6 +158,71 @@ def test_a_large_cloud_in_the_interpreter() -> None:
     """Beyond 128 points a side, clouds take other kernels."""
     run = subprocess.run(
         [sys.executable, "-c", INTERPRETED, "fog", "3", "260"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+
+
+def test_squared_differences_compile(compiling: list[str]) -> None:
+    squared_differences(*torch.zeros((2, 3, 3, 40, 50), dtype=torch.uint8))
+    assert compiling == ["squared_differences_kernel"]
+
+
+SUMS = """
+import numpy as np, torch
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.batch import squared_differences
+
+triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
+torch.cuda.synchronize = lambda: None
+pair = np.random.default_rng(0).integers(0, 2, (2, 3, 3, 60, 70)).astype(np.uint8) * 255
+squared_differences(*torch.from_numpy(pair))
+assert triton_kernels.trusted
+print(triton_kernels.refused)
+"""
+
+
+def test_squared_differences_in_the_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SUMS],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("linear", "taps"), [(True, 2), (False, 5)])
+def test_resizing_compiles(compiling: list[str], linear: bool, taps: int) -> None:
+    tables = [torch.zeros((2, side, taps), dtype=torch.int32) for side in (32, 32, 48, 48)]
+    triton_kernels.fit_images(torch.zeros((2, 5), dtype=torch.int64), tables, linear, 114)
+    assert compiling == ["fit_kernel"]
+
+
+RESIZED = """
+import numpy as np, torch
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.resizing import Side, fit_images
+
+triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
+torch.cuda.synchronize = lambda: None
+rng = np.random.default_rng(0)
+images = [torch.from_numpy(rng.integers(0, 256, (*size, 3)).astype(np.uint8)) for size in ((9, 20), (21, 8))]
+sides = [tuple(Side(side, inner, 1, 18) for side, inner in zip(i.shape, (12, 16))) for i in images]
+for rule in ("nearest", "linear", "antialias"):
+    fit_images(images, sides, rule, 114)
+assert len(triton_kernels.trusted) == 3, triton_kernels.trusted
+print(triton_kernels.refused)
+"""
+
+
+def test_resizing_in_the_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", RESIZED],
         capture_output=True,
         text=True,
         check=False,

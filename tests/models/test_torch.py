@@ -11,7 +11,11 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.models import open_model
-from stormproof.models.torch import flatten
+from stormproof.models.candidates import to_prediction
+from stormproof.models.card import complete_card
+from stormproof.models.decoders import DECODERS
+from stormproof.models.geometry import plan_fit
+from stormproof.models.torch import flatten, keep_candidates
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -129,4 +133,27 @@ def test_answers_of_every_shape() -> None:
     with pytest.raises(ModelError, match="not among the module's"):
         flatten({"b": two}, ["a"])
     scripted = ({}, [{"boxes": torch.zeros(0, 4), "labels": torch.zeros(0), "scores": torch.zeros(0)}])
-    assert [a.shape for a in flatten(scripted, None)] == [(1, 0, 4), (1, 0), (1, 0)]
+    assert [[a.shape for a in part] for part in flatten(scripted, None)] == [[(0, 4)], [(0,)], [(0,)]]
+
+
+@pytest.mark.parametrize(("decoder", "shape"), [("yolov5", (3, 500, 9)), ("yolov8", (3, 8, 500))])
+def test_rows_that_cannot_pass_stay_on_the_device(decoder: str, shape: tuple[int, ...]) -> None:
+    card = complete_card({}, {"decoder": decoder, "input": {"size": (64, 64)}, "score": 0.9}, "table")
+    table = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    (table if decoder == "yolov5" else table.transpose(1, 2))[..., 2:4] *= 60
+    (kept,) = keep_candidates([table], card)
+    axis = 1 if decoder == "yolov5" else 2
+    assert 0 < kept.shape[axis] < 300
+    fit = plan_fit((64, 64), (64, 64), "stretch")
+    for whole, few in zip(table.numpy(), kept.numpy(), strict=True):
+        one, two = (
+            to_prediction(DECODERS[decoder].function([rows], (64, 64)), fit, card.limits)
+            for rows in (whole, few)
+        )
+        assert len(one) > 0
+        assert all((getattr(one, key) == getattr(two, key)).all() for key in ("boxes", "scores", "labels"))
+    for wrong in (float("nan"), -0.5, 7.0):  # the decoder says what is wrong
+        refused = table.clone()
+        refused[1, -1, -1] = wrong
+        assert keep_candidates([refused], card)[0] is refused
+    assert keep_candidates([table * 0], card)[0].shape[axis] == 1

@@ -136,3 +136,17 @@ def test_images_that_got_better_are_among_those_that_changed_most() -> None:
     assert found.rows[0][1] == pytest.approx(-20.0)
     assert found.rows[0][2:] == ("fog@1", pytest.approx(-60.0))
     assert found.rows[1][1:] == (pytest.approx(10.0), "fog@1", pytest.approx(10.0))
+
+
+def test_two_runs_along_alpha_are_compared_by_part_and_size() -> None:
+    """Stylized conditions are points of a curve, not a corruption with severities."""
+
+    def styled(name: str, factor: float) -> Scores:
+        texts = {"clean": 1.0, **{f"style[alpha={a},space=feature]": 1 - factor * a for a in (0, 0.5, 1)}}
+        cells = {m: {text: 0.4 * share for text, share in texts.items()} for m in ("AP", "APl")}
+        return Scores(name, "set", 9, cells, tuple(texts))
+
+    view = compare_view(styled("old", 0.5), styled("new", 0.25))
+    assert "left at α = 1 (feature space, image) changes by +25.0 points" in view.sentences[0]
+    rows = {row[:4]: row[4:] for row in view.summary.rows}
+    assert rows["rAPl", "feature", "image", 0.5] == pytest.approx((75, 87.5, 12.5))

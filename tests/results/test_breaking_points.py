@@ -13,10 +13,10 @@ import pytest
 from stormproof.results import breaking
 from stormproof.results.breaking import (
     Answer,
-    Axis,
     Breaking,
     BreakingPoint,
     Observed,
+    StrengthAxis,
     breaking_point,
     find_breaking_point,
     parse_axis,
@@ -43,7 +43,7 @@ def test_a_failure_that_was_seen_is_not_pooled_away() -> None:
     assert found.answer is Answer.NOT_MONOTONE
     assert found.first_below == 2
     assert not found.confirmed
-    shown = Breaking(Axis("fog"), "AP50", found)
+    shown = Breaking(StrengthAxis("fog"), "AP50", found)
     assert shown.words == "not monotone; first seen below at severity 2"
     assert shown.row["answer"] == "not monotone"
     assert shown.row["first_below"] == "fog@2"
@@ -55,7 +55,7 @@ def test_a_dip_within_a_range_without_a_crossing_is_said() -> None:
     assert found.answer is Answer.NOT_MONOTONE
     assert found.strength is None
     assert found.first_below == 2
-    assert "first seen below at severity 2" in Breaking(Axis("fog"), "AP50", found).words
+    assert "first seen below at severity 2" in Breaking(StrengthAxis("fog"), "AP50", found).words
 
 
 def test_scores_that_only_waver_at_the_crossing_are_monotone_enough() -> None:
@@ -75,10 +75,10 @@ def test_never_says_how_often_halves_of_the_images_break() -> None:
     assert 0.2 < close.breaks < 0.4  # half a standard deviation away
     far = at_severities(0.25, 0.24, 0.23, threshold=0.165)
     assert far.breaks == 0
-    words = Breaking(Axis("fog"), "AP50", close).words
+    words = Breaking(StrengthAxis("fog"), "AP50", close).words
     assert words.startswith("never in this range; on ")
     assert words.endswith(" % of random halves of the images it does")
-    assert Breaking(Axis("fog"), "AP50", close).row["breaks"] == close.breaks
+    assert Breaking(StrengthAxis("fog"), "AP50", close).row["breaks"] == close.breaks
 
 
 def test_optimism_moves_the_weak_end_alone() -> None:
@@ -132,7 +132,7 @@ def test_no_object_in_most_halves_leaves_the_ends_open() -> None:
     assert math.isnan(found.breaks)
 
 
-def row_of(axis: Axis, **changes: Any) -> dict[str, Any]:
+def row_of(axis: StrengthAxis, **changes: Any) -> dict[str, Any]:
     """The row of a breaking point at 2.4, from 2.2 to 2.9."""
     usual = BreakingPoint(
         Answer.BREAKS, 0.4, 2.4, 2.2, 2.9, 0.6, {2.0: 0.5, 3.0: 0.3}, 1.0, None, confirmed=True
@@ -142,12 +142,12 @@ def row_of(axis: Axis, **changes: Any) -> dict[str, Any]:
 
 def test_a_breaking_point_is_told_in_metres_and_decibels_of_its_own_strength() -> None:
     """Haze of severity 2.4 has β = 0.012^0.6 · 0.04^0.4 per metre, noise a σ of 0.6 · 0.12 + 0.4 · 0.18."""
-    haze = row_of(Axis("haze"))
+    haze = row_of(StrengthAxis("haze"))
     assert haze["strength"] == {"at": 2.4, "low": 2.2, "high": 2.9}
     beta = {k: 0.012 * (0.04 / 0.012) ** (s - 2) for k, s in haze["strength"].items()}
     for edge, one in beta.items():
         assert haze["physical"][edge][0] == f"visibility {-math.log(0.02) / one:.4g} m"
-    noise = row_of(Axis("gaussian_noise"))
+    noise = row_of(StrengthAxis("gaussian_noise"))
     for edge, sigma in {"at": 0.144, "low": 0.132, "high": 0.174}.items():
         assert noise["physical"][edge] == [
             f"noise σ {255 * sigma:.4g} grey levels",
@@ -169,13 +169,13 @@ def test_a_breaking_point_over_a_parameter_is_told_in_its_values() -> None:
 
 
 def test_an_end_beyond_the_range_has_no_strength_and_no_metres() -> None:
-    row = row_of(Axis("haze"), high=math.inf)
+    row = row_of(StrengthAxis("haze"), high=math.inf)
     assert row["strength"]["high"] is None
     assert row["physical"]["high"] == []
 
 
 def test_the_share_of_halves_that_break_is_printed() -> None:
-    words = row_of(Axis("fog"), answer=Answer.NEVER, strength=None, breaks=0.31)["words"]
+    words = row_of(StrengthAxis("fog"), answer=Answer.NEVER, strength=None, breaks=0.31)["words"]
     assert words == "never in this range; on 31 % of random halves of the images it does"
 
 
@@ -205,7 +205,7 @@ def test_a_search_over_runs_finds_where_the_score_crosses(
 
     monkeypatch.setattr(breaking, "Run", Opened)
     made = find_breaking_point(
-        Axis("fog"), measure, threshold, out=tmp_path, run=lambda some: ran.extend(map(str, some))
+        StrengthAxis("fog"), measure, threshold, out=tmp_path, run=lambda some: ran.extend(map(str, some))
     )
     assert made.found.answer is Answer.BREAKS
     assert made.found.strength == pytest.approx(2.5, abs=0.01)

@@ -17,7 +17,7 @@ from stormproof.metrics.optimism import class_optimism, set_optimism
 from stormproof.report.tables import summary_table
 from stormproof.results.calibrated import MARK, doubt, footnote, marked
 from stormproof.results.documents import as_dict
-from stormproof.results.interval import WRONG, Interval, around, draws
+from stormproof.results.interval import WRONG, Interval, draws, interval_around
 from stormproof.results.requirements import parse
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.verdicts import Outcome, exit_code, how_sure, judge, junit, markdown
@@ -187,5 +187,5 @@ def test_few_images_that_decide_a_measure_widen_its_interval() -> None:
     )  # fmt: skip
     narrow, wide = (each.interval("fog@3", "AP") for each in (scores, few))
     assert wide.images == 5
-    assert wide.high == pytest.approx(around(0.5, drawn.cells["AP"]["fog@3"], images=5).high)
+    assert wide.high == pytest.approx(interval_around(0.5, drawn.cells["AP"]["fog@3"], images=5).high)
     assert wide.half_width > 1.3 * narrow.half_width

@@ -20,7 +20,7 @@ SHUTTLE: dict[str, Any] = {
     "odd": "Shuttle in town",
     "dimensions": {
         "visibility": {"unit": "m", "cells": {"fog": [100, 300], "haze": [300, 1000], "clear": "clear"}},
-        "illuminance": {"unit": "lux", "cells": {"night": [5, 50], "dusk": [50, "day"]}},
+        "illuminance": {"unit": "lux", "cells": {"night": [5, 30], "dusk": [30, "day"]}},
         "rain": {"unit": "mm/h", "range": [0, 10]},
         "distance": {"unit": "m", "cells": {"near": [0, 15], "far": [15, 30]}},
         "weather": {"tag": "weather", "values": {"dry": ["clear", "overcast"], "wet": ["rainy"]}},
@@ -64,7 +64,7 @@ def test_a_corner_is_the_worst_end_of_every_quantity(shuttle: Domain) -> None:
     cell = (("visibility", "haze"), ("illuminance", "night"), ("rain", "0–10 mm/h"), ("weather", "dry"))
     assert [*map(str, shuttle.corners(cell))] == ["haze[visibility=300]+rain[rate=10]+night[lux=5]"]
     cell = (("visibility", "clear"), ("illuminance", "dusk"), ("rain", "0–10 mm/h"))
-    assert [*map(str, shuttle.corners(cell))] == ["rain[rate=10]+night[lux=50]"]
+    assert [*map(str, shuttle.corners(cell))] == ["rain[rate=10]+night[lux=30]"]
 
 
 def test_faults_of_the_camera_have_a_corner_each() -> None:
@@ -98,7 +98,7 @@ def test_a_condition_lies_in_the_cells_of_its_values(shuttle: Domain) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["clean", "night[lux=50]", "haze[visibility=300]", "night[lux=49.9]+rain[rate=10]"]
+    "text", ["clean", "night[lux=30]", "haze[visibility=300]", "night[lux=29.9]+rain[rate=10]"]
 )
 def test_a_condition_lies_in_one_cell_of_a_dimension(shuttle: Domain, text: str) -> None:
     place = place_of(shuttle, Condition.parse(text))
@@ -123,6 +123,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"visibility": {"unit": "m"}}, "give either range"),
     ({"visibility": {"unit": "m", "cells": {}}}, "cells is empty"),
     ({"visibility": {"unit": "m", "cells": {"a": [100, 300], "b": [250, 900]}}}, "a .* and b .* overlap"),
+    ({"illuminance": {"unit": "lux", "range": [5, 100]}}, "end at 40 or at day"),
     ({"rain": {"unit": "mm/h", "range": [0, 3000]}}, "rain, 0–3000 mm/h: .*300"),
     ({"speed": {"unit": "km/h", "range": [0, 25]}}, "Unknown dimension 'speed'.*corruption: NAME.*tag: NAME"),
     ({"visibilty": {"unit": "m", "range": [0, 25]}}, "Did you mean 'visibility'"),

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from results.conftest import Make
 from results.test_detection_rate import BOXES, near_ones
 from stormproof.cli import app
-from stormproof.core.errors import StormproofError
+from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
@@ -252,5 +252,7 @@ def test_objects_of_images_that_were_not_run_are_not_counted_as_missed(tmp_path:
     data, out = scenes(20), tmp_path / "run"
     run_it(model=near_ones, data=data, out=out, engine="local", conditions="clean", chunk=5)
     sorted((out / "parts").iterdir())[-1].unlink()
+    with pytest.raises(InvalidOption, match=r"clean lack images\. Finish them first: stormproof"):
+        judged(out, data)
     with pytest.raises(StormproofError, match="clean"):
         list(iter_found_objects(Run(out, data=data), ["clean"], classes=None, attributes=[], replicates=60))

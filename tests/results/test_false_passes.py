@@ -20,7 +20,7 @@ from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import Judged
 from stormproof.metrics.records import DetectionTruth, lay_out
-from stormproof.results.interval import around, paired
+from stormproof.results.interval import interval_around, paired_differences
 
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "confidence"
 SETS, IMAGES, CLASSES = 80, 100, 80
@@ -49,7 +49,7 @@ def test_a_requirement_at_the_true_value_rarely_passes(study: ModuleType) -> Non
         rng = np.random.default_rng([5, number])
         world = study.images_like(rng, "photos", CLASSES, number % 4, IMAGES)
         drawn = study.scored(world, study.detections(rng, world, 3), weights(rng, IMAGES))
-        found = around(float(drawn[0]), drawn[1:], images=IMAGES)
+        found = interval_around(float(drawn[0]), drawn[1:], images=IMAGES)
         passed += found.low >= truth[number % 4]
         too_high.append(found.estimate - truth[number % 4])
         optimism.append(found.optimism)
@@ -69,7 +69,9 @@ def test_twins_are_called_different_in_one_set_of_twenty(study: ModuleType) -> N
             study.scored(world, study.detections(rng, world, 1, by), rows) for by in (0.0, 0.0, 1.5)
         )
         for other in (twin, weaker):
-            found = paired({"P": float(one[0] - other[0])}, {"P": one[1:] - other[1:]}, images=60)["P"]
+            found = paired_differences(
+                {"P": float(one[0] - other[0])}, {"P": one[1:] - other[1:]}, images=60
+            )["P"]
             assert found.clear == (found.interval.low > 0 or found.interval.high < 0)
             different += found.clear and other is twin
             worse += found.clear and other is weaker

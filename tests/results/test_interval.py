@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stormproof.results import verdicts
-from stormproof.results.interval import Interval, around, draws, holm, paired
+from stormproof.results.interval import Interval, draws, holm, interval_around, paired_differences
 from stormproof.results.requirements import parse
 from stormproof.results.verdicts import Outcome
 
@@ -18,24 +18,24 @@ SE = float(np.std(HALVES, ddof=1))
 
 
 def test_an_interval_is_two_standard_errors_wide_on_either_side() -> None:
-    found = around(0.5, np.array([0.5, 0.5, *HALVES]))
+    found = interval_around(0.5, np.array([0.5, 0.5, *HALVES]))
     assert found.se == pytest.approx(SE)
     assert (found.low, found.high) == pytest.approx((0.5 - 1.961945 * SE, 0.5 + 1.961945 * SE), abs=1e-6)
     assert found.half_width == pytest.approx(1.961945 * SE, abs=1e-6)  # 1,199 degrees of freedom
 
 
 def test_few_images_widen_it_as_student_has_it() -> None:
-    found = around(0.5, np.array([0.5, 0.5, *HALVES]), images=5)
+    found = interval_around(0.5, np.array([0.5, 0.5, *HALVES]), images=5)
     assert found.high == pytest.approx(0.5 + SE * 2.776445)
     assert found.images == 5
 
 
 def test_optimism_moves_one_end_and_never_the_estimate() -> None:
-    plain = around(0.5, np.array([0.5, 0.5, *HALVES]))
-    high = around(0.5, np.array([0.47, 0.48, *HALVES]))
+    plain = interval_around(0.5, np.array([0.5, 0.5, *HALVES]))
+    high = interval_around(0.5, np.array([0.47, 0.48, *HALVES]))
     assert (high.estimate, high.high, high.optimism) == pytest.approx((0.5, plain.high, 0.03))
     assert high.low == pytest.approx(plain.low - 0.03)
-    low = around(0.5, np.array([0.52, 0.53, *HALVES]))  # an error that is too low on few images
+    low = interval_around(0.5, np.array([0.52, 0.53, *HALVES]))  # an error that is too low on few images
     assert (low.low, low.high) == pytest.approx((plain.low, plain.high + 0.03))
 
 
@@ -51,35 +51,35 @@ def test_what_is_relative_to_a_score_takes_off_as_much_as_is_sure() -> None:
     fog = draws(np.array([0.4, *HALVES]), 0.1)
     assert clean[:2].tolist() == pytest.approx([0.4, 0.42])
     assert fog[:2].tolist() == pytest.approx([0.3, 0.3])
-    assert around(0.5, clean).optimism == pytest.approx(0.1)  # all of it, for the score itself
-    assert around(0.8, fog / clean).optimism == pytest.approx(0.8 - 0.3 / 0.42)
-    assert around(0.1, clean - fog).optimism == pytest.approx(-0.02)  # a loss may be larger
+    assert interval_around(0.5, clean).optimism == pytest.approx(0.1)  # all of it, for the score itself
+    assert interval_around(0.8, fog / clean).optimism == pytest.approx(0.8 - 0.3 / 0.42)
+    assert interval_around(0.1, clean - fog).optimism == pytest.approx(-0.02)  # a loss may be larger
 
 
 @pytest.mark.parametrize("optimism", [-0.05, 0.0, 0.05])
 @pytest.mark.parametrize("images", [3, 60, None])
 def test_probabilities_and_intervals_agree(optimism: float, images: int | None) -> None:
     """An end of the interval is where the chance of an estimate as far away is 2.5 %."""
-    found = around(0.5, np.array([0.5 - optimism] * 2 + HALVES), images=images)
+    found = interval_around(0.5, np.array([0.5 - optimism] * 2 + HALVES), images=images)
     assert found.chance_above(found.low) == pytest.approx(0.025)
     assert found.chance_below(found.high) == pytest.approx(0.025)
     for shift in np.linspace(-0.6, 0.6, 25).tolist():
         drawn = np.array([*[shift - optimism] * 2, *(np.array(HALVES) - 0.5 + shift)])
-        one = paired({"fog": shift}, {"fog": drawn}, images=images)["fog"]
+        one = paired_differences({"fog": shift}, {"fog": drawn}, images=images)["fog"]
         assert one.clear == (one.interval.low > 0 or one.interval.high < 0), shift
 
 
 def test_replicates_that_mostly_have_no_value_say_nothing() -> None:
-    assert np.isnan(around(0.5, np.array([0.5, 0.5, 0.4, 0.6, np.nan, np.nan, np.nan])).low)
-    assert np.isnan(around(0.5, np.array([0.5, 0.5, 0.4, np.nan, np.nan])).high)
+    assert np.isnan(interval_around(0.5, np.array([0.5, 0.5, 0.4, 0.6, np.nan, np.nan, np.nan])).low)
+    assert np.isnan(interval_around(0.5, np.array([0.5, 0.5, 0.4, np.nan, np.nan])).high)
 
 
 def test_a_single_image_has_no_spread() -> None:
     """Its score is the same in every replicate that has it: no standard error of 0 is claimed."""
-    found = around(0.5, np.full(21, 0.5), images=1)
+    found = interval_around(0.5, np.full(21, 0.5), images=1)
     assert found.estimate == 0.5
     assert np.isnan([found.low, found.high, found.se, found.optimism]).all()
-    assert around(0.5, np.full(21, 0.5), images=2).se == 0
+    assert interval_around(0.5, np.full(21, 0.5), images=2).se == 0
 
 
 def test_holm_steps_down_and_never_falls() -> None:
@@ -87,7 +87,9 @@ def test_holm_steps_down_and_never_falls() -> None:
 
 
 def test_no_difference_is_never_clear() -> None:
-    still = paired({"fog": 0.0, "snow": 0.3}, {"fog": np.zeros(9), "snow": np.full(9, 0.3)}, images=60)
+    still = paired_differences(
+        {"fog": 0.0, "snow": 0.3}, {"fog": np.zeros(9), "snow": np.full(9, 0.3)}, images=60
+    )
     assert not still["fog"].clear
     assert still["snow"].clear
 

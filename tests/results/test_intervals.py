@@ -24,7 +24,7 @@ from stormproof.engine.run import run as run_it
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.records import Detections
 from stormproof.results import scoring
-from stormproof.results.aggregates import flat
+from stormproof.results.aggregates import flatten
 from stormproof.results.documents import as_dict
 from stormproof.results.interval import unseen_share
 from stormproof.results.run import Run
@@ -59,7 +59,7 @@ def test_weights_of_one_give_the_scores_of_a_run(make: Make, model: str, on: str
     for measure, cells in scores.replicates.cells.items():
         expected = scores.cells[measure]
         assert {text: v[2] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
-        totals, spread = flat(scores.aggregates[measure]), scores.spread(measure)
+        totals, spread = flatten(scores.aggregates[measure]), scores.spread(measure)
         one = {name: spread[name][2] for name in totals}
         assert one == pytest.approx(totals, abs=1e-12, nan_ok=True)
     assert {*scores.replicates.per_class} == {*scores.per_class}
@@ -79,7 +79,7 @@ def test_intervals_stand_around_the_scores(make: Make) -> None:
     mean = scores.interval("mean", "AP")
     assert mean.low < scores.aggregates["AP"]["mean"] == mean.estimate < mean.high
     conditions = {*scores.conditions}
-    assert {*scores.intervals("AP")} - conditions == {*flat(scores.aggregates["AP"])}
+    assert {*scores.intervals("AP")} - conditions == {*flatten(scores.aggregates["AP"])}
     assert "CE/fog" in scores.intervals("E")
     said = as_dict(scores)["intervals"]
     assert "8 images are few" in said["warning"]

@@ -30,7 +30,7 @@ from stormproof.report.leaderboard.submission import read_submission
 from stormproof.report.sources import scores_of
 from stormproof.report.view import make_view
 from stormproof.results import scoring
-from stormproof.results.rows import Boxes, DetectionBuffer, joined
+from stormproof.results.rows import Boxes, DetectionBuffer, join_parts
 from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Scores
 from stormproof.results.store.parts import held_rows, part_path, writing_part
@@ -153,7 +153,7 @@ def test_boxes_beyond_what_memory_may_hold_come_back_from_a_file() -> None:
         buffer = DetectionBuffer(held)
         for k, part in enumerate(parts):
             buffer.add("fog@3" if k < 3 else "clean", part)
-        ways.append([joined(list(buffer.take(name))) for name in ("fog@3", "clean", "snow@1")])
+        ways.append([join_parts(list(buffer.take(name))) for name in ("fog@3", "clean", "snow@1")])
     for way in ways[1:]:
         for one, other in zip(ways[0], way, strict=True):
             assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))

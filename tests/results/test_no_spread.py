@@ -11,8 +11,8 @@ import pytest
 
 from stormproof.core.errors import InvalidOption
 from stormproof.results import verdicts
-from stormproof.results.aggregates import bounded
-from stormproof.results.interval import Interval, around, paired, unseen_share
+from stormproof.results.aggregates import bound_interval
+from stormproof.results.interval import Interval, interval_around, paired_differences, unseen_share
 from stormproof.results.requirements import parse
 from stormproof.results.verdicts import Outcome, judge
 from stormproof.results.weights import require_replicates
@@ -66,18 +66,18 @@ def test_a_false_pass_on_images_that_agree_has_a_chance_of_2_5_percent() -> None
 
 
 def test_paired_differences_that_never_vary_are_not_certain() -> None:
-    found = paired({"fog": 0.0}, {"fog": np.zeros(HALVES + 2)}, images=100)["fog"]
+    found = paired_differences({"fog": 0.0}, {"fog": np.zeros(HALVES + 2)}, images=100)["fog"]
     assert (found.interval.low, found.interval.high) == pytest.approx((-0.0362, 0.0362), abs=1e-4)
     assert found.p == 1
-    counts = paired({"fog": 0.0}, {"fog": np.zeros(HALVES + 2)}, images=100, most=100.0)["fog"]
+    counts = paired_differences({"fog": 0.0}, {"fog": np.zeros(HALVES + 2)}, images=100, most=100.0)["fog"]
     assert counts.interval.high == pytest.approx(3.62, abs=0.01)
 
 
 def test_few_counts_reach_as_far_as_poisson_has_it() -> None:
     """Two false alarms on 100 images: the mean is known to 0.0024 … 0.072 (Garwood 1936)."""
     shown = Interval(0.02, -0.008, 0.048, math.sqrt(0.02 / 100), images=100)
-    assert bounded(shown, "FP per image", "P").high == pytest.approx(0.0722, abs=1e-4)
-    assert bounded(shown, "FP per image", "P").low == 0
+    assert bound_interval(shown, "FP per image", "P").high == pytest.approx(0.0722, abs=1e-4)
+    assert bound_interval(shown, "FP per image", "P").low == 0
 
 
 def test_a_fraction_close_to_its_end_reaches_as_far_as_a_binomial() -> None:
@@ -110,7 +110,9 @@ def test_few_halves_widen_an_interval_and_fewer_than_fifty_are_refused() -> None
     rng = np.random.default_rng(0)
     drawn = rng.normal(0.5, 0.1, 62)
     drawn[:2] = 0.5
-    assert around(0.5, drawn, images=1000).high == around(0.5, drawn, images=60).high  # 59 degrees of freedom
-    assert around(0.5, drawn, images=30).high > around(0.5, drawn, images=60).high
+    assert (
+        interval_around(0.5, drawn, images=1000).high == interval_around(0.5, drawn, images=60).high
+    )  # 59 degrees of freedom
+    assert interval_around(0.5, drawn, images=30).high > interval_around(0.5, drawn, images=60).high
     with pytest.raises(InvalidOption, match="2 replicates are too few for an interval; use at least 50"):
         require_replicates(2)

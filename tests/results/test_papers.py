@@ -13,7 +13,7 @@ from stormproof.corruptions.suites import CAMERA, KAMANN, LIU
 from stormproof.metrics.corruption_error import corruption_matters, cross_scenario
 from stormproof.metrics.grid import Grid
 from stormproof.report.tables import group_tables
-from stormproof.results.aggregates import against, aggregates, flat
+from stormproof.results.aggregates import against, aggregates, flatten
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
 
@@ -72,8 +72,8 @@ def test_mean_cd_leaves_psf_blur_out_and_categories_have_a_spread() -> None:
     assert found["rCD"]["fog"] == pytest.approx(1.25)
     # The same of replicates, entry by entry.
     both = ({text: np.array([v, 0.5, v]) for text, v in side.items()} for side in (mine, theirs))
-    drawn = flat(against("mIoU", *both, over))
-    for name, value in flat(found).items():
+    drawn = flatten(against("mIoU", *both, over))
+    for name, value in flatten(found).items():
         assert np.ravel(drawn[name])[[0, -1]] == pytest.approx([value, value]), name
 
 

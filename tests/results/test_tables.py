@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.condition import grid
-from stormproof.corruptions.suites import BENCHMARK_15, SUITES
+from stormproof.corruptions.suites import BENCHMARK_15, LIU_16, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.report.tables import (
@@ -19,6 +20,7 @@ from stormproof.report.tables import (
     class_line,
     estimate_table,
     expectations,
+    fault_table,
     grid_table,
     group_tables,
     models_table,
@@ -268,3 +270,19 @@ def test_says_how_many_classes_mean_iou_is_over() -> None:
     maps = Scores("net", "set", 3, {"mIoU": VALUES}, CONDITIONS, per_class=per_class)
     assert truth_line(maps) == "mIoU is over the 2 classes in the truth."
     assert truth_line(scores()) == ""
+
+
+def test_camera_faults_have_their_errors_and_the_means_of_the_papers_three_kinds() -> None:
+    faults = ("clean", *map(str, grid(LIU_16)))
+
+    def run_with(error: float) -> Scores:
+        cells = {text: 0.4 if text == "clean" else error for text in faults}
+        cells |= {text: error + 0.1 for text in faults if text.startswith("ccd")}
+        return Scores("net", "set", 3, {"AP": dict.fromkeys(faults, 0.3), "E": cells}, faults)
+
+    shown = columns(fault_table(replace(run_with(0.5), reference=run_with(0.6))))
+    rows = dict(zip(shown["fault"], zip(shown["CE"], shown["ΔCE"], strict=True), strict=True))
+    assert rows["ccd_sensor_damage"] == ("60.0", "-10.0")
+    assert rows["mean of camera damage"] == ("52.0", "-10.0")
+    assert rows["mean of board-level damage"] == ("50.0", "-10.0")
+    assert fault_table(scores()) is None

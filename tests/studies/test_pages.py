@@ -49,6 +49,11 @@ def test_a_check_names_stale_parts_and_writes_nothing(
     assert page.read_text() == before
 
 
+def test_tables_of_the_study_of_pairs_are_what_its_scores_give() -> None:
+    command = [sys.executable, str(ROOT / "studies" / "together" / "study.py"), "--check"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 def test_tables_of_the_int8_study_are_what_its_results_give(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text((INT8 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")

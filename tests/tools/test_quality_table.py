@@ -19,7 +19,14 @@ from stormproof.core.imagefile import read_image, write_image
 from stormproof.core.sample import Sample
 from stormproof.corruptions import corrupt_image
 from stormproof.metrics import fidelity, quality
-from stormproof.tools.quality_table import Quality, Row, average, measure, over_severities, whole_images
+from stormproof.tools.quality_table import (
+    Quality,
+    QualityRow,
+    average,
+    measure,
+    over_severities,
+    whole_images,
+)
 
 CONDITIONS = tuple(
     map(Condition.parse, ("gamma_damage@3", "bad_pixel_damage@2", "cfa_interpolation_damage@5"))
@@ -141,10 +148,10 @@ def test_a_bad_condition_is_refused_before_any_work(folder: Path) -> None:
 
 def test_means_over_severities_are_rows_of_their_own() -> None:
     rows = [
-        Row("fog@1", 3, 0, (1.0, None, 0.9, 0.5, 2.0)),
-        Row("fog@2", 3, 1, (3.0, 8.0, 0.7, 0.1, 1.0)),
-        Row("clean", 3, 3, (0.0, None, 1.0, 1.0, None)),
-        Row("snow@1", 3, 0, (1.0, 1.0, 1.0, 1.0, 1.0)),
+        QualityRow("fog@1", 3, 0, (1.0, None, 0.9, 0.5, 2.0)),
+        QualityRow("fog@2", 3, 1, (3.0, 8.0, 0.7, 0.1, 1.0)),
+        QualityRow("clean", 3, 3, (0.0, None, 1.0, 1.0, None)),
+        QualityRow("snow@1", 3, 0, (1.0, 1.0, 1.0, 1.0, 1.0)),
     ]
     (mean,) = over_severities(rows)
-    assert mean == Row("fog, mean", 3, 1, (2.0, 8.0, pytest.approx(0.8), pytest.approx(0.3), 1.5))
+    assert mean == QualityRow("fog, mean", 3, 1, (2.0, 8.0, pytest.approx(0.8), pytest.approx(0.3), 1.5))

@@ -16,7 +16,7 @@ from stormproof.style.layers import (
     TAPS,
     Weights,
 )
-from stormproof.style.torchnet import Network
+from stormproof.style.torchnet import TorchNetwork
 
 
 def read_encoder(folder: Path) -> Weights:
@@ -30,8 +30,8 @@ class Student(nn.Module):
 
     def __init__(self, encoder: Weights) -> None:
         super().__init__()
-        self.encoder = Network(DISTILLED_ENCODER, encoder).requires_grad_(False)
-        self.decoder = Network(BUILTIN_DECODER)
+        self.encoder = TorchNetwork(DISTILLED_ENCODER, encoder).requires_grad_(False)
+        self.decoder = TorchNetwork(BUILTIN_DECODER)
         # The encoder's features are about ten units high; the decoder works with about one.
         for name, share in (("conv42", 0.2), ("join3", 0.1), ("join2", 0.1), ("join1", 0.1), ("conv11", 0.3)):
             self.decoder.convs[f"c{name}"].weight.data.mul_(share)
@@ -57,7 +57,7 @@ class Student(nn.Module):
                 for name in stored.files
                 if name.startswith("decoder.")
             }
-        fresh = Network(BUILTIN_DECODER, own)
+        fresh = TorchNetwork(BUILTIN_DECODER, own)
         self.decoder.load_state_dict(fresh.state_dict())
 
     def weights(self) -> dict[str, np.ndarray]:

@@ -63,8 +63,12 @@ def compare(
 
 def _narrow(table: Table) -> Table:
     """The table without ranks, where intervals leave no room for them in a terminal."""
-    count = len(table.columns) - (3 if "clear" in table.columns else 0)
-    return replace(table, columns=table.columns[:count], rows=[row[:count] for row in table.rows])
+    from stormproof.report.comparison import RANKS
+
+    dropped = RANKS if "clear" in table.columns else ()
+    kept = [i for i, name in enumerate(table.columns) if name not in dropped]
+    rows = [tuple(row[i] for i in kept) for row in table.rows]
+    return replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows)
 
 
 @app.command()

@@ -217,10 +217,10 @@ def _tree(
     else:
         results = copies.make_all_on_device(jobs, workers=workers, device=device)
     made: list[copies.Copy] = []
-    failed: list[copies.Failure] = []
+    failed: list[copies.CopyFailure] = []
     with console.progress("corrupting", len(jobs)) as progress:
         for result in progress.track(results):
-            if isinstance(result, copies.Failure):
+            if isinstance(result, copies.CopyFailure):
                 failed.append(result)
                 progress.say(f"skipped: {result.reason}")
             else:

@@ -16,7 +16,7 @@ from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
-    from stormproof.tools.quality_table import Row
+    from stormproof.tools.quality_table import QualityRow
 
 # In the order of `Quality`: titles, and digits after the point.
 _COLUMNS = (("RMSE", 2), ("SNR dB", 2), ("SSIM", 3), ("VIF", 3), ("IFC", 2))
@@ -105,7 +105,7 @@ def _measured(
         return list(progress.track(images))
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[QualityRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("condition", overflow="fold")
     for title in (*(title for title, _ in _COLUMNS), "images"):

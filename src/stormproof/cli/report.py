@@ -36,7 +36,7 @@ def report(
     ] = 4,
     budget: Annotated[
         float, typer.Option(help="The largest size of the page in MB; images beyond it are left out.")
-    ] = 15.0,
+    ] = 3.0,
     by: Annotated[
         str | None,
         typer.Option(

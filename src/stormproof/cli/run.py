@@ -163,6 +163,9 @@ def _report(plan: Plan, summary: Summary) -> None:
     left_out = len(summary.unreadable)
     images = f" on {plan.record.images - left_out} of {plan.record.images} images" if left_out else ""
     console.say(f"{out}: {done} cells{images}, all done.")
+    if summary.times.total:
+        words = summary.times.in_words(beside=plan.config.device is not None)
+        console.say(f"Time, summed over workers: {words}.")
     if share[1] > 1:
         score = f"stormproof score {shlex.quote(out)}"
         console.say(

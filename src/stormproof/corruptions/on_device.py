@@ -363,28 +363,39 @@ def check_device(name: str) -> None:
 
 
 def upload(images: Sequence[Image], device: str) -> Iterator[tuple[list[int], Tensor]]:
-    """Images grouped by shape: their positions in `images`, and N×C×H×W on the device."""
+    """Images of any sizes, those in grey together and those in colour: their positions in `images`, and
+    N×C×H×W on the device, each in the upper left corner, in the padding that recipes need."""
     torch = _torch()
-    places: dict[tuple[int, ...], list[int]] = {}
+    from stormproof.imaging.gpu.ragged import STEP
+
+    by_channels: dict[int, list[int]] = {}
     for i, image in enumerate(images):
-        places.setdefault(image.shape, []).append(i)
-    for shape, members in places.items():
-        stack = np.stack([images[i] for i in members]).reshape(len(members), *shape[:2], -1)
-        yield members, torch.from_numpy(stack).to(device).permute(0, 3, 1, 2)
+        by_channels.setdefault(image[0, 0].size, []).append(i)
+    for channels, members in by_channels.items():
+        sizes = {images[i].shape[:2] for i in members}
+        step = STEP if len(sizes) > 1 else 1
+        height, width = (-(-max(size[axis] for size in sizes) // step) * step for axis in (0, 1))
+        stack = np.zeros((len(members), height, width, channels), np.uint8)
+        for place, i in zip(stack, members, strict=True):
+            place[: images[i].shape[0], : images[i].shape[1]] = images[i].reshape(*images[i].shape[:2], -1)
+        yield members, torch.from_numpy(stack).to(device).permute(0, 3, 1, 2).contiguous()
 
 
-def download(batch: Tensor) -> Any:
-    """A batch as an array N×H×W×C on the host."""
-    return batch.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+def download(batch: Tensor, sizes: Sequence[Size]) -> list[Image]:
+    """Images of a batch as arrays H×W×C on the host."""
+    host = batch.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    return [np.ascontiguousarray(image[:h, :w]) for image, (h, w) in zip(host, sizes, strict=True)]
 
 
 def corrupt_images(
     images: Sequence[Image], condition: Condition | str, *, ids: Sequence[str | Frame], seed: int, device: str
 ) -> list[Image]:
-    """`corrupt_image` for each image, computed on a device in batches of one size."""
+    """`corrupt_image` for each image, computed on a device in batches of any sizes."""
     made: dict[int, Image] = {}
     for members, batch in upload(images, device):
-        corrupted = download(corrupt_batch(batch, condition, ids=[ids[i] for i in members], seed=seed))
+        sizes = [(images[i].shape[0], images[i].shape[1]) for i in members]
+        own = [ids[i] for i in members]
+        corrupted = download(corrupt_batch(batch, condition, ids=own, seed=seed, sizes=sizes), sizes)
         made |= {i: one.reshape(images[i].shape) for i, one in zip(members, corrupted, strict=True)}
     return [made[i] for i in range(len(images))]
 

@@ -112,7 +112,7 @@ VARIANTS: tuple[Condition, ...] = (
     *_reading("camera_fog", scale="pixels"),
     *_reading("lens_obstruction", light=0.7),
     *_reading("focus_motor_damage", sigma=(0.40, 0.45, 0.50, 0.55, 0.60)),  # the paper's SSIM
-    *_reading("focus_motor_damage", sigma=(1.4, 2.0, 2.6, 3.2, 3.8)),  # the paper's VIF
+    *_reading("focus_motor_damage", sigma=(1.4, 2.0, 2.6, 3.2, 3.8)),  # the authors' levels
     *_reading("insufficient_black_level", share=0.3, level=(51, 102, 153, 204, 255)),
     *_reading("insufficient_black_level", law="gain"),
     *_reading("excessive_black_level", share=0.3, level=(51, 102, 153, 204, 255)),

@@ -30,7 +30,7 @@ _TURNS = {2: "mirrored", 3: "180°", 4: "mirrored", 5: "90°", 6: "90°", 7: "27
 _SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange height and width
 
 
-class Level(StrEnum):
+class Gravity(StrEnum):
     """How sure a check is that something is wrong."""
 
     problem = "problem"
@@ -42,7 +42,7 @@ class Level(StrEnum):
 class Finding:
     """What a check found, in a sentence, with the fix."""
 
-    level: Level
+    level: Gravity
     what: str
 
 
@@ -133,13 +133,13 @@ def stray_masks(truth: Truth) -> Bools:
 
 def check_annotations(seen: Inspected) -> list[Finding]:
     """Everything that the checks find, the most certain first."""
-    order = list(Level)
+    order = list(Gravity)
     found = [finding for check in CHECKS for finding in check(seen)]
     return sorted(found, key=lambda finding: order.index(finding.level))
 
 
-def _level(count: int, total: int) -> Level:
-    return Level.problem if count > _RARE * total else Level.note
+def _level(count: int, total: int) -> Gravity:
+    return Gravity.problem if count > _RARE * total else Gravity.note
 
 
 def _marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
@@ -162,19 +162,20 @@ def _truth(seen: Inspected) -> Iterator[Finding]:
     if not every:
         if any(image.pixels for image in labelled):
             return  # labelled by its maps
-        level = Level.problem if sure else Level.warning
+        level = Gravity.problem if sure else Gravity.warning
         where = (
             "No image has an object" if seen.whole else f"No object in the {len(labelled)} images inspected"
         )
         yield Finding(level, f"{where}: check that the labels belong to these images.")
     elif every >= _FEW and not len(seen.boxes):
         yield Finding(
-            Level.problem, f"All {every} objects are crowds or ignored, so nothing counts: check these flags."
+            Gravity.problem,
+            f"All {every} objects are crowds or ignored, so nothing counts: check these flags.",
         )
     empty = sum(not len(image.boxes) for image in labelled)
     if every and sure and empty > 0.95 * len(labelled):
         yield Finding(
-            Level.warning,
+            Gravity.warning,
             f"{empty} of {len(labelled)} images have no objects: check that their labels are found.",
         )
 
@@ -191,7 +192,7 @@ def _normalised(seen: Inspected) -> Iterator[Finding]:
     if _fractions(seen):
         count, total = int((seen.boxes.max(axis=1) <= _PIXEL).sum()), len(seen.boxes)
         yield Finding(
-            Level.problem,
+            Gravity.problem,
             f"{_of(count, total, 'boxes')} lie within one pixel of the upper left "
             "corner: coordinates look like fractions; multiply them by the image's width and height.",
         )
@@ -233,12 +234,12 @@ def _past(seen: Inspected) -> Iterator[Finding]:
     said = f"{count} of {total} boxes reach past their image"
     meant = _meaning(low, side, seen.limits) if total >= _FEW and count > max(1, _RARE * total) else ""
     if meant:
-        yield Finding(Level.problem, f"{said}; nearly all fit if the file holds {meant}.")
+        yield Finding(Gravity.problem, f"{said}; nearly all fit if the file holds {meant}.")
         return
     if beyond.any():
         yield _marked(seen, beyond, "boxes lie outside their image")
     often = count > 0.5 * total and count > 2
-    level = Level.problem if often else Level.warning if count > 0.2 * total else Level.note
+    level = Gravity.problem if often else Gravity.warning if count > 0.2 * total else Gravity.note
     yield Finding(level, f"{said} ({seen.example(past)}), as some datasets intend.")
 
 
@@ -257,7 +258,7 @@ def _corner(seen: Inspected) -> Iterator[Finding]:
     reach = float((seen.boxes[:, 2:] / seen.limits).max())
     if reach < 0.5 and len({*seen.owners}) >= 3:
         yield Finding(
-            Level.warning,
+            Gravity.warning,
             f"All {len(seen.boxes)} boxes lie in the upper left {reach:.0%} of their images: "
             "were they drawn on smaller copies?",
         )
@@ -277,7 +278,7 @@ def _whole_image(seen: Inspected) -> Iterator[Finding]:
     if len(seen.boxes) >= 10 and bool(
         ((seen.boxes[:, :2] <= _PIXEL) & (seen.boxes[:, 2:] >= seen.limits - _PIXEL)).all()
     ):
-        yield Finding(Level.warning, f"All {len(seen.boxes)} boxes are as large as their image.")
+        yield Finding(Gravity.warning, f"All {len(seen.boxes)} boxes are as large as their image.")
 
 
 def _twice(seen: Inspected) -> Iterator[Finding]:
@@ -316,7 +317,7 @@ def _points(seen: Inspected) -> Iterator[Finding]:
         yield _marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
     if not marked.any():
         yield Finding(
-            Level.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
+            Gravity.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
         )
         return
     unlabelled = ((flags == 0) & (places != 0).any(axis=-1)).any(axis=1)
@@ -361,19 +362,19 @@ def _class_counts(seen: Inspected) -> Iterator[Finding]:
     present = [label for label in range(len(names)) if seen.objects[label]]
     if total >= _MANY and len(names) >= 5 and len(present) == 1:
         yield Finding(
-            Level.note,
+            Gravity.note,
             f"All {total} objects are {names[present[0]]!r}, although {len(names)} classes are named.",
         )
     elif total >= _MANY and len(names) >= 3 and 0 not in present and len(present) >= 0.8 * (len(names) - 1):
         yield Finding(
-            Level.warning,
+            Gravity.warning,
             f"The first class, {names[0]!r}, has no object, but {len(present)} of {len(names)} have: "
             "are class numbers counted from 1 where the format counts from 0?",
         )
     if seen.whole and total and len(present) < len(names):
         absent = [name for label, name in enumerate(names) if label not in present]
         yield Finding(
-            Level.note, f"{len(absent)} of {len(names)} classes have no object: {first_few(absent)}."
+            Gravity.note, f"{len(absent)} of {len(names)} classes have no object: {first_few(absent)}."
         )
 
 
@@ -383,15 +384,15 @@ def _maps(seen: Inspected) -> Iterator[Finding]:
     counts: Counter[int] = sum((Counter(image.pixels) for image in maps), Counter())
     void, labelled = sum(image.void for image in maps), counts.total()
     if maps and not labelled:
-        yield Finding(Level.problem, "No pixel of the label maps has a class: all are ignored.")
+        yield Finding(Gravity.problem, "No pixel of the label maps has a class: all are ignored.")
     elif void > 0.95 * (void + labelled):
         share = void / (void + labelled)
         yield Finding(
-            Level.warning, f"{share:.0%} of the pixels of the label maps are ignored: are the ids right?"
+            Gravity.warning, f"{share:.0%} of the pixels of the label maps are ignored: are the ids right?"
         )
     elif len(maps) >= 3 and len(counts) == 1 and len(seen.semantic_classes) > 1:
         name = seen.semantic_classes[next(iter(counts))]
-        yield Finding(Level.problem, f"Every pixel of {len(maps)} label maps is {name!r}.")
+        yield Finding(Gravity.problem, f"Every pixel of {len(maps)} label maps is {name!r}.")
 
 
 def _sizes(seen: Inspected) -> Iterator[Finding]:
@@ -412,7 +413,7 @@ def _sizes(seen: Inspected) -> Iterator[Finding]:
     elif all(image.stated == image.stored[::-1] for image in wrong if image.stored):
         fix = "width and height seem to be exchanged"
     yield Finding(
-        Level.problem,
+        Gravity.problem,
         f"{_of(len(wrong), len(both), 'images')} differ in size from their annotation (the first: image "
         f"{first.id!r}, {shown}): {fix}.",
     )

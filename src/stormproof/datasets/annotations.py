@@ -54,7 +54,7 @@ def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Pat
     return found
 
 
-def paired(
+def pair_files(
     images: Mapping[str, Path], labels: Mapping[str, Path], where: Path
 ) -> tuple[tuple[str, ...], tuple[Path, ...], tuple[Path, ...]]:
     """Sorted names with their images and label files; images without labels, and the reverse, are errors."""

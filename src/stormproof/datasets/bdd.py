@@ -26,7 +26,7 @@ from stormproof.datasets.annotations import (
     is_number,
     list_images,
     named_folder,
-    paired,
+    pair_files,
     raise_all,
     split_folder,
     unique_names,
@@ -105,7 +105,7 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
     )
     maps = by_stem(list_files(split_folder(masks, split), {".png"}), ["_train_id"])
     where = folder(images / split, "images")
-    ids, files, labels = paired(by_stem(list_images(where)), maps, where)
+    ids, files, labels = pair_files(by_stem(list_images(where)), maps, where)
     return FileDataset(
         name=f"bdd100k-{split}",
         root=root,

@@ -17,7 +17,7 @@ from stormproof.datasets.annotations import (
     class_names,
     identity_table,
     list_images,
-    paired,
+    pair_files,
     split_name,
     unknown_split,
 )
@@ -51,7 +51,7 @@ def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
     images, annotations = _folders(root, split)
     names, void = _classes(root)
     maps = by_stem(list_files(annotations, {".png"}), _LABEL_ENDINGS)
-    ids, files, labels = paired(by_stem(list_images(images)), maps, images)
+    ids, files, labels = pair_files(by_stem(list_images(images)), maps, images)
     return FileDataset(
         name=split_name(root, split),
         root=root,

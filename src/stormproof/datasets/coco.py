@@ -34,6 +34,7 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.dataset import READERS, Dataset, FileDataset, Labels, abilities
 from stormproof.datasets.image_files import image_path
+from stormproof.datasets.lvis import read_federated
 from stormproof.datasets.object_data import category_fields, point_data, read_data, read_sigmas, row_fields
 from stormproof.datasets.semantic_masks import BACKGROUND, MaskMaps, listed_classes
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
@@ -89,14 +90,15 @@ def open_coco(
         classes=classes,
         semantic_classes=(BACKGROUND, *drawn) if drawn else (),
         category_ids=tuple(categories),
+        federated=read_federated(records, expect_list(content, "categories", path), annotations, path),
         variant=f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only",
     )
 
 
 def _image_file(record: Mapping[str, Any], path: Path) -> Path:
     """The image's file. Ground truth made only for scoring may not name it; then the path does not exist."""
-    if "file_name" not in record:
-        return Path(str(record["id"]))
+    if "file_name" not in record:  # LVIS names the image's address on COCO's server
+        return Path(str(record.get("coco_url", record["id"])).rpartition("/")[2])
     return file_name(record, path, f"image {record['id']}")
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_ch
 
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.federated import Federated
 from stormproof.core.files import is_file, opened_file, read_bytes
 from stormproof.core.identity import blake2b, file_digest, to_json
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
@@ -98,6 +99,7 @@ class Abilities:
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
     category_ids: tuple[int, ...] = ()  # the numbers of the classes in the format's own files
     things: tuple[str, ...] = ()  # semantic classes with countable objects, if these are not `classes`
+    federated: Federated | None = None  # if images were searched for some classes only
     rules: PixelRules | None = None  # how image files are read
     thread_safe: bool = False  # whether several threads may read images at the same time
     depth_remark: str = ""  # a caveat about its depth, for readers of haze and defocus scores
@@ -151,6 +153,7 @@ class FileDataset:
     semantic_classes: tuple[str, ...] = ()
     category_ids: tuple[int, ...] = ()
     things: tuple[str, ...] = ()
+    federated: Federated | None = None
     variant: str = ""
     rules: PixelRules = AS_STORED
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value

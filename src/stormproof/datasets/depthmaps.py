@@ -172,7 +172,7 @@ def _from_kitti(text: str) -> Calibration:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class DepthEstimate:
     """Estimated depth in metres, and the confidence of each pixel, from 0 to 1."""
 
     depth: Map
@@ -207,9 +207,11 @@ class DepthFolder:
         """Whether the sample's map exists and was made from the inputs that the key identifies."""
         return self._keys.get(sample_id) == key and self.path(sample_id).is_file()
 
-    def read(self, sample_id: str) -> Estimate:
+    def read(self, sample_id: str) -> DepthEstimate:
         """The sample's map and its confidence."""
-        return Estimate(np.asarray(read_npy(self.path(sample_id)), np.float32), self.confidence(sample_id))
+        return DepthEstimate(
+            np.asarray(read_npy(self.path(sample_id)), np.float32), self.confidence(sample_id)
+        )
 
     def confidence(self, sample_id: str) -> Map:
         """The confidence of each pixel of the sample's map, from 0 to 1."""
@@ -224,7 +226,7 @@ class DepthFolder:
         """The fraction of doubtful pixels in the sample's map; NaN if the folder does not know it."""
         return self._doubtful.get(sample_id, float("nan"))
 
-    def write(self, sample_id: str, key: str, estimate: Estimate) -> None:
+    def write(self, sample_id: str, key: str, estimate: DepthEstimate) -> None:
         """Store a map and its confidence; each file appears whole or not at all."""
         percent = np.rint(100 * estimate.confidence).astype(np.uint8)
         with whole_file(self._confidence_path(sample_id), durable=False) as file:

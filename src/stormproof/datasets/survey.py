@@ -17,9 +17,9 @@ from stormproof.core.imagefile import image_header
 from stormproof.core.sample import Instances, Truth
 from stormproof.datasets.annotation_checks import (
     Finding,
+    Gravity,
     ImageFacts,
     Inspected,
-    Level,
     check_annotations,
     stray_masks,
 )
@@ -118,7 +118,7 @@ def first_findings(dataset: Dataset, images: int) -> list[Finding]:
     for index in evenly_spread(images, _FIRST_IMAGES):
         with suppress(StormproofError, OSError):
             facts[index] = facts_of(dataset, index, dataset.truth(index))
-    return [one for one in _findings(dataset, facts) if one.level is not Level.note]
+    return [one for one in _findings(dataset, facts) if one.level is not Gravity.note]
 
 
 def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
@@ -201,7 +201,7 @@ def _twins(dataset: Dataset, indices: Iterable[int]) -> dict[int, str]:
 def _with_findings(found: Survey, dataset: Dataset, facts: dict[int, ImageFacts]) -> Survey:
     """The survey with the results of the checks: problems among its problems, the rest as findings."""
     for one in _findings(dataset, facts):
-        if one.level is Level.problem:
+        if one.level is Gravity.problem:
             found.problems.append(Problem("", one.what))
         else:
             found.findings.append(one)

@@ -38,14 +38,14 @@ def read_tags(dataset: Dataset, source: str, indices: Sequence[int]) -> list[fro
         raise DatasetError(path, "holds no .json file, so no OpenLABEL tags.")
     known: dict[str, frozenset[str]] = {}
     for file in files:
-        name, tags = read_openlabel(file)
-        known[name] = known.get(name, frozenset()) | tags
+        named, tags = read_openlabel(file)
+        for name in {named, PurePosixPath(named).stem}:
+            known[name] = known.get(name, frozenset()) | tags
     made = []
     for index in indices:
         names = _names(dataset, index)
         made.append(next((known[name] for name in names if name in known), frozenset()))
     if not any(made):
-        named = next(iter(known))
         called = _names(dataset, indices[0])[0]
         none = f"tags none of the {counted(len(indices), 'image')}"
         raise DatasetError(path, f"{none}: it names {named!r}, and images are called {called!r}.")

@@ -30,7 +30,7 @@ from stormproof.datasets.dataset import READERS, FileDataset, Labels
 from stormproof.datasets.object_data import point_data
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
 
-Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
+LabelLine = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 _BODY = 0.53  # of its box: the area that Ultralytics' validation assumes for a person
 Shape = tuple[int, int]  # key points of an object, and numbers of each: 2, or 3 with visibility
 
@@ -138,7 +138,7 @@ def _point_shape(stated: Any, path: Path) -> Shape | None:
     raise DatasetError(path, problem, "kpt_shape")
 
 
-def _require_corners(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> None:
+def _require_corners(rows: Sequence[tuple[LabelLine, ...]], texts: Sequence[Path]) -> None:
     for file_rows, text in zip(rows, texts, strict=True):
         for i, (_, values) in enumerate(file_rows):
             if len(values) != 8:
@@ -146,12 +146,12 @@ def _require_corners(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> 
                 raise DatasetError(text, problem, f"object {i}")
 
 
-def _read_rows(text: Path, classes: int, points: Shape | None) -> tuple[Row, ...]:
+def _read_rows(text: Path, classes: int, points: Shape | None) -> tuple[LabelLine, ...]:
     lines = enumerate(read_text(text).splitlines(), 1)
     return tuple(_row(line, classes, points, text, f"line {i}") for i, line in lines if line.strip())
 
 
-def _row(line: str, classes: int, points: Shape | None, text: Path, where: str) -> Row:
+def _row(line: str, classes: int, points: Shape | None, text: Path, where: str) -> LabelLine:
     try:
         number, *values = map(float, line.split())
     except ValueError:
@@ -175,7 +175,7 @@ def _row(line: str, classes: int, points: Shape | None, text: Path, where: str) 
     return int(number), tuple(values)
 
 
-def _is_segmentation(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> bool:
+def _is_segmentation(rows: Sequence[tuple[LabelLine, ...]], texts: Sequence[Path]) -> bool:
     """Whether the set contains polygons; boxes among them are an error, since they have no masks."""
     first: bool | None = None
     for file_rows, text in zip(rows, texts, strict=True):
@@ -194,7 +194,7 @@ class YoloObjects(Labels):
     """The rows of each image's text file; coordinates are scaled by the image's size."""
 
     images: tuple[Path, ...]
-    rows: tuple[tuple[Row, ...], ...]
+    rows: tuple[tuple[LabelLine, ...], ...]
     polygons: bool
     points: Shape | None = None
     oriented: bool = False

@@ -22,7 +22,7 @@ class Origin(StrEnum):
     given = "given"
 
 
-class Answer(StrEnum):
+class ModelAnswer(StrEnum):
     inverse = "inverse"
     metres = "metres"
 
@@ -40,8 +40,8 @@ def depth(
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Network: its ONNX file.")] = None,
     model_output: Annotated[
-        Answer, typer.Option(help="Network: its output, metres or inverse depth without a scale.")
-    ] = Answer.inverse,
+        ModelAnswer, typer.Option(help="Network: its output, metres or inverse depth without a scale.")
+    ] = ModelAnswer.inverse,
     nearest: Annotated[float, typer.Option(help="Network without a scale: smallest depth, metres.")] = 2.0,
     farthest: Annotated[float, typer.Option(help="Network without a scale: largest depth, metres.")] = 100.0,
     priors: Annotated[

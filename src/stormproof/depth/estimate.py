@@ -14,7 +14,7 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidOption, MissingContext
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Sample
-from stormproof.datasets.depthmaps import DepthFolder, Estimate
+from stormproof.datasets.depthmaps import DepthEstimate, DepthFolder
 from stormproof.depth.complete import complete
 from stormproof.depth.holes import nearness
 from stormproof.depth.monocular import DepthModel
@@ -30,7 +30,7 @@ class Estimator(Protocol):
 
     @property
     def identity(self) -> str: ...
-    def __call__(self, sample: Sample) -> Estimate: ...
+    def __call__(self, sample: Sample) -> DepthEstimate: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class FromStereo:
     def identity(self) -> str:
         return f"stereo 7 {self.max_disparity} {self.sky}"
 
-    def __call__(self, sample: Sample) -> Estimate:
+    def __call__(self, sample: Sample) -> DepthEstimate:
         context = sample.context
         if context.right is None:
             raise MissingContext(
@@ -71,14 +71,14 @@ class FromModel:
     def identity(self) -> str:
         return f"model 2 {self.model.identity} {self.sky}"
 
-    def __call__(self, sample: Sample) -> Estimate:
+    def __call__(self, sample: Sample) -> DepthEstimate:
         depth = self.model.depth(sample.image, sample.context.depth)
         given = sample.context.depth
         if self.sky:
             depth = np.where(sky_of(sample), np.float32(np.inf), depth)
         # A network gives depth everywhere; only the known depths are certain.
         sure = np.full(depth.shape, 0.5, np.float32)
-        return Estimate(depth, sure if given is None else np.where(np.isnan(given), sure, 1))
+        return DepthEstimate(depth, sure if given is None else np.where(np.isnan(given), sure, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class FromGiven:
     def identity(self) -> str:
         return f"given 5 {self.sky}"
 
-    def __call__(self, sample: Sample) -> Estimate:
+    def __call__(self, sample: Sample) -> DepthEstimate:
         if sample.context.depth is None:
             fix = "open the dataset with depth=FOLDER, or disparity=FOLDER,calib=FOLDER"
             raise MissingContext(f"Sample {sample.id!r} has no depth to fill; {fix}.")
@@ -99,7 +99,7 @@ class FromGiven:
         known = ~np.isnan(given)
         sky = sky_of(sample) & ~known if self.sky else np.zeros(known.shape, np.bool_)
         confidence = np.maximum(nearness(known), np.float32(_LOOKS) * sky)
-        return Estimate(complete(given, sample.image, sky), confidence.astype(np.float32))
+        return DepthEstimate(complete(given, sample.image, sky), confidence.astype(np.float32))
 
 
 def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:
@@ -135,5 +135,7 @@ def make_depth(
     estimate = estimator(sample)
     depth = priors.over(estimate.depth, sample, semantic_classes)
     given = (depth != estimate.depth) & ~(np.isnan(depth) & np.isnan(estimate.depth))
-    folder.write(sample.id, key, Estimate(depth, np.where(given, 1, estimate.confidence).astype(np.float32)))
+    folder.write(
+        sample.id, key, DepthEstimate(depth, np.where(given, 1, estimate.confidence).astype(np.float32))
+    )
     return True

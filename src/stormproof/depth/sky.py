@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from stormproof.core.sample import Bools, Floats, Image, Sample
-from stormproof.datasets.depthmaps import DOUBT, Estimate, Map
+from stormproof.datasets.depthmaps import DOUBT, DepthEstimate, Map
 from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
@@ -100,7 +100,7 @@ def sky_of(sample: Sample) -> Bools:
     return find_sky(sample.image, None if given is None else np.isfinite(given))
 
 
-def unveiled_sky(image: Image, found: Estimate) -> float:
+def unveiled_sky(image: Image, found: DepthEstimate) -> float:
     """The fraction of the image that looks like sky, has a finite depth, and whose depth is doubtful."""
     near = np.isfinite(found.depth) & (found.confidence < DOUBT)
     return float((find_sky(image) & near).mean())

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidTruth
 from stormproof.core.sample import Bools, Camera, Image
-from stormproof.datasets.depthmaps import Calibration, Estimate, Map, depth_from_disparity
+from stormproof.datasets.depthmaps import Calibration, DepthEstimate, Map, depth_from_disparity
 from stormproof.depth.holes import (
     above_ground,
     fill_around,
@@ -43,12 +43,12 @@ _STEP = 2.0  # px of disparity that count as a step
 
 def stereo_depth(
     left: Image, right: Image, camera: Camera, max_disparity: int | None = None, *, sky: bool = True
-) -> Estimate:
+) -> DepthEstimate:
     """Dense depth of the left image in metres; infinite in the sky and where there is no parallax."""
     if camera.baseline is None:
         raise InvalidTruth("Depth from stereo needs the camera's baseline; add it to the calibration.")
     disparity, confidence = stereo_disparity(left, right, max_disparity, offset=camera.offset, sky=sky)
-    return Estimate(depth_from_disparity(disparity, Calibration(camera, camera.offset)), confidence)
+    return DepthEstimate(depth_from_disparity(disparity, Calibration(camera, camera.offset)), confidence)
 
 
 def stereo_disparity(

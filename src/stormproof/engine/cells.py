@@ -7,17 +7,19 @@ the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from stormproof.core.condition import Condition
 from stormproof.core.processes import worker_count
+from stormproof.core.sample import Truth
 from stormproof.corruptions import truth_under
-from stormproof.datasets.dataset import abilities, identity_of
+from stormproof.datasets.dataset import Dataset, abilities, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
@@ -30,9 +32,10 @@ from stormproof.models.model import Model, Precomputed
 from stormproof.results.store.schema import Row
 
 if TYPE_CHECKING:
-    from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
+    from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 
 Wanted = Mapping[int, Sequence[Condition]]
+_TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 _READERS = 8  # threads that decode for a device, at most: more wait for each other
 Read = tuple[int, DecodedImage | Exception]
 
@@ -52,7 +55,8 @@ def run_cells(
         return line.run(wanted)
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
-    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, attempt.work.config.seed, times))
+    seed, keep = attempt.work.config.seed, line.predict.takes_tensors
+    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep))
 
 
 def _look_up(
@@ -63,15 +67,19 @@ def _look_up(
     for index, conditions in wanted.items():
         name = pair.dataset.ids[index]
         for condition in conditions:
+            truth = partial(_truth, pair.dataset, index, condition, seed)
             start = perf_counter()
             try:
                 prediction, size = model.lookup(name, condition), pair.dataset.size(index)
                 times.model += perf_counter() - start
-                clean, identity = pair.dataset.truth(index), identity_of(pair.dataset, index)
-                truth = truth_under(clean, size, condition, seed=seed, image_id=identity)
-                yield encode.row(index, name, condition, size, prediction, truth)
+                yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
+
+
+def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Truth:
+    size, identity = dataset.size(index), identity_of(dataset, index)
+    return truth_under(dataset.truth(index), size, condition, seed=seed, image_id=identity)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,45 +129,52 @@ class _Line:
                     yield self.corrupt(decoded, condition)
 
     def _rows(self, batch: Sequence[PreparedCell | Failure]) -> Iterator[Row | Failure]:
-        """Call the model now, but make rows on demand: a packed noisy label map is larger than the map."""
         waiting = [cell for cell in batch if isinstance(cell, PreparedCell)]
-        answers = self.predict(waiting) if waiting else iter(())
-        for cell in batch:
-            answer = cell if isinstance(cell, Failure) else next(answers)
-            yield answer if isinstance(answer, Failure) else self.encode(*answer)
+        rows = self.encode(self.predict(waiting) if waiting else ())
+        return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor) -> Iterator[Row | Failure]:
-        """Some images at a time, condition by condition."""
-        together = self.attempt.work.config.batch
+        """Some images at a time, condition by condition. The model's batches span conditions, so that they
+        are full; threads decode and upload the next images while the model works. Kernels are launched by
+        the thread that calls the model: another would take turns with it, and was no faster."""
+        together = _TOGETHER * self.attempt.work.config.batch
         readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
-        with ThreadPoolExecutor(readers) as decoders, ThreadPoolExecutor(1) as encoders:
+        with (
+            ThreadPoolExecutor(readers) as decoders,
+            ThreadPoolExecutor(1) as uploaders,
+            ThreadPoolExecutor(1) as encoders,
+        ):
             reads = run_ahead(decoders, self._read, wanted, ahead=2 * together)
-            while some := list(islice(reads, together)):
-                yield from sorted(self._run_images(some, wanted, corrupt, encoders), key=lambda row: row.cell)
+            groups = iter(lambda: list(islice(reads, together)), [])
+            for uploaded, failed in run_ahead(uploaders, partial(self._upload, corrupt), groups, ahead=1):
+                unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
+                cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
+                rows = self._predict_all(chain(unread, cells), encoders)
+                yield from sorted(rows, key=lambda row: row.cell)
 
     def _read(self, index: int) -> Read:
         return index, self.decode(index)
 
-    def _run_images(
-        self, reads: Sequence[Read], wanted: Wanted, corrupt: DeviceCorruptor, encoders: ThreadPoolExecutor
+    def _upload(
+        self, corrupt: DeviceCorruptor, reads: Sequence[Read]
+    ) -> tuple[list[UploadedImages], list[tuple[int, Exception]]]:
+        images = [read for _, read in reads if isinstance(read, DecodedImage)]
+        return corrupt.upload(images), [(i, read) for i, read in reads if isinstance(read, Exception)]
+
+    def _predict_all(
+        self, cells: Iterable[PreparedCell | Failure], encoders: ThreadPoolExecutor
     ) -> Iterator[Row | Failure]:
-        for index, decoded in reads:
-            if isinstance(decoded, Exception):
-                yield from (self._unreadable(decoded, index, condition) for condition in wanted[index])
-        images = corrupt.upload([decoded for _, decoded in reads if isinstance(decoded, DecodedImage)])
-        encoded: list[Future[Row | Failure]] = []
-        for condition in self.attempt.work.conditions:
-            for batch in images:
-                chosen = batch.under(condition, wanted)
-                cells = corrupt(chosen, condition, on_device=self.predict.takes_tensors) if chosen else []
-                waiting = [cell for cell in cells if isinstance(cell, PreparedCell)]
-                yield from (cell for cell in cells if isinstance(cell, Failure))
-                for answer in self.predict(waiting) if waiting else ():
-                    if isinstance(answer, Failure):
-                        yield answer
-                    else:
-                        encoded.append(encoders.submit(self.encode, *answer))
-        yield from (future.result() for future in encoded)
+        """The rows of all cells, in any order."""
+        rest = iter(cells)
+        encoded: list[Future[list[Row | Failure]]] = []
+        while batch := list(islice(rest, self.attempt.work.config.batch)):
+            ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
+            yield from (cell for cell in batch if isinstance(cell, Failure))
+            outcomes = list(self.predict(ready)) if ready else []
+            yield from (outcome for outcome in outcomes if isinstance(outcome, Failure))
+            answers = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]
+            encoded.append(encoders.submit(list, self.encode(answers)))
+        yield from chain.from_iterable(future.result() for future in encoded)
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")

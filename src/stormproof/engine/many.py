@@ -28,7 +28,7 @@ from stormproof.core.spec import Spec
 from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
-from stormproof.engine.run import Summary, Task, Watch, running
+from stormproof.engine.run import RunInProgress, Summary, Watch, running
 from stormproof.engine.work import Attempt, ChunkResult
 
 _SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
@@ -83,7 +83,7 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
 def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Watch] = ()) -> list[Outcome]:
     """Execute every run; results come in any order, and each folder stays locked until all runs are done."""
     outcomes = [Outcome(config) for config in runs]
-    tasks: dict[Path, tuple[Task, Outcome]] = {}
+    tasks: dict[Path, tuple[RunInProgress, Outcome]] = {}
     with ExitStack() as held:
         attempts = _attempts(outcomes, tasks, held, watches)
         with closing(cast(Generator[ChunkResult], executor.run(attempts))) as results:
@@ -100,7 +100,7 @@ def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Wat
 
 def _attempts(
     outcomes: Sequence[Outcome],
-    tasks: dict[Path, tuple[Task, Outcome]],
+    tasks: dict[Path, tuple[RunInProgress, Outcome]],
     held: ExitStack,
     watches: Sequence[Watch],
 ) -> Iterator[Attempt]:

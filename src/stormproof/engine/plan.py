@@ -45,7 +45,7 @@ from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, 
 
 _CELLS = 512  # cells per part that are worth a file and two fsyncs
 _MOST = 64  # images per chunk, however few the conditions, which limits what a kill can lose
-_BATCHES = 4  # of images per chunk on a device
+_BATCHES = 8  # of images per chunk on a device
 _FEWEST = 16  # chunks per run, so that a small dataset still keeps several workers busy
 
 
@@ -300,5 +300,5 @@ def _record(
         declared={name: Declaration.of(one) for name, one in found.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
-        tags=config.tags, provenance=provenance(config.device),
+        tags=config.tags, provenance=provenance(config.device) | {"batch": config.batch},
     )  # fmt: skip

@@ -133,7 +133,7 @@ def first_share(images: int) -> int:
 
 
 @dataclass(slots=True)
-class Task:
+class RunInProgress:
     """A run in progress: what it has done so far, and who follows it."""
 
     plan: Plan
@@ -154,7 +154,7 @@ class Task:
 
 
 @contextmanager
-def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
+def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[RunInProgress]:
     """Claim the folder of a plan and lock it while the block runs."""
     out, config = plan.work.out, plan.config
     held = may_claim(out, plan.record)
@@ -178,7 +178,7 @@ def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
             for watch in watches:
                 watch.started(record, left)
                 started.append(watch)
-            yield Task(plan, summary, watches)
+            yield RunInProgress(plan, summary, watches)
         finally:
             for watch in started:
                 watch.ended(summary)

@@ -106,6 +106,23 @@ class Times:
     def __add__(self, other: Times) -> Times:
         return Times(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
+    def in_words(self, *, beside: bool) -> str:
+        """Where the time went; `beside` the model, threads decode and corrupt for a device.
+
+        >>> Times(1.0, 2.0, 5.0, 9.0).in_words(beside=False)
+        'decode 1.0 s, corrupt 2.0 s, model 5.0 s, rest 1.0 s'
+        >>> Times(1.0, 2.0, 5.0, 6.0).in_words(beside=True)
+        'model 5.0 s, rest 1.0 s; beside it, decode 1.0 s and corrupt 2.0 s'
+        """
+        model, parts = (
+            f"model {self.model:.1f} s",
+            (f"decode {self.decode:.1f} s", f"corrupt {self.corrupt:.1f} s"),
+        )
+        if beside:
+            return f"{model}, rest {max(self.total - self.model, 0):.1f} s; beside it, {' and '.join(parts)}"
+        rest = self.total - self.model - self.decode - self.corrupt
+        return f"{', '.join(parts)}, {model}, rest {max(rest, 0):.1f} s"
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:

@@ -5,6 +5,7 @@ It holds no arithmetic: numbers come from `Scores`, verdicts from `metrics`, pix
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -373,7 +374,8 @@ class Desk:
             asked, text = acts.requirement({**row, "condition": str(condition)})
             made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}
             if subject.run is not None:
-                made["gate"] = f"stormproof check {subject.run.folder} --require requirements.yaml"
+                gate = ["stormproof", "check", str(subject.run.folder), "--require", "requirements.yaml"]
+                made["gate"] = shlex.join(gate)
         return made
 
     def table(self, index: int, condition: Condition) -> str:

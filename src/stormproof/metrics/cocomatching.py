@@ -14,6 +14,7 @@ import numpy as np
 from hotcoco import mask as masks_of
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.federated import MOST
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
@@ -133,14 +134,18 @@ def match_groups(
     hit, excused = (np.zeros((len(chosen), sizes), np.uint16) for _ in range(2))
     uncounted, extent = truth.excused[groups.truths], truth.area[groups.truths]
     crowd = uncounted if shared is None else shared[groups.truths]
-    _match(groups.starts, groups.offsets, overlaps, uncounted, crowd, extent, SIZES, IOUS, hit, excused)
+    most = MAX_DETECTIONS if truth.federated is None else MOST
+    _match(groups.starts, groups.offsets, overlaps, uncounted, crowd, extent, SIZES, IOUS, most, hit, excused)
     starts = groups.starts
     place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
-    order = _by_class(truth, found, groups, place)
+    order = _by_class(truth, found, groups, place, most)
+    place = np.minimum(place, MAX_DETECTIONS - 1)  # the last cap on recall includes all that are matched
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
     counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)
     inside = _inside(area, SIZES)
+    if truth.federated is not None:
+        inside &= truth.federated.exhaustive[found.image[chosen], found.labels[chosen]][:, None]
     by_image = ImageMatches(
         starts, truth.image[groups.truths], counts[0, groups.truths],
         hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),
@@ -153,7 +158,7 @@ def match_groups(
     return Matches(len(truth.ids), judged, found.scores[source], by_image)
 
 
-def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints) -> Ints:
+def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints, most: int) -> Ints:
     """Places in `groups.detections`, sorted by class, then by falling score; equal scores by the rank of the
     image, then as given. Detections beyond the cap are left out."""
     where = np.empty_like(groups.detections)
@@ -165,7 +170,7 @@ def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, pla
         given = np.argsort(ranks, kind="stable")
         order = by_number(found.labels, len(truth.classes), given[by_falling_score(found.scores[given])])
     order = where[order]
-    return order if (place < MAX_DETECTIONS).all() else order[place[order] < MAX_DETECTIONS]
+    return order if (place < most).all() else order[place[order] < most]
 
 
 @kernel
@@ -200,14 +205,14 @@ def _box_overlaps(starts: Any, offsets: Any, detections: Any, objects: Any, crow
 @kernel
 def _match(
     starts: Any, offsets: Any, overlaps: Any, uncounted: Any, crowd: Any, area: Any, sizes: Any, ious: Any,
-    hit: Any, excused: Any,
+    most: Any, hit: Any, excused: Any,
 ) -> None:  # fmt: skip
     taken = np.zeros(len(crowd), np.bool_)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         if t0 == t1 or d0 == d1:
             continue
-        last = min(d1, d0 + MAX_DETECTIONS)
+        last = min(d1, d0 + most)
         if t1 == t0 + 1:
             _match_one(
                 offsets[g] - d0, d0, last, overlaps, uncounted[t0], crowd[t0], area[t0], sizes, ious, hit,

@@ -45,7 +45,7 @@ def ce_by_group(errors: Grid) -> dict[str, Score]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ErrorDifference:
     """Two-sided t-tests of CE under every fault against the clean error, over a number of detectors.
 
     `t` treats all values as independent, as the paper does; `paired` pairs each detector's CE with its own
@@ -60,7 +60,7 @@ class Difference:
     detectors: int
 
 
-def corruption_matters(grids: Sequence[Grid]) -> Difference:
+def corruption_matters(grids: Sequence[Grid]) -> ErrorDifference:
     """Whether CE differs from the clean error over detectors and faults (*liu*, section 4.2)."""
     if not grids:
         raise InvalidOption("There is no run to test; give at least one.")
@@ -73,7 +73,7 @@ def corruption_matters(grids: Sequence[Grid]) -> Difference:
         warnings.simplefilter("ignore")  # for equal columns the statistic is NaN or infinite, and shown so
         independent = ttest_ind(corrupted, clean) if len(clean) > 1 else None
         paired = ttest_rel(corrupted, [c for _, c in pairs]) if len(pairs) > 1 else None
-    return Difference(
+    return ErrorDifference(
         *((nan, nan) if independent is None else (float(independent.statistic), float(independent.pvalue))),
         *((nan, nan) if paired is None else (float(paired.statistic), float(paired.pvalue))),
         sum(mce_change(grid) for grid in grids) / len(grids),

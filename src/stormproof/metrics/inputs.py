@@ -199,7 +199,9 @@ class Objects(MetricInput):
     @property
     def kinds(self) -> tuple[str, ...]:
         people = self.people is not None and self.clean is not None and self.people.shown and self.clean.shown
+        federated = self.truth.federated is not None
         optional = {"masks": self.scored_masks, "people": people, "clips": self.truth.in_clips}
+        optional |= {"federated": federated, "federated masks": federated and self.scored_masks}
         return ("boxes", *(kind for kind, provided in optional.items() if provided))
 
     def _selected(self, kept: Bools) -> Detections:
@@ -291,7 +293,8 @@ def _collect_objects(reader: RunReader) -> Iterator[tuple[str, Objects]]:
 
 OBJECTS = form(
     Form(
-        forms.OBJECTS, "objects", inputs=("boxes", "masks", "people", "clips"), collect=_collect_objects,
+        forms.OBJECTS, "objects", collect=_collect_objects,
+        inputs=("boxes", "masks", "people", "clips", "federated", "federated masks"),
     ),
     __name__,
 )  # fmt: skip

@@ -13,6 +13,7 @@ A metric names its input, which also decides when it is called:
 - "masks": `Objects`, if both objects and detections have masks
 - "people": `Objects`, if the dataset has a class of people and the run includes the clean images
 - "clips": `Objects`, if images are frames of clips and objects have track ids
+- "federated": `Objects`, if images were searched for some classes only, as in LVIS; "federated masks" also
 - "maps": `Maps`
 - "confidences": `Maps`, if the model reports a confidence for each pixel
 - "segments": `Segments`
@@ -43,7 +44,9 @@ from stormproof.core.registry import Registry
 from stormproof.core.sample import Floats, Ints
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
-INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people", "clips")
+INPUTS = (
+    "maps", "confidences", "segments", "boxes", "masks", "people", "clips", "federated", "federated masks",
+)  # fmt: skip
 # Every list of measures is in this order; then come those named after an input of another form.
 SECTIONS = (
     "boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration", "clips",

@@ -20,7 +20,7 @@ from stormproof.core.errors import UnknownName
 from stormproof.corruptions.suites import BENCHMARK_15
 from stormproof.metrics.grid import Grid
 
-Row = Mapping[str, str | float | None]
+PublishedRow = Mapping[str, str | float | None]
 
 
 class GridKey(NamedTuple):
@@ -68,7 +68,7 @@ class Published:
     name: str
     citation: str
     note: str
-    tables: Mapping[str, tuple[Row, ...]]
+    tables: Mapping[str, tuple[PublishedRow, ...]]
     grids: Mapping[GridKey, Grid] = field(default_factory=lambda: Grids({}))
 
 
@@ -140,7 +140,7 @@ def published(name: str) -> Published:
     return Published(name, source.citation, source.note, MappingProxyType(tables), grids)
 
 
-def _table(file: str) -> tuple[Row, ...]:
+def _table(file: str) -> tuple[PublishedRow, ...]:
     text = (files("stormproof.metrics") / "data" / file).read_text("utf-8")
     return tuple(
         MappingProxyType({key: _value(cell) for key, cell in row.items()})

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
+from stormproof.core.federated import Federated
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 from stormproof.metrics.ordering import by_falling_score
@@ -46,6 +47,7 @@ class DetectionTruth:
     clip: Ints = None  # type: ignore[assignment]  # one entry per image; −1 for an image of no clip
     step: Ints = None  # type: ignore[assignment]  # one entry per image
     data: Mapping[str, Floats] = field(default_factory=dict)
+    federated: Federated | None = None  # if images were searched for some classes only
 
     def __post_init__(self) -> None:
         counts = {"track": len(self.boxes), "clip": len(self.ids), "step": len(self.ids)}
@@ -131,7 +133,8 @@ class DetectionTruth:
         """The objects of the chosen images, renumbered."""
         entries, image = entries_of(self.image, chosen, len(self.ids))
         ids, clip, step = tuple(self.ids[i] for i in chosen.tolist()), self.clip[chosen], self.step[chosen]
-        return replace(select(self, entries), ids=ids, image=image, clip=clip, step=step)
+        known = None if self.federated is None else self.federated.of_images(chosen)
+        return replace(select(self, entries), ids=ids, image=image, clip=clip, step=step, federated=known)
 
     def owner(self, entry: int) -> str:
         """The id of the image that an object belongs to."""
@@ -214,8 +217,19 @@ def entries_of(image: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
     return order[first + np.arange(counts.sum())], np.repeat(np.arange(len(chosen)), counts)
 
 
+def counted(found: Detections, truth: DetectionTruth) -> Detections:
+    """The detections that annotations can judge: all, unless these are federated."""
+    if truth.federated is None:
+        return found
+    return select(found, truth.federated.kept(found.image, found.labels, found.scores))
+
+
 def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
-    """Predictions as flat arrays, checked against `truth`."""
+    """Predictions as flat arrays, checked against `truth`; those that it can judge."""
+    return counted(_checked(predictions, truth), truth)
+
+
+def _checked(predictions: Predictions, truth: DetectionTruth) -> Detections:
     found = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
     count = len(found.boxes)
     for name in ("image", "scores", "labels"):

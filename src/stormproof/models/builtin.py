@@ -27,7 +27,7 @@ def open_builtin(
     main: str,
     *,
     threads: int = 1,
-    batch: int = 1,
+    batch: int | None = None,
     device: str = "cpu",
     score: float | None = None,
     iou: float | None = None,

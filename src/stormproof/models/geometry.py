@@ -24,6 +24,7 @@ INTERPOLATIONS = {
     "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR,
     "area": cv2.INTER_AREA, "cubic": cv2.INTER_CUBIC,
 }  # fmt: skip
+ON_DEVICE = ("nearest", "linear", "antialias")  # interpolations that exist there, with the same bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,14 @@ from stormproof.models.card import Card, InputCard
 from stormproof.models.classes import BACKGROUND, normalised
 from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.decoding import Unreadable
-from stormproof.models.geometry import Fit, place, plan_fit
+from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
 from stormproof.models.model import fingerprint
 
 Array = npt.NDArray[Any]
 # From a batch as the network expects it to its outputs in the decoder's order, each with a batch axis.
-Forward = Callable[[Any], Sequence[Array]]
+Outputs = Sequence[Array | list[Array]]
+Forward = Callable[[Any], Outputs]
+EVERY = 1 << 16  # images at a time: as many as there are
 # What NumPy and OpenCV raise when outputs do not have the shapes that a decoder expects.
 _MISFITS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, cv2.error)
 
@@ -34,8 +36,8 @@ _MISFITS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
 class Network:
     """A model with a card, run by ONNX Runtime, torch or LiteRT.
 
-    `names` are the class names. Images are run `batch` at a time; with 1, the default, a prediction cannot
-    depend on which images share its batch.
+    `names` are the class names. Images are run `batch` at a time; with 1, a prediction cannot depend on which
+    images share its batch. A network that `takes_list` is given images of any sizes together.
     """
 
     name: str
@@ -45,11 +47,13 @@ class Network:
     names: tuple[str, ...]
     batch: int = 1
     in_torch: bool = False  # whether `forward` accepts tensors on a device as well as arrays
+    takes_list: bool = False
 
     @property
     def takes_tensors(self) -> bool:
-        """Whether images may stay on a device: only if they need no resizing, which is done on the host."""
-        return self.in_torch and self.card.input.resize == "none" and self.card.input.multiple == 1
+        """Whether images may stay on a device, where they are resized as on the host, byte for byte."""
+        card = self.card.input
+        return self.in_torch and (card.resize == "none" or card.interpolation in ON_DEVICE)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -79,22 +83,27 @@ class Network:
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         predictions: list[Prediction] = []
         fits = [plan_input(image, self.card.input) for image in images]
-        for group in _batches(fits, self.batch):
-            outputs = self.forward(self._stack([images[i] for i in group], [fits[i] for i in group]))
+        for group in _batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
+            pairs = [(images[i], fits[i]) for i in group]
+            each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)
+            outputs = self.forward(each)
             predictions.extend(self._decode(outputs, row, fits[i]) for row, i in enumerate(group))
         return predictions
 
-    def _stack(self, images: Sequence[Image], fits: Sequence[Fit]) -> Any:
-        if self.takes_tensors and not isinstance(images[0], np.ndarray):
+    def _stack(self, pairs: Sequence[tuple[Image, Fit]]) -> Any:
+        if self.takes_tensors and not isinstance(pairs[0][0], np.ndarray):
             from stormproof.models.torch import prepare_on_device
 
-            return prepare_on_device(images, self.card.input)
-        return np.stack([prepare(*pair, self.card.input) for pair in zip(images, fits, strict=True)])
+            return prepare_on_device(pairs, self.card.input)
+        return np.stack([prepare(*pair, self.card.input) for pair in pairs])
 
-    def _decode(self, outputs: Sequence[Array], row: int, fit: Fit) -> Prediction:
+    def _decode(self, outputs: Outputs, row: int, fit: Fit) -> Prediction:
         """The prediction for one image of a batch."""
         decoder, card = self._decoder, self.card
-        mine = [output[row] if output.ndim > 1 else output.ravel()[row : row + 1] for output in outputs]
+        mine = [
+            output[row] if isinstance(output, list) or output.ndim > 1 else output.ravel()[row : row + 1]
+            for output in outputs
+        ]
         try:
             with np.errstate(all="ignore"):  # overflow is reported below, in words
                 found = decoder.function(mine, fit.canvas, **card.options)
@@ -128,9 +137,14 @@ class Network:
             raise CardChange(f"{said}, or set label_offset in the card.", change)
 
 
-def _batches(fits: Sequence[Fit], most: int) -> Iterator[list[int]]:
+def usual_batch(batch: int | None, device: str) -> int:
+    """Images at a time, unless stated: one on the CPU, where more are no faster, else all that there are."""
+    return batch or (1 if device == "cpu" else EVERY)
+
+
+def _batches(sizes: Sequence[object], most: int) -> Iterator[list[int]]:
     """Positions of adjacent images whose inputs have the same size, at most `most` at a time."""
-    for _, group in groupby(range(len(fits)), key=lambda i: fits[i].canvas):
+    for _, group in groupby(range(len(sizes)), key=lambda i: sizes[i]):
         members = list(group)
         yield from (members[i : i + most] for i in range(0, len(members), most))
 

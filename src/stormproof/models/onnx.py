@@ -25,7 +25,7 @@ from stormproof.models.guess import (
     image_input,
 )
 from stormproof.models.model import ADAPTERS, model_file
-from stormproof.models.network import Array, Forward, Network
+from stormproof.models.network import Array, Forward, Network, usual_batch
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
@@ -49,7 +49,7 @@ def open_onnx(
     card: str | None = None,
     classes: str | None = None,
     threads: int = 1,
-    batch: int = 1,
+    batch: int | None = None,
     device: str = "cpu",
     score: float | None = None,
     iou: float | None = None,
@@ -72,7 +72,7 @@ def open_onnx(
         forward=_forward(session, graph, whole),
         files=(path, *weights),
         names=names,
-        batch=1 if fixed else batch,
+        batch=1 if fixed or whole.decoder == "torchvision" else usual_batch(batch, device),
         in_torch=device == "cuda",
     )
 

@@ -16,11 +16,12 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.forms import find_object_form
 from stormproof.core.masks import mask_boxes, segmentation_mask
-from stormproof.core.sample import RLE, Prediction, box_shape_problem, panoptic_map
+from stormproof.core.sample import RLE, Prediction, box_shape_problem, make_predictions, panoptic_map
 from stormproof.datasets.object_data import boxes_of
 
 Array = npt.NDArray[Any]
 PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
+_BOXES_ONLY = {*PREDICTION_KEYS[:3]}
 _KEYPOINTS = ("keypoints", "keypoints_scores")  # torchvision's names: the first are points, the second unused
 _EXPECTED = (
     f"a Prediction, a dict with some of {', '.join(PREDICTION_KEYS)}, an H×W array of classes, supervision's "
@@ -46,7 +47,20 @@ def read_predictions(
         raise InvalidPrediction(
             f"{name} returned {len(items)} predictions for {len(sizes)} images; return one per image."
         )
-    return [read_prediction(item, size, name, classes) for item, size in zip(items, sizes, strict=True)]
+    return _read_together(items) or [
+        read_prediction(item, size, name, classes) for item, size in zip(items, sizes, strict=True)
+    ]
+
+
+def _read_together(items: Sequence[object]) -> list[Prediction] | None:
+    """Dicts of boxes, scores and labels, all at once; None if one holds anything else."""
+    dicts = [item for item in items if type(item) is dict and item.keys() == _BOXES_ONLY]
+    if len(dicts) < len(items) or any(np.ma.isMA(value) for item in dicts for value in item.values()):
+        return None
+    try:
+        return make_predictions(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
+    except (TypeError, ValueError, OverflowError):  # of lists that are no arrays
+        return None
 
 
 def read_prediction(
@@ -204,6 +218,8 @@ def as_array(value: object) -> Array:
 
     NumPy has no bfloat16; its numbers become float32, which holds them all.
     """
+    if type(value) is np.ndarray and value.dtype.kind in "biuf":
+        return value
     if str(getattr(value, "dtype", "")) == "torch.bfloat16":
         value = value.float()  # type: ignore[attr-defined]
     for step in ("detach", "cpu", "numpy"):

@@ -86,7 +86,7 @@ def _guessed(graph: Graph, fed: InputCard, decoder: Decoder | None) -> str:
     return f"{fed.channels}{numbers}, {fed.resize}"
 
 
-def _output(name: str, value: Array) -> Output:
+def _output(name: str, value: Array | list[Array]) -> Output:
     numbers = np.asarray(value, np.float64)
     low, high = (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 0.0)
     return Output(name, numbers.shape, low, high)

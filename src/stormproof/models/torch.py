@@ -20,8 +20,9 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
 from stormproof.core.spec import Spec
 from stormproof.models.card import Card, InputCard, assemble_card, read_card
+from stormproof.models.geometry import Fit
 from stormproof.models.model import ADAPTERS, Model, Precomputed, fingerprint, model_file
-from stormproof.models.network import Array, Forward, Network
+from stormproof.models.network import Forward, Network, Outputs, usual_batch
 from stormproof.models.predictions import as_array
 from stormproof.models.sources import source_files
 from stormproof.models.torch_detector import TorchDetector, returns_predictions
@@ -38,7 +39,7 @@ def open_torch(
     classes: str | None = None,
     decoder: str | None = None,
     threads: int = 1,
-    batch: int = 1,
+    batch: int | None = None,
     device: str = "cpu",
     score: float | None = None,
     options: dict[str, str] | None = None,
@@ -67,8 +68,9 @@ def open_torch(
         forward=module_forward(torch, net, whole, device),
         files=(*((weights,) if weights else ()), *_sources(built)),
         names=names,
-        batch=1 if whole.decoder == "torchvision" else batch,
+        batch=usual_batch(batch, device),
         in_torch=True,
+        takes_list=whole.decoder == "torchvision",
     )
 
 
@@ -156,20 +158,30 @@ def _sources(attribute: str | None) -> tuple[Path, ...]:
 def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
     """Run a module; torchvision's detectors take a list of images, all others a batch."""
 
-    def forward(batch: Any) -> Sequence[Array]:
-        given = torch.from_numpy(np.ascontiguousarray(batch)) if isinstance(batch, np.ndarray) else batch
-        tensor = given.to(device)
+    def to_device(given: Any) -> Any:
+        whole = torch.from_numpy(np.ascontiguousarray(given)) if isinstance(given, np.ndarray) else given
+        return whole.to(device)
+
+    def forward(batch: Any) -> Outputs:
         with torch.inference_mode():
-            answer = net(list(tensor) if card.decoder == "torchvision" else tensor)
-        return flatten(answer, card.outputs)
+            answer = net([*map(to_device, batch)] if isinstance(batch, list) else to_device(batch))
+            outputs = keep_candidates(flatten(answer, card.outputs), card)
+        return [[*map(as_array, one)] if isinstance(one, list) else as_array(one) for one in outputs]
 
     return forward
 
 
-def prepare_on_device(images: Sequence[Any], card: InputCard) -> Any:
+def prepare_on_device(pairs: Sequence[tuple[Any, Fit]], card: InputCard) -> Any:
     """H×W×3 tensors as the network expects them, on their device; the same values as from `prepare`."""
+    from stormproof.imaging.gpu.resizing import Side, fit_images
+
     torch = framework("torch", extra="torch")
-    pixels = torch.stack(list(images))
+    sides = [
+        (Side(*(side[0] for side in own)), Side(*(side[1] for side in own)))
+        for own in ((fit.image, fit.inner, fit.offset, fit.canvas) for _, fit in pairs)
+    ]
+    rule = card.interpolation if card.resize != "none" else "nearest"
+    pixels = fit_images([image for image, _ in pairs], sides, rule, card.pad)
     if card.channels == "BGR":
         pixels = pixels.flip(-1)
     if card.dtype == "int8":
@@ -180,19 +192,40 @@ def prepare_on_device(images: Sequence[Any], card: InputCard) -> Any:
     return (pixels.permute(0, 3, 1, 2) if card.layout == "NCHW" else pixels).contiguous()
 
 
-def flatten(answer: Any, names: Sequence[str] | None) -> list[Array]:
-    """The tensors that a module returned, in the order of `names`, else as they come."""
+def keep_candidates(outputs: list[Any], card: Card) -> list[Any]:
+    """Of tables of boxes, those rows that can pass the card's least score: the others need not be copied to
+    the host. Tables that the decoder would refuse are left as they are."""
+    if card.decoder not in ("yolov5", "yolov8") or outputs[0].ndim != 3 or card.options:
+        return outputs
+    rows = outputs[0] if card.decoder == "yolov5" else outputs[0].transpose(1, 2)
+    last = rows.shape[2] - (outputs[1].shape[1] if len(outputs) > 1 else 0)
+    first = 5 if card.decoder == "yolov5" else 4
+    if not first < last or not rows.shape[1]:
+        return outputs
+    scores, sure = rows[..., first:last], rows[..., 4] if first == 5 else rows.new_ones(())
+    best = scores.amax(2) * sure
+    usual = rows.isfinite().all() & (scores >= 0).all() & (best <= 1).all() & (sure >= 0).all()
+    count = int(usual * (best >= card.limits.score).sum(1).amax() + usual.long())
+    if count == 0:
+        return outputs
+    places = best.topk(min(count, rows.shape[1])).indices.sort().values
+    kept = rows.gather(1, places[..., None].expand(-1, -1, rows.shape[2]))
+    return [kept if card.decoder == "yolov5" else kept.transpose(1, 2), *outputs[1:]]
+
+
+def flatten(answer: Any, names: Sequence[str] | None) -> list[Any]:
+    """The tensors that a module returned, in the order of `names`, else as they come; of a list of
+    detections, a list for each part."""
     match answer:
         case [Mapping(), *_, list() as detections]:  # scripted torchvision detectors return losses first
             answer = detections
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping):
-        found = answer[0]
-        return [as_array(found[key])[None] for key in _DETECTIONS if key in found]
+        return [[found[key] for found in answer] for key in _DETECTIONS if key in answer[0]]
     if isinstance(answer, Mapping):
         missing = [name for name in names or () if name not in answer]
         if missing:
             raise ModelError(f"outputs: {missing} are not among the module's, which are {list(answer)}.")
-        return [as_array(answer[name]) for name in names or answer]
+        return [answer[name] for name in names or answer]
     if isinstance(answer, tuple | list):
-        return [array for part in answer for array in flatten(part, None)]
-    return [as_array(answer)]
+        return [tensor for part in answer for tensor in flatten(part, None)]
+    return [answer]

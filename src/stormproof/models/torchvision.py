@@ -10,7 +10,7 @@ from stormproof.core.loading import framework
 from stormproof.models.card import complete_card
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import ADAPTERS, model_file
-from stormproof.models.network import Network
+from stormproof.models.network import Network, usual_batch
 from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
 
 # By task: the card, the classes of the published weights, and the outputs beyond the class list.
@@ -32,6 +32,7 @@ def open_torchvision(
     classes: str | None = None,
     download: bool = False,
     threads: int = 1,
+    batch: int | None = None,
     device: str = "cpu",
     score: float | None = None,
 ) -> Network:
@@ -55,7 +56,9 @@ def open_torchvision(
         forward=module_forward(torch, net.to(device).eval(), whole, device),
         files=() if path is None else (path,),
         names=names,
+        batch=usual_batch(batch, device),
         in_torch=True,
+        takes_list=task == "detection",
     )
 
 

@@ -80,6 +80,7 @@ class Shape(NamedTuple):
     bars_each: int  # series in each group of bars
     legend: bool
     diverging: bool
+    trend: bool
 
 
 def shape_of(figure: Figure) -> Shape:
@@ -104,6 +105,7 @@ def shape_of(figure: Figure) -> Shape:
         count if figure.kind is Kind.BARS else 0,
         bool(figure.series) and (count > 1 or bool(figure.grouped)),
         figure.diverging,
+        figure.trend and len(figure.rows) > 2,
     )
 
 
@@ -195,7 +197,7 @@ def _colour(shape: Shape) -> dict[str, Any]:
     if not shape.series:
         return {}
     # Bars have neither dashes nor symbols: with more series than colours, they need more colours.
-    more = {"scale": alt.Scale(scheme="tableau20")} if shape.bars_each > _COLOURS else {}
+    more: dict[str, Any] = {"scale": alt.Scale(scheme="tableau20")} if shape.bars_each > _COLOURS else {}
     return {"color": alt.Color("series:N", sort=None, legend=_legend(shape), **more)}
 
 
@@ -225,6 +227,9 @@ def _points(shape: Shape) -> Any:
         {"shape": alt.Shape("series:N", sort=None, legend=_legend(shape))} if shape.many else {}
     )
     layers = [base.mark_point(filled=True, size=80, opacity=0.9).encode(**_colour(shape), **many)]
+    if shape.trend:
+        fitted = alt.Chart().transform_regression("x", "y").encode(**_plane(shape))
+        layers.insert(0, fitted.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="gray"))
     # The other layers have the colour of text: coloured by series, each would have a legend of its own.
     if shape.arrows:
         moved = base.transform_filter("isValid(datum.y2)")

@@ -27,6 +27,7 @@ from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.comparable import image_difference, image_set
+from stormproof.results.documents import curves_of
 from stormproof.results.interval import Difference, interval_target
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors
@@ -102,6 +103,12 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
     title = f"{plain(first.name)} → {plain(second.name)}"
     changes = changes_of(first, second, chosen)
+    if len(changes) < 2 and (along := curve_changes(first, second, chosen)):
+        title_of = curve_sentence(first, second, along)
+        table = curve_change_table(first, second, along)
+        notices = (*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices)
+        said = (title_of, *both.sentences[1:])
+        return replace(both, title=title, sentences=said, summary=table, decision=None, notices=notices)
     if len(changes) < 2:
         alone = f"{first.name} and {second.name} share no complete corruption of {chosen}."
         notices = (*_other_images(first, second), *both.notices)
@@ -199,6 +206,65 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
         old, new = (fmean(side[each.name] for each in found) for side in (before, after))
         mean = change(MEAN, old, new)
     return [clean, mean, *found]
+
+
+class CurveChange(NamedTuple):
+    """rP of both runs at one α of a curve, in % of clean."""
+
+    measure: str
+    space: str
+    part: str
+    alpha: float
+    change: Change
+
+
+def curve_changes(a: Scores, b: Scores, measure: str) -> list[CurveChange]:
+    """What changed along α, by size of object, space and part of the image: at the first, the middle and the
+    last α that both runs hold (*theodoridis*, section 4)."""
+    sizes = [measure, *(f"{measure}{size}" for size in "sml")]
+    paired = b - a if a.replicates and b.replicates else {}
+    found = []
+    for name in (name for name in sizes if name in a and name in b):
+        theirs = curves_of(b, name)
+        for (space, part), curve in curves_of(a, name).items():
+            shared = sorted({*curve} & {*theirs.get((space, part), {})})
+            for alpha in dict.fromkeys(shared[i] for i in (0, len(shared) // 2, -1) if shared):
+                sure = paired.get(name, {}).get(f"rP/{space}/{part}/{alpha:g}")
+                before, after = (100 * side[alpha] for side in (curve, theirs[space, part]))
+                found.append(CurveChange(name, space, part, alpha, Change(name, before, after, sure)))
+    return found
+
+
+def curve_sentence(a: Scores, b: Scores, along: Sequence[CurveChange]) -> str:
+    """The change at the end of the first curve, in a sentence."""
+    end = max((c for c in along if (c.measure, c.space, c.part) == along[0][:3]), key=lambda c: c.alpha)
+    points = with_interval(end.change.points, end.change.sure, 100)
+    return (
+        f"From {a.name} to {b.name}, the share of the clean {end.measure} that is left at α = {end.alpha:g} "
+        f"({end.space} space, {end.part}) changes by {points} points."
+    )
+
+
+def curve_change_table(a: Scores, b: Scores, along: Sequence[CurveChange]) -> Table:
+    sure = any(each.change.sure is not None for each in along)
+    rows: list[tuple[Entry, ...]] = []
+    for each in along:
+        change = each.change
+        known: tuple[Entry, ...] = ()
+        if sure:
+            one = change.sure
+            known = (None,) * 3
+            if one is not None and not math.isnan(one.interval.se):
+                clear = "yes" if one.clear else "no"
+                known = (100 * one.interval.low, 100 * one.interval.high, clear)
+        rows.append((f"r{each.measure}", each.space, each.part, each.alpha, change.before, change.after,
+                     change.points, *known))  # fmt: skip
+    columns = ("measure", "space", "stylized", "α", a.name, b.name, "change",
+               *(("95 % from", "to", "clear") if sure else ()))  # fmt: skip
+    note = "At the first, the middle and the last α; all of them: 'stormproof score A B --table alpha'."
+    return Table(
+        "changes", "Score left along α, in % of clean, and its change in points", columns, rows, 1, note
+    )
 
 
 def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> str:

@@ -23,7 +23,7 @@ from stormproof.report.sentences import (
 from stormproof.results.aggregates import mean_of
 from stormproof.results.calibrated import MARK, footnote
 from stormproof.results.documents import images_scored
-from stormproof.results.interval import Difference, Interval, paired
+from stormproof.results.interval import Difference, Interval, paired_differences
 from stormproof.results.scores import Scores
 
 _WORST = "hurt most by"
@@ -140,4 +140,4 @@ def _paired(
         return {}
     base = np.asarray(mean_of(spreads[first.name]))
     drawn = {scores.name: np.asarray(mean_of(spreads[scores.name])) - base for scores in others}
-    return paired(gaps, drawn, images=first.units)
+    return paired_differences(gaps, drawn, images=first.units)

@@ -66,6 +66,7 @@ class Figure:
     note: str = ""
     cite: str = ""
     by_run: bool = False
+    trend: bool = False  # a straight line fitted to all points
     stepped: bool = False  # step lines, and rows with `mark` as separate dots
     grouped: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # by tag
 

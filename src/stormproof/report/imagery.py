@@ -31,7 +31,8 @@ from stormproof.tools.drawing import painted_map, strokes
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn
-SIDE = 480  # the longer side of an image on the page, in pixels
+SIDE = 480  # the longer side of an image on the page, in pixels,
+_BROWSED = 400  # and of those that are shown under every condition
 _QUALITY = 62
 _ELEMENT = 60  # bytes around an image in the page
 _PACKED = 0.4  # the size of JSON after gzip and base64, relative to before
@@ -64,22 +65,22 @@ class Album:
         self.spent += int(_PACKED * len(json.dumps(content, ensure_ascii=False)))
 
 
-def ratio_of(image: npt.NDArray[Any]) -> float:
+def ratio_of(image: npt.NDArray[Any], side: int = SIDE) -> float:
     """Pixels of the page per pixel of the image."""
-    return min(1.0, SIDE / int(max(image.shape[:2])))
+    return min(1.0, side / int(max(image.shape[:2])))
 
 
-def shrunk(image: Image) -> Image:
+def shrunk(image: Image, side: int = SIDE) -> Image:
     """The image as large as it is on the page."""
-    if ratio_of(image) == 1:
+    if ratio_of(image, side) == 1:
         return image
-    return np.asarray(cv2.resize(image, _small(image), interpolation=cv2.INTER_AREA), np.uint8)
+    return np.asarray(cv2.resize(image, _small(image, side), interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def _small(image: npt.NDArray[Any]) -> tuple[int, int]:
+def _small(image: npt.NDArray[Any], side: int = SIDE) -> tuple[int, int]:
     """Width and height on the page."""
-    height, width = image.shape[:2]
-    return max(1, round(width * ratio_of(image))), max(1, round(height * ratio_of(image)))
+    (height, width), ratio = image.shape[:2], ratio_of(image, side)
+    return max(1, round(width * ratio)), max(1, round(height * ratio))
 
 
 def outline(mask: RLE, ratio: float) -> str:
@@ -229,49 +230,77 @@ def browser(
     conditions: Sequence[str],
     album: Album,
 ) -> dict[str, Any]:
-    """The same images under every condition, with truth and every run's predictions."""
-    kept = [entry for name in images if (entry := _entry(scene, runs, name, conditions, album)) is not None]
-    levels = all_levels(c for c in map(Condition.parse, conditions) if not c.is_clean)
+    """The same images under every condition, with truth and every run's predictions.
+
+    While there is room, each image gets the middle severity of every corruption, then the strongest, the
+    weakest and the others: a page that cannot hold everything shows something of all.
+    """
+    entries = {name: _entry(scene, name) for name in images}
+    for text in _telling_first(conditions):
+        for name, entry in entries.items():
+            cell = _cell(scene, runs, name, text, album) if text == "clean" or entry["cells"] else None
+            if cell is not None:
+                entry["cells"][text] = cell
+    kept = [entry for entry in entries.values() if entry["cells"]]
+    for entry in kept:
+        entry["whole"] = len(entry["cells"]) == len({"clean", *conditions})
+        if (labels := entry.pop("labels")) is not None:
+            entry["map"] = album.add(painted(labels, len(scene.dataset.semantic_classes)), exact=True)
+    held = {text for entry in kept for text in entry["cells"]}
+    levels = all_levels(c for c in map(Condition.parse, conditions) if not c.is_clean and str(c) in held)
     return {
         "runs": [run.scores.name for run in runs],
         "classes": sorted({name for entry in kept for name in entry["classes"]}),
-        "corruptions": [{"name": name, "levels": [*map(str, held)]} for name, held in levels.items()],
+        "corruptions": [{"name": name, "levels": [*map(str, row)]} for name, row in levels.items()],
         "images": kept,
     }
 
 
-def _entry(
-    scene: Scene, runs: Sequence[RunPredictions], name: str, conditions: Sequence[str], album: Album
-) -> dict[str, Any] | None:
+def _telling_first(conditions: Iterable[str]) -> list[str]:
+    """Clean, then by corruption the middle severity, the strongest, the weakest and those between.
+
+    >>> _telling_first(["fog@1", "fog@2", "fog@3", "fog@4", "fog@5", "snow@2"])
+    ['clean', 'fog@3', 'snow@2', 'fog@5', 'fog@1', 'fog@2', 'fog@4']
+    """
+    rounds: dict[str, int] = {}
+    for levels in all_levels(c for c in map(Condition.parse, conditions) if not c.is_clean).values():
+        texts = [str(level) for level in levels]
+        first = dict.fromkeys((texts[len(texts) // 2], texts[-1], texts[0], *texts))
+        rounds |= {text: min(place, 3) for place, text in enumerate(first)}
+    return ["clean", *sorted(rounds, key=lambda text: rounds[text])]
+
+
+def _entry(scene: Scene, name: str) -> dict[str, Any]:
+    """An image without its cells."""
     sample = scene.sample(name)
-    ratio = ratio_of(sample.image)
-    small = shrunk(sample.image)
-    truth = scene.objects(sample.truth, ratio)
-    cells: dict[str, Any] = {}
-    for text in ("clean", *(t for t in conditions if t != "clean")):
-        changed = sample if text == "clean" else scene.under(sample, text)
-        key = album.add(shrunk(changed.image))
-        if key is None:
-            break
-        cells[text] = {"webp": key, "found": [run.objects(name, text, ratio) for run in runs]}
-        if changed.truth is not sample.truth:
-            cells[text]["truth"] = scene.objects(changed.truth, ratio)
-        maps = [run.map(name, text) for run in runs]
-        if any(m is not None for m in maps):
-            cells[text]["maps"] = [None if m is None else album.add(m, exact=True) for m in maps]
-        album.charge(cells[text])
-    if "clean" not in cells:
-        return None
-    entry = {
+    width, height = _small(sample.image, _BROWSED)
+    truth = scene.objects(sample.truth, ratio_of(sample.image, _BROWSED))
+    semantic = sample.truth.semantic
+    return {
         "id": plain(name),
-        "width": small.shape[1],
-        "height": small.shape[0],
+        "width": width,
+        "height": height,
         "truth": truth,
-        "cells": cells,
+        "cells": {},
         "classes": sorted({thing["name"] for thing in truth}),
-        "whole": len(cells) == len({"clean", *conditions}),
+        "labels": None if semantic is None else semantic.labels,
     }
-    if sample.truth.semantic is not None:
-        painting = painted(sample.truth.semantic.labels, len(scene.dataset.semantic_classes))
-        entry["map"] = album.add(painting, exact=True)
-    return entry
+
+
+def _cell(
+    scene: Scene, runs: Sequence[RunPredictions], name: str, text: str, album: Album
+) -> dict[str, Any] | None:
+    """An image under a condition; none if the album is full."""
+    sample = scene.sample(name)
+    changed = sample if text == "clean" else scene.under(sample, text)
+    key, ratio = album.add(shrunk(changed.image, _BROWSED)), ratio_of(sample.image, _BROWSED)
+    if key is None:
+        return None
+    cell: dict[str, Any] = {"webp": key, "found": [run.objects(name, text, ratio) for run in runs]}
+    if changed.truth is not sample.truth:
+        cell["truth"] = scene.objects(changed.truth, ratio)
+    maps = [run.map(name, text) for run in runs]
+    if any(m is not None for m in maps):
+        cell["maps"] = [None if m is None else album.add(m, exact=True) for m in maps]
+    album.charge(cell)
+    return cell

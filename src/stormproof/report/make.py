@@ -29,6 +29,7 @@ from stormproof.results.store.record import RunRecord
 from stormproof.results.worst import ImageErrors
 
 Say = Callable[[str], None]
+BUDGET = 3.0  # MB that a page may have; what it cannot hold, 'stormproof explore' shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Options:
     reference: str | None = None
     data: str | None = None
     images: int = 4
-    budget: float = 15.0  # MB of the page
+    budget: float = BUDGET  # MB of the page
     by: str | None = None
 
 
@@ -50,7 +51,7 @@ def report(
     measure: str | None = None,
     reference: str | None = None,
     images: int = 4,
-    budget: float = 15.0,
+    budget: float = BUDGET,
 ) -> Path:
     """Write one self-contained page about one or more runs, and its numbers beside it as JSON.
 
@@ -166,7 +167,7 @@ def _images_of(
     if whole < len(chosen):
         notices.append(
             f"{len(chosen) - whole} of {len(chosen)} images of the browser are left out or lack conditions, "
-            f"to stay within {options.budget:g} MB; raise it with --budget, or ask for fewer with --images."
+            f"to stay within {options.budget:g} MB; 'stormproof explore' shows all, --budget allows more."
         )
     return {
         "notices": notices,

@@ -14,13 +14,15 @@ from stormproof.core.table import Entry, Table
 from stormproof.report.elements import Row
 from stormproof.report.page import environment
 from stormproof.report.planes import COLOURS, Chart, plane_spec
-from stormproof.results.domain import Cell, Dimension, Domain, DomainRequirement
+from stormproof.results.domain import Cell, Dimension, Domain, DomainRequirement, Part
 from stormproof.results.domain_records import row_id
 from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts
 from stormproof.results.maps import level_segments
 from stormproof.results.verdicts import Outcome
 
 _MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.INCONCLUSIVE: "?"}
+_OUTSIDE = "outside"
+_STRIP = 0.04  # of an axis
 _ORDER = (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL)  # from the best to the worst
 _COLOURS = {
     Outcome.PASS: COLOURS["met"],
@@ -133,19 +135,21 @@ def _chart(verdicts: DomainVerdicts, made: Mapping[str, Any], number: int) -> Ch
     for px, py in product(x.parts, y.parts):
         pair = {(x.name, px.name), (y.name, py.name)}
         here = [row.outcome for row in verdicts.rows if pair <= {*row.cell}]
-        spans = [_clipped(p.low, p.high, made[axis]) for p, axis in ((px, "x"), (py, "y"))]
-        if not here or any(span is None for span in spans):
+        across, up = _drawn(x, px, made["x"]), _drawn(y, py, made["y"])
+        if across is None or up is None:
             continue
-        (x1, x2), (y1, y2) = (span or (0.0, 0.0) for span in spans)
         cells.append(
             {
-                "mark": "cell", "x": x1, "x2": x2, "y": y1, "y2": y2, "xm": x.show(px), "ym": y.show(py),
-                "zone": str(max(here, key=_ORDER.index)), "label": f"{len(here)} verdicts",
+                "mark": "cell", "x": across[0], "x2": across[1], "y": up[0], "y2": up[1],
+                "xm": x.show(px), "ym": y.show(py), "label": f"{len(here)} verdicts",
+                "zone": str(max(here, key=_ORDER.index)) if here else _OUTSIDE,
             }
         )  # fmt: skip
     if not cells:
         raise InvalidOption("The map shows none of the domain's cells: draw it over the domain's ranges.")
-    scale = {"domain": [str(o) for o in _ORDER], "range": [_COLOURS[o] for o in _ORDER]}
+    scale = {
+        "domain": [*(str(o) for o in _ORDER), _OUTSIDE], "range": [*(_COLOURS[o] for o in _ORDER), "#0000"],
+    }  # fmt: skip
     fill = {
         "field": "zone", "type": "nominal", "scale": scale,
         "legend": {"orient": "top", "title": "worst verdict of the cell", "symbolType": "square"},
@@ -159,7 +163,8 @@ def _chart(verdicts: DomainVerdicts, made: Mapping[str, Any], number: int) -> Ch
     return Chart(
         f"line-{number}", f"Cells by {x.name} and {y.name}, and where {requirement} breaks",
         "Solid: the estimated breaking line of the map. Dashed: the edges of its band, which contains the "
-        "true line with a chance of 95 %. Colours: verdicts on the requirements of the domain.",
+        "true line with a chance of 95 %. Colours: verdicts on the requirements of the domain. Cells "
+        "without a corruption are strips at the edge.",
         spec, [*cells, *_lines(made)], ("xm", "ym", "zone", "label"),
     )  # fmt: skip
 
@@ -173,9 +178,16 @@ def _dimension(domain: Domain, axis: Mapping[str, Any]) -> Dimension:
     raise InvalidOption(f"The map is over {axis['title']}, which is no dimension of {domain.name}.")
 
 
-def _clipped(low: float, high: float, axis: Mapping[str, Any]) -> tuple[float, float] | None:
-    """A range within an axis; None if it lies outside."""
-    low, high = max(low, axis["from"]), min(high, axis["to"])
+def _drawn(dimension: Dimension, part: Part, axis: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The range of a cell on an axis; None if it lies outside. Where the corruption is absent, the range is a
+    strip at the milder end."""
+    if part.low == part.high:
+        return (
+            (_at(axis, 1 - _STRIP), axis["to"])
+            if dimension.lower_is_worse
+            else (axis["from"], _at(axis, _STRIP))
+        )
+    low, high = max(part.low, axis["from"]), min(part.high, axis["to"])
     return (low, high) if low < high else None
 
 

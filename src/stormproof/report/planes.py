@@ -82,7 +82,7 @@ def plane_spec(
     }
     spots = {"x": ends["x"], "y": ends["y"]}
     rect = {"type": "rect", "strokeWidth": 0.7}  # in its own colour, so that no seams show
-    colours = {"color": dict(fill), "stroke": {**fill, "legend": None}}
+    colours = {"color": dict(fill), "stroke": dict(fill)}
     return {
         "data": {"name": "rows"},
         "height": _HEIGHT,

@@ -17,7 +17,7 @@ from stormproof.report.sections import class_measure, graded, scaled
 from stormproof.results.aggregates import mean_of
 from stormproof.results.comparable import ImageSet, classes_in, image_set
 from stormproof.results.enough import advice, images_to_decide
-from stormproof.results.interval import Difference, Interval, around, paired
+from stormproof.results.interval import Difference, Interval, interval_around, paired_differences
 from stormproof.results.leaders import leaders, standouts
 from stormproof.results.scores import Scores
 
@@ -69,7 +69,7 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
     spread = scores.spread(measure)
     if not spread:
         return None
-    found = around(float(number(scores.values(measure))), number(spread), images=scores.units)
+    found = interval_around(float(number(scores.values(measure))), number(spread), images=scores.units)
     return found.of_fraction(math.inf) if measures()[measure].fraction else found  # a share may exceed 1
 
 
@@ -81,7 +81,7 @@ def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]
     if a.replicates.count != b.replicates.count:
         return None
     estimate = float(number(b.values(measure)) - number(a.values(measure)))
-    return paired({"": estimate}, {"": number(theirs) - number(ours)}, images=a.units)[""]
+    return paired_differences({"": estimate}, {"": number(theirs) - number(ours)}, images=a.units)[""]
 
 
 # Which runs one number can rank
@@ -374,7 +374,7 @@ def _less_than_half(
     if not all(text in spread for text in ("clean", *texts)):
         return {text: value < 0 for text, value in above.items()}, False
     drawn = {text: spread[text] - spread["clean"] / 2 for text in texts}
-    found = paired(above, drawn, images=scores.units)
+    found = paired_differences(above, drawn, images=scores.units)
     return {text: above[text] < 0 if found[text].clear else None for text in texts}, True
 
 

@@ -68,7 +68,22 @@ def published_scores(name: str) -> list[Scores]:
     if not chosen:
         known = sorted({f"{e.provenance['paper']}/{e.dataset.name}/{e.task}" for e in entries})
         raise InvalidOption(f"There is no published:{name}. Known: {', '.join(known)}.")
-    return [submitted_scores(entry) for entry in chosen]
+    names = [_readable(entry) for entry in chosen]
+    return [
+        scores if names.count(name) > 1 else replace(scores, model=name)
+        for name, scores in zip(names, map(submitted_scores, chosen), strict=True)
+    ]
+
+
+def _readable(entry: Submission) -> str:
+    """A network of *michaelis* in words ('Faster R-CNN r50, combined') instead of its authors' file name;
+    others as the papers call them."""
+    tags = entry.model.tags
+    if not {"framework", "backbone", "training data"} <= tags.keys():
+        return plain(entry.model.name)
+    head = "" if tags["framework"] in ("RetinaNet", "HTC") else " R-CNN"
+    training = "" if tags["training data"] == "standard" else f", {tags['training data']}"
+    return f"{tags['framework']}{head} {tags['backbone']}{training}"
 
 
 def _words(entry: Submission) -> set[str]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.corruptions.presets import PRESETS
-from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, SUITES
+from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, LIU, LIU_16, SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
@@ -45,6 +45,12 @@ _GROUPS = {
         "by part of the camera",
         {"CE": "CE_by_group_liu", "ΔCE": "delta_CE_by_group_liu"},
     ),
+}
+# *liu*, Table 2: the three places where a camera is damaged, by the groups of its faults
+DAMAGES = {
+    "camera damage": ("optics", "sensor"),
+    "image signal processor damage": ("processor",),
+    "board-level damage": ("board",),
 }
 # Their columns over conditions that are not a whole benchmark or suite.
 _UNNAMED = {"mPC": "mean", "rPC": "% of P left"}
@@ -215,14 +221,44 @@ def _group_cell(value: float | Mapping[str, float]) -> str:
 
 
 def curve_table(scores: Scores) -> Table:
-    """The headline measure along α, relative to clean, by space and part of the image."""
+    """The headline measure along α, relative to clean, by space and part of the image, with intervals if
+    known."""
     curves = curves_of(scores, scores.headline)
+    sure = {} if scores.replicates is None else scores.intervals(scores.headline)
     table = Table(title=f"r{scores.headline} by α (in % of clean)", title_justify="left")
     table.add_column("α", justify="right")
     for space, part in curves:
         table.add_column(f"{space}\n{part}", justify="right")
     for alpha in sorted({alpha for curve in curves.values() for alpha in curve}):
-        table.add_row(f"{alpha:g}", *(percent(curve.get(alpha, math.nan)) for curve in curves.values()))
+        cells = [
+            plus_minus(sure[key])
+            if (key := f"rP/{space}/{part}/{alpha:g}") in sure
+            else percent(curve.get(alpha, math.nan))
+            for (space, part), curve in curves.items()
+        ]
+        table.add_row(f"{alpha:g}", *cells)
+    return table
+
+
+def fault_table(scores: Scores) -> Table | None:
+    """CE of each camera fault and the means of the paper's three kinds of damage, with what a reference
+    changes (*liu*, Tables 2 and 5); None unless all faults were run."""
+    found = scores.aggregates.get(OBJECT_ERROR, {})
+    columns = {"CE": found.get("CE", {}), "ΔCE": found.get("delta_CE", {})}
+    if not {*LIU_16} <= columns["CE"].keys() or not scores.over.whole:
+        return None
+    shown = {words: values for words, values in columns.items() if values}
+    table = Table(title="Object error E by camera fault (in %; lower is better)", title_justify="left")
+    table.add_column("fault")
+    for words in shown:
+        table.add_column(words, justify="right")
+    for name in LIU_16:
+        table.add_row(name, *(percent(values[name]) for values in shown.values()))
+    table.add_section()
+    for damage, groups in DAMAGES.items():
+        members = [name for group in groups for name in LIU[group]]
+        means = (sum(values[name] for name in members) / len(members) for values in shown.values())
+        table.add_row(f"mean of {damage}", *map(percent, means))
     return table
 
 

@@ -77,6 +77,8 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
         yield Tone.TABLE, tables.curve_table(scores)
     for table in tables.group_tables(scores):
         yield Tone.TABLE, table
+    if (faults := tables.fault_table(scores)) is not None:
+        yield Tone.TABLE, faults
     yield from _tell_interactions(scores)
 
 

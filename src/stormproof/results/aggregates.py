@@ -73,7 +73,7 @@ def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) ->
     return found
 
 
-def bounded(interval: Interval, measure: str, aggregate: str, *, wrong: float = WRONG) -> Interval:
+def bound_interval(interval: Interval, measure: str, aggregate: str, *, wrong: float = WRONG) -> Interval:
     """The interval of an aggregate of a measure, within the values that are possible; 'P' for a cell."""
     most, declared = MOST.get(aggregate.partition(SLASH)[0]), measures()[measure]
     if most is None:
@@ -90,16 +90,16 @@ def grid_of(cells: Cells, conditions: Iterable[str]) -> Grid:
     return Grid.of(dict(cells), conditions=map(Condition.parse, conditions))
 
 
-def flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
+def flatten(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
     """Nested aggregates under flat names.
 
-    >>> flat({"mPC": 0.3, "by_corruption": {"fog": 0.2}})
+    >>> flatten({"mPC": 0.3, "by_corruption": {"fog": 0.2}})
     {'mPC': 0.3, 'by_corruption/fog': 0.2}
     """
     result: dict[str, Score] = {}
     for name, value in found.items():
         if isinstance(value, Mapping):
-            result |= flat(value, f"{prefix}{name}{SLASH}")
+            result |= flatten(value, f"{prefix}{name}{SLASH}")
         else:
             result[f"{prefix}{name}"] = value
     return result

@@ -26,7 +26,7 @@ from stormproof.core.table import Entry, Table
 from stormproof.datasets.attributes import read_attribute
 from stormproof.metrics.metric import Scored, Weights, ratio
 from stormproof.metrics.task import per_class_measure
-from stormproof.results.interval import Interval, around, draws
+from stormproof.results.interval import Interval, draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
 from stormproof.results.slices import Collected, collect, units_in
@@ -114,7 +114,7 @@ def spearman(ours: Items, theirs: Items, items: Sequence[str], *, images: int | 
     x, y = (np.stack([side[name] for name in items]) for side in (ours, theirs))
     found = _correlation(rankdata(x, axis=0), rankdata(y, axis=0))
     found[~np.isfinite(x).all(axis=0) | ~np.isfinite(y).all(axis=0)] = np.nan
-    return around(float(found[0]), draws(found), images=images)
+    return interval_around(float(found[0]), draws(found), images=images)
 
 
 def _correlation(x: Floats, y: Floats) -> Floats:

@@ -205,7 +205,7 @@ def search(
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class StrengthAxis:
     """What is increased: the severity of a corruption, or one parameter from a weak to a strong value."""
 
     corruption: str
@@ -239,7 +239,7 @@ class Axis:
 class Breaking:
     """A breaking point with the conditions and physical quantities of its strengths."""
 
-    axis: Axis
+    axis: StrengthAxis
     measure: str
     found: BreakingPoint
 
@@ -286,7 +286,7 @@ class Breaking:
         return [str(quantity) for quantity in physical(self.axis.condition(round(strength, 3)))]
 
 
-def parse_axis(corruption: str, over: str | None) -> Axis:
+def parse_axis(corruption: str, over: str | None) -> StrengthAxis:
     """From 'haze', or 'defocus[focus=5]' over 'kappa=0.5..8' (from weak to strong)."""
     if len(split_parts(corruption)) > 1:
         raise InvalidCondition(
@@ -299,7 +299,7 @@ def parse_axis(corruption: str, over: str | None) -> Axis:
         if not known.severities:
             fix = "say which parameter grows, as in --over " + f"{next(iter(known.ladders), 'name')}=0.5..8"
             raise InvalidCondition(f"{name} has no severities; {fix}.")
-        axis = Axis(name, params)
+        axis = StrengthAxis(name, params)
         known.parameters(axis.condition(known.severities[0] + 0.5))  # a switch has no breaking point
         return axis
     match = _SPAN.fullmatch(over)
@@ -308,7 +308,7 @@ def parse_axis(corruption: str, over: str | None) -> Axis:
     weak, strong = float(match["weak"]), float(match["strong"])
     if weak <= 0 or strong <= 0 or weak == strong:
         raise InvalidOption(f"--over {over}: both ends must be above 0, and different.")
-    axis = Axis(name, params, match["name"], weak, strong)
+    axis = StrengthAxis(name, params, match["name"], weak, strong)
     for end in _ENDS:
         known.parameters(axis.condition(end))  # report a mistake before the run
     return axis
@@ -330,7 +330,7 @@ def parse_requirement(text: str) -> tuple[str, float]:
 
 
 def find_breaking_point(
-    axis: Axis, measure: str, threshold: float, *, out: Path, run: Execute,
+    axis: StrengthAxis, measure: str, threshold: float, *, out: Path, run: Execute,
     tolerance: float = TOLERANCE, replicates: int = REPLICATES,
 ) -> Breaking:  # fmt: skip
     """Search along an axis; `run` runs conditions into the folder `out`."""

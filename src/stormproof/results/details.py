@@ -13,7 +13,7 @@ import numpy as np
 
 from stormproof.metrics.inputs import MetricInput
 from stormproof.metrics.metric import Weights, details_of
-from stormproof.results.interval import around, draws
+from stormproof.results.interval import draws, interval_around
 
 _INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}  # JSON has no such numbers
 
@@ -32,7 +32,7 @@ def _plain(value: Any, units: int) -> Any:
             entries[key] = _plain(entry, units)
             if isinstance(entry, np.ndarray) and entry.ndim == 2:
                 drawn = entry.T if len(entry) > 1 else ()
-                sure = [around(float(each[0]), draws(each), images=units) for each in drawn]
+                sure = [interval_around(float(each[0]), draws(each), images=units) for each in drawn]
                 entries |= {"low": [each.low for each in sure], "high": [each.high for each in sure]}
         return entries
     if isinstance(value, np.ndarray):

@@ -25,7 +25,7 @@ from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.metrics.records import DetectionTruth
 from stormproof.results.breaking import Answer, BreakingPoint, Observed, breaking_point
-from stormproof.results.interval import Interval, around, draws
+from stormproof.results.interval import Interval, draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
 from stormproof.results.truths import ClassSelection, Truths, check_classes, iter_matches
@@ -89,7 +89,7 @@ class DetectionRates:
     def interval(self, condition: str, place: int) -> Interval:
         """The 95 % interval of a bin's rate, for new images like these."""
         values = self._of(condition)[:, place]
-        return around(float(values[0]), draws(values), images=self.bins[place].units).of_share()
+        return interval_around(float(values[0]), draws(values), images=self.bins[place].units).of_share()
 
     def lost_from(self, condition: str, rate: float = LOST) -> BreakingPoint:
         """Where the rate falls below a value as the attribute grows, with its interval."""

@@ -40,6 +40,7 @@ class Quantity:
     taxonomy: str = ""
     openlabel: str = ""
     fixed: tuple[tuple[str, float], ...] = ()  # parameters that the quantity needs beside it
+    highest: float = math.inf  # beyond which a higher value is not milder
 
 
 _ENVIRONMENT = "Environmental conditions"
@@ -54,6 +55,7 @@ QUANTITIES = {
     "illuminance": Quantity(
         "night", "lux", "lux", "low", math.inf, "day",
         f"{_ENVIRONMENT} / Illumination / Low-ambient lighting", "IlluminationLowLight",
+        highest=40.0,  # the exposure of `night`: brighter streets are overexposed
     ),
     "glare": Quantity(
         "sun_glare", "lux", "lux", "high", 0.0, "",

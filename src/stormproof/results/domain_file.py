@@ -3,7 +3,7 @@
     odd: Shuttle in town
     dimensions:
       visibility: {unit: m, cells: {fog: [100, 300], clear: clear}}
-      illuminance: {unit: lux, cells: {night: [5, 50], day: day}}
+      illuminance: {unit: lux, cells: {night: [5, 40], day: day}}
       distance: {unit: m, cells: {near: [0, 15], far: [15, 30]}}
     requirements:
       - {id: R1, found: person, at_least: 0.6, where: {distance: near}}
@@ -248,6 +248,12 @@ def _check_values(dimension: Dimension, where: str) -> None:
     """Refuse a range whose ends the corruption cannot have."""
     for part in dimension.parts:
         for quantity in dimension.quantities:
+            if quantity.highest < part.high < quantity.absent:
+                raise InvalidOption(
+                    f"{where}, {part.name}: {quantity.corruption} is a camera exposed for "
+                    f"{quantity.highest:g} {quantity.unit}, so more than that is not milder; end at "
+                    f"{quantity.highest:g} or at {quantity.word}."
+                )
             try:
                 value = dimension.hardest(part)
                 condition = compose_quantities([(quantity, value)])

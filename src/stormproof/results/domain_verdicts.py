@@ -22,22 +22,23 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, first_few
 from stormproof.core.sample import Bools
 from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.datasets.tags import read_tags
-from stormproof.results.aggregates import bounded
+from stormproof.results.aggregates import bound_interval
 from stormproof.results.calibrated import SMALLEST, doubt
 from stormproof.results.domain import SEVERITY, Cell, Domain, DomainRequirement, Quantity, describe
 from stormproof.results.enough import MOST, Levels, images_to_decide
 from stormproof.results.found_objects import FoundObjects, iter_found_objects
-from stormproof.results.interval import FEWEST, WRONG, Interval, around, draws, holm
+from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
 from stormproof.results.looks import Look, Spent, spent_at
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.scoring import optimism_of, weights_of
 from stormproof.results.slices import collect, units_in
-from stormproof.results.store.parts import SETTINGS
+from stormproof.results.store.parts import SETTINGS, resume_command
 from stormproof.results.store.seal import json_digest
 from stormproof.results.truths import Truths
 from stormproof.results.verdicts import Outcome
@@ -300,7 +301,11 @@ def judge_domain(
 ) -> DomainVerdicts:
     """The verdicts on a run at this look; `looks` are those taken before."""
     run.check()
-    run.require_complete("judge")
+    if run.missing:
+        raise InvalidOption(
+            f"{run.folder}: {first_few([*run.missing])} lack images. Finish them first: "
+            f"{resume_command(run.folder)}"
+        )
     places = {text: place_of(domain, Condition.parse(text)) for text in run.conditions}
     known = {text: place for text, place in places.items() if place is not None}
     this = domain_look(domain, run)
@@ -438,8 +443,11 @@ class _Prober:
                 values = scored.numbers[r.metric]
                 drawn = draws(values, optimism_of(scored, r.metric), clean=t.condition == "clean")
                 shown, strict = (
-                    bounded(
-                        around(float(values[0]), drawn, images=units, wrong=wrong), r.metric, "P", wrong=wrong
+                    bound_interval(
+                        interval_around(float(values[0]), drawn, images=units, wrong=wrong),
+                        r.metric,
+                        "P",
+                        wrong=wrong,
                     )
                     for wrong in (self.level, self.strictest)
                 )

@@ -17,7 +17,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.results.detection_rate import MIN_SCORE, SCALES
-from stormproof.results.interval import WRONG, Interval, around, draws
+from stormproof.results.interval import WRONG, Interval, draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
 from stormproof.results.truths import ClassSelection, Truths, check_classes, iter_matches
@@ -43,7 +43,7 @@ class Share:
         t has as many degrees of freedom.
         """
         known = max(2, self.rarer + 1) if self.rarer else self.units
-        found = around(float(self.values[0]), self.drawn, images=known, wrong=wrong)
+        found = interval_around(float(self.values[0]), self.drawn, images=known, wrong=wrong)
         return replace(found.of_share(wrong=wrong), images=self.units)
 
 

@@ -26,7 +26,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.table import Table
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
-from stormproof.results.interval import FEWEST, WRONG, Interval, around
+from stormproof.results.interval import FEWEST, WRONG, Interval, interval_around
 from stormproof.results.scores import Scores
 from stormproof.results.sets import same_condition
 
@@ -83,7 +83,7 @@ def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
         if not all(name in drawn for name in ("clean", text, *parts)):
             return Interval(value, math.nan, math.nan, math.nan)
         spread = sign * _beyond(by, drawn, text, parts)
-        found = around(value, spread, images=scores.units_of(measure), wrong=chance)
+        found = interval_around(value, spread, images=scores.units_of(measure), wrong=chance)
         return found.of_difference(declared.most, wrong=chance)
 
     made = [
@@ -193,7 +193,7 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
         ends = f"{scale * interval.low:+.1f} to {scale * interval.high:+.1f}"
         return f"{value} ({ends}){' *' if decided and interval.low > 0 else ''}"
 
-    rows = [
+    rows: list[tuple[str | float, ...]] = [
         (one.condition, scale * one.cost.estimate, *(spoken(one.beyond[by]) for by in PREDICTIONS))
         for one in list(found.values())[:most]
     ]

@@ -248,13 +248,15 @@ def unseen_share(images: int, *, wrong: float = WRONG) -> float:
     return 1 - float(wrong ** (1 / images))
 
 
-def around(estimate: float, drawn: Floats, *, images: int | None = None, wrong: float = WRONG) -> Interval:
+def interval_around(
+    estimate: float, drawn: Floats, *, images: int | None = None, wrong: float = WRONG
+) -> Interval:
     """The interval of an estimate; the true value is beyond either end with a chance of `wrong`.
 
     `drawn` is the estimate minus its optimism, in two rows, then its value on every half of the images.
     `images` counts those that show what is scored; a single image shows no spread.
 
-    >>> found = around(0.5, np.array([0.48, 0.49, *[0.4, 0.6] * 100]))
+    >>> found = interval_around(0.5, np.array([0.48, 0.49, *[0.4, 0.6] * 100]))
     >>> [round(value, 3) for value in (found.low, found.high, found.se, found.optimism)]
     [0.282, 0.698, 0.1, 0.02]
     """
@@ -271,7 +273,7 @@ def around(estimate: float, drawn: Floats, *, images: int | None = None, wrong: 
     return Interval(estimate, low, high, se, optimism, images, len(every))
 
 
-def paired(
+def paired_differences(
     estimates: Mapping[str, float],
     drawn: Mapping[str, Floats],
     *,
@@ -285,7 +287,7 @@ def paired(
     """
     shown = images if isinstance(images, Mapping) else dict.fromkeys(estimates, images)
     found = {
-        name: around(value, drawn[name], images=shown[name]).of_difference(most)
+        name: interval_around(value, drawn[name], images=shown[name]).of_difference(most)
         for name, value in estimates.items()
     }
     chances = {name: _two_sided(interval) for name, interval in found.items()}

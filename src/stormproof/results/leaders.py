@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stormproof.core.sample import Floats
-from stormproof.results.interval import LEVEL, around
+from stormproof.results.interval import LEVEL, interval_around
 
 _NAMED = 4  # leaders that a sentence can name
 
@@ -38,7 +38,7 @@ def leaders(
         ahead = sign * (values[rival] - values[name])
         if not ahead > 0:
             return False
-        gap = around(ahead, sign * (drawn[rival] - drawn[name]), images=images)
+        gap = interval_around(ahead, sign * (drawn[rival] - drawn[name]), images=images)
         return gap.chance_above(0.0) < allowed  # False where too little is known
 
     ordered = sorted(values, key=lambda name: sign * values[name], reverse=True)

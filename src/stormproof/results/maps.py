@@ -29,11 +29,11 @@ from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.metric import measures
-from stormproof.results.aggregates import bounded
-from stormproof.results.breaking import Axis, Execute, parse_axis
+from stormproof.results.aggregates import bound_interval
+from stormproof.results.breaking import Execute, StrengthAxis, parse_axis
 from stormproof.results.detection_rate import LEAST, SCALES
 from stormproof.results.found_objects import iter_found_objects
-from stormproof.results.interval import LEADING, Interval, around
+from stormproof.results.interval import LEADING, Interval, interval_around
 from stormproof.results.run import Run
 from stormproof.results.surface import (
     GRID,
@@ -73,7 +73,7 @@ class MapAxis:
     unit: str
     low: float
     high: float
-    over: Axis | None
+    over: StrengthAxis | None
     label: str = ""  # of the physical quantity, if it is one
 
     @property
@@ -150,7 +150,7 @@ def _span(match: re.Match[str], text: str, flag: str) -> tuple[float, float]:
     return low, high
 
 
-def _quantity(axis: Axis, value: float) -> tuple[str, str]:
+def _quantity(axis: StrengthAxis, value: float) -> tuple[str, str]:
     """The physical quantity that a parameter is, and its unit; else a name and the unit as declared."""
     assert axis.parameter is not None
     condition = Condition.of(axis.corruption, None, {**dict(axis.params), axis.parameter: value})
@@ -391,7 +391,7 @@ def _observe(plane: Plane, run: Run, texts: Sequence[str], places: Floats, repli
         value = scores.score(plane.measure, text)
         if math.isnan(value):
             raise InvalidOption("These images have no score: none of them shows an object. Use more images.")
-        interval = bounded(around(value, spread[text], images=units), plane.measure, "P")
+        interval = bound_interval(interval_around(value, spread[text], images=units), plane.measure, "P")
         made.append(MapPoint(text, _pair(*where[text]), interval, spread[text]))
     return made
 

@@ -83,7 +83,7 @@ class Reader:
     def pixel_counts(
         self, columns: tuple[str, str, str]
     ) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
-        return rows.counted(self.run, self.conditions, columns)
+        return rows.read_counts(self.run, self.conditions, columns)
 
     def by_image(self, column: str) -> Iterator[tuple[str, Floats | None]]:
         return rows.by_image(self.run, self.conditions, column)

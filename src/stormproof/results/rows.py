@@ -114,11 +114,11 @@ def detections(
         for text, part in _boxes_of(path, run, conditions, positions):
             buffer.add(text, part)
     for text in conditions:
-        image, boxes, scores, labels, sides = joined(list(buffer.take(text)))
+        image, boxes, scores, labels, sides = join_parts(list(buffer.take(text)))
         yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
 
 
-def counted(
+def read_counts(
     run: Run, conditions: Sequence[str], columns: tuple[str, str, str]
 ) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
     """The pixel counts of each condition: true label, predicted label and pixels of each entry, and the place
@@ -288,7 +288,7 @@ def _boxes_of(
             yield conditions[where[one[0]]], part
 
 
-def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
+def join_parts(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
     """All parts of a condition: image, boxes, scores, labels, sides."""
     boxes = np.concatenate([np.zeros((0, 4)), *(part.boxes for part in parts)])
     sides = boxes[:, 2:] - boxes[:, :2]

@@ -30,13 +30,13 @@ from stormproof.results.aggregates import (
     Cells,
     against,
     aggregates,
-    bounded,
-    flat,
+    bound_interval,
+    flatten,
     grid_of,
     mean_of,
 )
 from stormproof.results.comparable import require_same_classes, require_same_images
-from stormproof.results.interval import LEADING, Difference, Interval, around, paired
+from stormproof.results.interval import LEADING, Difference, Interval, interval_around, paired_differences
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import ClassSelection, class_names
@@ -282,20 +282,20 @@ class Scores:
         if self.reference is not None and self.reference.replicates is not None:
             theirs = self.reference.replicates.cells.get(measure)
         chosen = self.over if over is None else over
-        totals = flat(_totals(measure, cells, theirs, chosen))
+        totals = flatten(_totals(measure, cells, theirs, chosen))
         return {**cells, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
         """Every cell and, under flat names, every aggregate of a measure, as in `spread`."""
-        return {**self.cells.get(measure, {}), **flat(self.totals(measure, over))}
+        return {**self.cells.get(measure, {}), **flatten(self.totals(measure, over))}
 
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
         found: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
-            one = around(values[name], spread[name], images=self.units_of(measure))
-            found[name] = bounded(one, measure, "P" if name in self.cells[measure] else name)
+            one = interval_around(values[name], spread[name], images=self.units_of(measure))
+            found[name] = bound_interval(one, measure, "P" if name in self.cells[measure] else name)
         return found
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -477,7 +477,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         families.setdefault(family, []).append(name)
     result: dict[str, Difference] = {}
     for members in families.values():
-        result |= paired(
+        result |= paired_differences(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
             images=a.units_of(measure), most=measures()[measure].most,

@@ -20,7 +20,7 @@ from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
-from stormproof.results.interval import Interval, around, draws
+from stormproof.results.interval import Interval, draws, interval_around
 from stormproof.results.kept import identity_of_run, load_scores, save_scores, scores_key, sweep_scores
 from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
@@ -183,7 +183,7 @@ def _replicates(
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
             units = shown_by[form_of_class_measure(measure)]
             per_class.setdefault(measure, {})[text] = {
-                name: around(
+                name: interval_around(
                     float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])
                 ).of_fraction()
                 for k, name in enumerate(_class_names(measure, classes))

@@ -25,7 +25,15 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
-from stormproof.results.interval import FEW, LEADING, Difference, Interval, around, draws, paired
+from stormproof.results.interval import (
+    FEW,
+    LEADING,
+    Difference,
+    Interval,
+    draws,
+    interval_around,
+    paired_differences,
+)
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.scoring import headline_of, iter_cells, metric_of, optimism_of, weights_of
@@ -87,7 +95,9 @@ class Slices(Mapping[str, Scores]):
                 drawn[each][:LEADING] = values[each]
         if not values:
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
-        return paired(values, drawn, images={each: self.slices[each].units or 0 for each in values})
+        return paired_differences(
+            values, drawn, images={each: self.slices[each].units or 0 for each in values}
+        )
 
     def relative(self) -> dict[str, Interval]:
         """The score of each slice relative to that of the clean counterpart, with its interval.
@@ -98,7 +108,7 @@ class Slices(Mapping[str, Scores]):
             raise InvalidOption("Nothing to be relative to: name the clean counterpart, a slice or a run.")
         base, drawn = self.clean.score(self.measure), self.clean.spread(self.measure)["clean"]
         return {
-            name: around(
+            name: interval_around(
                 float(ratio(scores.score(self.measure), base)),
                 ratio(scores.spread(self.measure)["clean"], drawn),
                 images=min(scores.units or 0, self.clean.units or 0),

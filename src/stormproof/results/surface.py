@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from stormproof.core.errors import MissingExtra
+from stormproof.core.loading import install_extra
 from stormproof.core.sample import Floats, Ints
 from stormproof.results.interval import LEADING, LEVEL
 
@@ -228,7 +229,7 @@ def fit_surface(points: Points) -> Surface:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
     except ImportError:
-        raise MissingExtra("scikit-learn", "pip install 'stormproof[map]'") from None
+        raise MissingExtra("scikit-learn", install_extra("map")) from None
     center, scale = float(points.scores.mean()), float(points.scores.std()) or 1e-3
     kernel = ConstantKernel(1.0, (0.1, 30.0)) * Matern([0.5, 0.5], [_LENGTHS, _LENGTHS], nu=2.5)
     fitted = GaussianProcessRegressor(

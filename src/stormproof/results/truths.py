@@ -22,7 +22,7 @@ from stormproof.corruptions.chain import moves_labels
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
-from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.records import Detections, DetectionTruth, counted
 from stormproof.metrics.stability import steps
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 from stormproof.results import rows
@@ -152,6 +152,10 @@ class Truths:
             truth = DetectionTruth.of_columns(
                 ids, place[owners[kept]], self._taken(objects, kept), self.classes
             )
+        federated = abilities(self.dataset).federated
+        if federated is not None:
+            classes = [self.dataset.classes.index(name) for name in self.classes]
+            truth = replace(truth, federated=federated.of(self._readable, classes))
         frames = abilities(self.dataset).frames
         if not frames:
             return truth
@@ -205,4 +209,5 @@ def iter_matches(
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     place = truths.still.position
     for text, found in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
-        yield text, truths.under(Condition.parse(text)), found
+        truth = truths.under(Condition.parse(text))
+        yield text, truth, counted(found, truth)

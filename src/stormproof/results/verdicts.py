@@ -23,11 +23,11 @@ from stormproof.core.errors import InvalidOption, OutputError, UnknownName, firs
 from stormproof.core.sample import Floats
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures, ratio
-from stormproof.results.aggregates import MEAN, bounded
+from stormproof.results.aggregates import MEAN, bound_interval
 from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.enough import Levels, advice, images_to_decide
-from stormproof.results.interval import FEWEST, WRONG, Interval, around, holm
+from stormproof.results.interval import FEWEST, WRONG, Interval, holm, interval_around
 from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
 from stormproof.results.requirements import AGGREGATES, Requirement, check_plan, read_requirements
 from stormproof.results.run import Run
@@ -305,10 +305,10 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None, wrong: fl
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
     bounds = measure if r.condition is None else r.metric
-    found = around(estimate, drawn, images=scores.units_of(bounds), wrong=wrong)
+    found = interval_around(estimate, drawn, images=scores.units_of(bounds), wrong=wrong)
     if r.bound in ("at_most_drop", "at_most_loss"):
         return found.of_difference(measures()[bounds].most, wrong=wrong)
-    return bounded(found, bounds, r.metric if r.condition is None else "P", wrong=wrong)
+    return bound_interval(found, bounds, r.metric if r.condition is None else "P", wrong=wrong)
 
 
 def _higher(r: Requirement) -> bool:

@@ -64,9 +64,9 @@ def torch_encoder(layers: Sequence[Layer], weights: Weights, taps: Sequence[str]
     """A function that runs an encoder in torch."""
     import torch
 
-    from stormproof.style.torchnet import Network
+    from stormproof.style.torchnet import TorchNetwork
 
-    network = Network(layers, weights).eval()
+    network = TorchNetwork(layers, weights).eval()
     last = convolutions(layers)[-1].name
 
     def encode(image: Field) -> tuple[Field, Levels]:
@@ -81,9 +81,9 @@ def torch_decoder(layers: Sequence[Layer], weights: Weights) -> Decode:
     """A function that runs a decoder in torch."""
     import torch
 
-    from stormproof.style.torchnet import Network
+    from stormproof.style.torchnet import TorchNetwork
 
-    network = Network(layers, weights).eval()
+    network = TorchNetwork(layers, weights).eval()
 
     def decode(features: Field, levels: Levels, strength: float) -> Field:
         others = {name: torch.from_numpy(level) for name, level in levels.items()}

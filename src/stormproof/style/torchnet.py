@@ -22,7 +22,7 @@ from stormproof.style.layers import (
 )
 
 
-class Network(nn.Module):
+class TorchNetwork(nn.Module):
     """The layers in sequence; `taps` returns intermediate outputs."""
 
     def __init__(self, layers: Sequence[Layer], weights: Weights | None = None) -> None:

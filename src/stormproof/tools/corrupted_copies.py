@@ -55,7 +55,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CopyFailure:
     """A source that could not be read."""
 
     source: str
@@ -112,10 +112,10 @@ def claim(destination: Path, *, overwrite: bool) -> None:
         raise OutputError(f"Cannot create {destination}: {error.strerror}.") from error
 
 
-def make(job: Job) -> list[Copy] | Failure:
+def make(job: Job) -> list[Copy] | CopyFailure:
     """Read one image and write all its copies."""
     image = _read(job)
-    if isinstance(image, Failure):
+    if isinstance(image, CopyFailure):
         return image
     identity: dict[str, Any] = {"seed": job.seed, "image_id": job.image_id}
     return [_write(job, corrupt_image(image, c, **identity), c, path) for c, path in job.outputs]
@@ -129,12 +129,14 @@ def _write(job: Job, corrupted: Image, condition: str, path: str) -> Copy:
     return Copy(path, job.image_id, condition, sha256(target), pixels)
 
 
-def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
+def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | CopyFailure]:
     """The result of every job as it finishes; the pixels do not depend on `workers`."""
     return spread(make, jobs, workers=workers)
 
 
-def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Iterator[list[Copy] | Failure]:
+def make_all_on_device(
+    jobs: Sequence[Job], *, workers: int, device: str
+) -> Iterator[list[Copy] | CopyFailure]:
     """The same files, corrupted in batches on a device; threads read and write them."""
     from stormproof.corruptions.on_device import corrupt_images  # loads torch
 
@@ -142,9 +144,9 @@ def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Ite
     with ThreadPoolExecutor(workers) as threads:
         while batch := list(islice(queue, BATCH)):
             read = list(threads.map(_read, batch))
-            yield from (outcome for outcome in read if isinstance(outcome, Failure))
-            good = [job for job, image in zip(batch, read, strict=True) if not isinstance(image, Failure)]
-            images = [image for image in read if not isinstance(image, Failure)]
+            yield from (outcome for outcome in read if isinstance(outcome, CopyFailure))
+            good = [job for job, image in zip(batch, read, strict=True) if not isinstance(image, CopyFailure)]
+            images = [image for image in read if not isinstance(image, CopyFailure)]
             ids, seed = [job.image_id for job in good], batch[0].seed
             made: list[list[Copy]] = [[] for _ in good]
             for place, (condition, _) in enumerate(batch[0].outputs):
@@ -156,14 +158,16 @@ def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Ite
             yield from made
 
 
-def _read(job: Job) -> Image | Failure:
+def _read(job: Job) -> Image | CopyFailure:
     try:
         return read_image(job.source)
     except InvalidImage as error:
-        return Failure(job.image_id, str(error))
+        return CopyFailure(job.image_id, str(error))
 
 
-def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
+def write_manifest(
+    destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[CopyFailure]
+) -> None:
     """List what was made, sorted, so that equal runs give equal manifests."""
     files = sorted(copies, key=lambda copy: copy.path)
     record = {

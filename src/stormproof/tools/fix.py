@@ -38,19 +38,19 @@ _ROUNDS = 5  # changes, one after the other: each may reveal the next
 FOREGROUND = ["background", "foreground"]
 
 
-class Progress(Protocol):
+class ShowsProgress(Protocol):
     def advance(self) -> object: ...
 
 
-class _Unseen(Progress):
+class _Unseen(ShowsProgress):
     def advance(self) -> None: ...
 
 
 # Shows the progress of some trials: a title, how many there are, and what they are called.
-Watch = Callable[[str, int, str], AbstractContextManager[Progress]]
+Watch = Callable[[str, int, str], AbstractContextManager[ShowsProgress]]
 
 
-def unwatched(title: str, total: int, unit: str) -> AbstractContextManager[Progress]:
+def unwatched(title: str, total: int, unit: str) -> AbstractContextManager[ShowsProgress]:
     return nullcontext(_Unseen())
 
 

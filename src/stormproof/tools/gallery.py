@@ -94,7 +94,8 @@ class Sheet:
         self.paper.paste(PIL.Image.fromarray(image).convert("RGB"), (x, y))
         if not condition.is_clean and condition.whole_severity is None:
             level = [] if condition.severity is None else [f"severity {condition.severity}"]
-            words = "\n".join([*level, *(f"{key} {value}" for key, value in condition.params)])
+            values = (f"{key} {value}" for key, value in condition.params)
+            words = "\n".join([*level, *values, *map(str, condition.chain)])
             low = (x + _GAP, y + self.height - _GAP)
             box = self.pen.textbbox(low, words, self.font, anchor="ld")
             self.pen.rectangle((box[0] - 2, box[1] - 2, box[2] + 2, box[3] + 2), _PAPER)

@@ -46,7 +46,7 @@ Measured = TypeVar("Measured")  # the result for one image under one condition
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QualityRow:
     """A condition's means over images; None where no image gave a finite value.
 
     Images that a condition does not change have no finite SNR or IFC: they count in the other means, in
@@ -104,7 +104,7 @@ def measure(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Quality]]) -> list[Row]:
+def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Quality]]) -> list[QualityRow]:
     """A row per condition; `measured` has a list for each image, with an entry for each condition."""
     rows = []
     for i, condition in enumerate(conditions):
@@ -112,19 +112,19 @@ def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Quality
         means = (
             tuple(map(finite_mean, zip(*values, strict=True))) if values else (None,) * len(Quality._fields)
         )
-        rows.append(Row(str(condition), len(values), sum(value.rmse == 0 for value in values), means))
+        rows.append(QualityRow(str(condition), len(values), sum(value.rmse == 0 for value in values), means))
     return rows
 
 
-def over_severities(rows: Sequence[Row]) -> list[Row]:
+def over_severities(rows: Sequence[QualityRow]) -> list[QualityRow]:
     """A row per corruption with several severities: the mean of its rows (*liu*, Table 2)."""
-    series: dict[str, list[Row]] = {}
+    series: dict[str, list[QualityRow]] = {}
     for row in rows:
         condition = Condition.parse(row.condition)
         if condition.severity is not None:
             series.setdefault(condition.series, []).append(row)
     return [
-        Row(
+        QualityRow(
             f"{name}, mean",
             max(row.images for row in levels),
             sum(row.unchanged for row in levels),

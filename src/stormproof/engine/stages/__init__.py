@@ -35,14 +35,15 @@ class DecodedImage:
 class PreparedCell:
     """A cell whose corrupted image is ready for the model.
 
-    `change` is asked for when the row is made: on a device, asking earlier would wait for its kernels.
+    `change` is asked for when the row is made: on a device, asking earlier would wait for its kernels. The
+    truth under its condition is asked for only if the model predicts maps.
     """
 
     index: int
     id: str
     condition: Condition
     image: Image
-    truth: Truth
+    truth: Callable[[], Truth]
     content: str
     change: Callable[[], Change | None]
 
@@ -52,6 +53,9 @@ class PreparedCell:
 
     def failed(self, kind: str, error: str, trace: str = "") -> Failure:
         return Failure(self.index, self.id, str(self.condition), kind, error, trace)
+
+
+Answer = tuple[PreparedCell, object]  # a cell and what the model returned for it
 
 
 def run_ahead(

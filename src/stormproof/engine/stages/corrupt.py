@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -49,10 +51,10 @@ class Corruptor:
             classes=dataset.classes,
             semantic_classes=dataset.semantic_classes,
         )
-        image = corrupted.image
+        image, truth = corrupted.image, corrupted.truth
         if np.may_share_memory(image, sample.image):
             image = image.copy()
-        return _cell(decoded, condition, image, corrupted.truth, decoded.content)
+        return _cell(decoded, condition, image, lambda: truth, decoded.content)
 
     def _from_copy(self, copies: Path, decoded: DecodedImage, condition: Condition) -> PreparedCell:
         """A stored corrupted copy of an image, with the truth under its condition."""
@@ -61,12 +63,12 @@ class Corruptor:
         image, size = read_image(content, str(path)), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
             raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")
-        truth = truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+        truth = partial(truth_under, sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
         return _cell(decoded, condition, image, truth, size_and_digest(content))
 
 
 def _cell(
-    decoded: DecodedImage, condition: Condition, image: Image, truth: Truth, content: str
+    decoded: DecodedImage, condition: Condition, image: Image, truth: Callable[[], Truth], content: str
 ) -> PreparedCell:
     clean = decoded.sample.image
     moved = change(clean, image) if image.shape == clean.shape else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from time import perf_counter
@@ -16,17 +16,18 @@ from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Image
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
-from stormproof.corruptions.on_device import check_device, corrupt_batch
+from stormproof.corruptions.on_device import Size, check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
+from stormproof.imaging.gpu.batch import squared_differences
 from stormproof.metrics.quality import Change, change_from_sums
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Size = tuple[int, int]
+Wanted = Mapping[int, Sequence[Condition]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +41,15 @@ class UploadedImages:
     def sizes(self) -> list[Size]:
         return [(read.sample.image.shape[0], read.sample.image.shape[1]) for read in self.reads]
 
+    @cached_property
+    def power(self) -> Tensor:
+        """The sum of the squares of each image's values."""
+        return squared_differences(self.images, torch.zeros_like(self.images))
+
     def __len__(self) -> int:
         return len(self.reads)
 
-    def under(self, condition: Condition, wanted: Mapping[int, Sequence[Condition]]) -> UploadedImages:
+    def under(self, condition: Condition, wanted: Wanted) -> UploadedImages:
         """The images that are wanted under a condition."""
         rows = [i for i, read in enumerate(self.reads) if condition in wanted[read.index]]
         if len(rows) == len(self.reads):
@@ -52,37 +58,40 @@ class UploadedImages:
 
 
 class DeviceCorruptor:
-    """Corrupts uploaded images in batches; `on_host` does what the device cannot."""
+    """Corrupts uploaded images in batches; `on_host` does what the device cannot.
 
-    def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times) -> None:
+    With `keep` their images stay on the device, as tensors, else they are arrays.
+    """
+
+    def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times, *, keep: bool) -> None:
         check_device(device)  # on this machine, which may not be the one that planned
         self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
+        self._keep = keep
 
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
         start = perf_counter()
-        by_channels: dict[int, list[DecodedImage]] = {}
-        for read in reads:
-            by_channels.setdefault(read.sample.image[0, 0].size, []).append(read)
-        uploaded = [
-            UploadedImages(tuple(some), _padded([read.sample.image for read in some], channels, self._device))
-            for channels, some in by_channels.items()
-        ]
+        batches = upload([read.sample.image for read in reads], self._device)
+        uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
         self._times.corrupt += perf_counter() - start
         return uploaded
 
-    def __call__(
-        self, batch: UploadedImages, condition: Condition, *, on_device: bool
-    ) -> list[PreparedCell | Failure]:
-        """The cells of some images under a condition; a bad image fails alone.
+    def under_all(
+        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
+    ) -> Iterator[PreparedCell | Failure]:
+        """The wanted cells of some images, condition by condition."""
+        for condition in conditions:
+            for batch in batches:
+                chosen = batch.under(condition, wanted)
+                yield from self(chosen, condition) if len(chosen) else ()
 
-        With `on_device` their images stay there, as tensors, else they are arrays.
-        """
+    def __call__(self, batch: UploadedImages, condition: Condition) -> list[PreparedCell | Failure]:
+        """The cells of some images under a condition; a bad image fails alone."""
         start = perf_counter()
         try:
             made = self._corrupted(batch, condition)
             changes = _Changes(batch, made)
-            images = _tensors(made, batch.sizes) if on_device else _arrays(made, batch.sizes)
+            images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
             return [
                 self._cell(read, condition, image, partial(changes.of, i))
                 for i, (read, image) in enumerate(zip(batch.reads, images, strict=True))
@@ -104,35 +113,21 @@ class DeviceCorruptor:
             seed=self._seed,
             depth=_depths(batch, condition),
             cameras=[read.sample.context.camera for read in batch.reads],
-            sizes=batch.sizes if len({*batch.sizes}) > 1 else None,
+            sizes=None if {*batch.sizes} == {tuple(batch.images.shape[2:])} else batch.sizes,
         )
 
     def _cell(
         self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], Change]
     ) -> PreparedCell:
         sample, size = read.sample, (image.shape[0], image.shape[1])
-        truth = truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+        truth = partial(truth_under, sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
         return PreparedCell(read.index, sample.id, condition, image, truth, read.content, change)
-
-
-def _padded(images: Sequence[Image], channels: int, device: str) -> Tensor:
-    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
-    stack = np.zeros((len(images), height, width, channels), np.uint8)
-    for row, image in zip(stack, images, strict=True):
-        row[: image.shape[0], : image.shape[1]] = image.reshape(*image.shape[:2], channels)
-    return torch.from_numpy(stack).to(device).permute(0, 3, 1, 2)
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
     """H×W×3 each, on the device."""
     coloured = made.expand(-1, 3, -1, -1).permute(0, 2, 3, 1)
     return [image[:height, :width] for image, (height, width) in zip(coloured, sizes, strict=True)]
-
-
-def _arrays(made: Tensor, sizes: Sequence[Size]) -> list[Image]:
-    """H×W×C each, on the host."""
-    host = made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
-    return [np.ascontiguousarray(image[:h, :w]) for image, (h, w) in zip(host, sizes, strict=True)]
 
 
 def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
@@ -157,13 +152,13 @@ class _Changes:
     """
 
     def __init__(self, batch: UploadedImages, made: Tensor) -> None:
-        before, after = batch.images.int(), made.int()
-        self._sums = torch.stack([(values**2).flatten(1).sum(1) for values in (after - before, before)])
+        self._sums = torch.stack([squared_differences(batch.images, made), batch.power])
         self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
     @cached_property
     def _fetched(self) -> list[list[int]]:
-        return [[int(value) for value in row] for row in self._sums.tolist()]
+        sums: list[list[int]] = self._sums.tolist()
+        return sums
 
     def of(self, row: int) -> Change:
         noise, power = (sums[row] for sums in self._fetched)

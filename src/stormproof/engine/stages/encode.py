@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.forms import Comparison, forms_of
-from stormproof.core.sample import Ints, Prediction, Truth
+from stormproof.core.sample import Ints, Prediction, Truth, make_predictions
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import PreparedCell
+from stormproof.engine.stages import Answer, PreparedCell
 from stormproof.engine.work import Work
 from stormproof.metrics.quality import Change
 from stormproof.models.classes import match_classes
 from stormproof.results.store.schema import Row
+
+_COLUMNS = ("boxes", "scores", "labels")
 
 
 class Encoder:
@@ -34,34 +37,74 @@ class Encoder:
             match_classes(model.semantic_classes or names, names).labels, np.int64
         )
 
-    def __call__(self, cell: PreparedCell, returned: object) -> Row | Failure:
+    def __call__(self, answers: Iterable[Answer | Failure]) -> Iterator[Row | Failure]:
+        """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
+        asked for, because a packed noisy label map is larger than the map."""
+        if isinstance(answers, list) and (together := check_together(answers, self._classes)) is not None:
+            for (cell, _), checked in zip(answers, together, strict=True):
+                yield self._row_of(cell, checked)
+            return
+        for answer in answers:
+            yield answer if isinstance(answer, Failure) else self._one(*answer)
+
+    def _one(self, cell: PreparedCell, returned: object) -> Row | Failure:
         try:
-            return self.row(
-                cell.index,
-                cell.id,
-                cell.condition,
-                cell.size,
-                returned,
-                cell.truth,
-                cell.content,
-                cell.change(),
-            )
+            checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
+            return self._row_of(cell, checked)
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")
 
-    def row(
+    def _row_of(self, cell: PreparedCell, checked: Prediction) -> Row:
+        return self._row(
+            cell.index, cell.id, cell.condition, cell.size, checked, cell.truth, cell.content, cell.change()
+        )
+
+    def look_up(
         self, index: int, name: str, condition: Condition, size: tuple[int, int], returned: object,
-        truth: Truth, content: str | None = None, change: Change | None = None,
+        truth: Callable[[], Truth],
     ) -> Row:  # fmt: skip
-        prediction = check_prediction(returned, size, self._classes, self._semantic_classes)
-        compared = Comparison(name, truth, prediction, self._side, self._labels)
+        """The row of a precomputed prediction."""
+        checked = check_prediction(returned, size, self._classes, self._semantic_classes)
+        return self._row(index, name, condition, size, checked, truth)
+
+    def _row(
+        self, index: int, name: str, condition: Condition, size: tuple[int, int], prediction: Prediction,
+        truth_under: Callable[[], Truth], content: str | None = None, change: Change | None = None,
+    ) -> Row:  # fmt: skip
+        compared = [form for form in forms_of(prediction) if form.derive is not None]
         derived: dict[str, Any] = {}
-        for form in forms_of(prediction):
-            if form.derive is not None and form.is_in(truth):
-                derived |= form.derive(compared)
+        if compared:
+            truth = truth_under()
+            both = Comparison(name, truth, prediction, self._side, self._labels)
+            for form in compared:
+                if form.derive is not None and form.is_in(truth):
+                    derived |= form.derive(both)
         return Row.of(
             index, name, condition, self._recipe(condition), size, prediction, derived, content, change
         )
+
+
+def check_together(answers: Sequence[Answer], classes: int) -> list[Prediction] | None:
+    """The predictions of a batch, checked as `check_prediction` does; None if each needs a look of its own:
+    they hold more than boxes, or something is wrong."""
+    given = [returned for _, returned in answers]
+    held = [one for one in given if isinstance(one, Prediction) and not _has_more(one)]
+    if not held or len(held) < len(given):
+        return None
+    checked = make_predictions(*([getattr(one, name) for one in held] for name in _COLUMNS))
+    if checked is None:
+        return None
+    stated, sides = (np.concatenate([one.sides for one in some]) for some in (held, checked))
+    if not np.array_equal(stated, sides):
+        return None
+    labels = np.concatenate([one.labels for one in checked])
+    in_range = not classes or not len(labels) or 0 <= labels.min() <= labels.max() < classes
+    return checked if in_range else None
+
+
+def _has_more(found: Prediction) -> bool:
+    more = ("masks", "semantic", "panoptic", "confidence")
+    return bool(found.data) or any(getattr(found, name) is not None for name in more)
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:

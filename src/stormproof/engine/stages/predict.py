@@ -6,7 +6,7 @@ import faulthandler
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from types import FrameType
 from typing import TypeVar
@@ -17,14 +17,13 @@ from stormproof.core.sample import Image, as_rgb
 from stormproof.engine.failures import Failure, describe, trace_of
 from stormproof.engine.liveness import is_worker, write_note
 from stormproof.engine.pair import forget_pair, pair_for
-from stormproof.engine.stages import PreparedCell
+from stormproof.engine.stages import Answer, PreparedCell
 from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model
 
 _Result = TypeVar("_Result")
 GRACE = 2.0  # seconds between interrupting a call and ending the process that cannot be interrupted
 PATIENCE = 3  # model calls that may hang on one image before its other conditions are skipped
-Answer = tuple[PreparedCell, object]  # a cell and what the model returned for it
 
 
 class Predictor:
@@ -44,8 +43,8 @@ class Predictor:
         """Whether images may stay on the device that they were corrupted on."""
         return bool(getattr(self._model, "takes_tensors", False))
 
-    def __call__(self, cells: Sequence[PreparedCell]) -> Iterator[Answer | Failure]:
-        """What the model returns for each cell, in order."""
+    def __call__(self, cells: Sequence[PreparedCell]) -> Iterable[Answer | Failure]:
+        """What the model returns for each cell, in order: a list if it answered the batch."""
         if len(cells) == 1 and self._hung[cells[0].index] >= PATIENCE:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_worker():
@@ -58,7 +57,7 @@ class Predictor:
             return self._after_error(cells, error)
         finally:
             self._times.model += perf_counter() - start
-        return iter(list(zip(cells, returned, strict=True)))
+        return list(zip(cells, returned, strict=True))
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)
@@ -69,9 +68,9 @@ class Predictor:
         self._hung[cells[0].index] += hung
         return iter([cells[0].failed("timeout" if hung else "model", describe(error), trace_of(error))])
 
-    def _alone(self, cell: PreparedCell) -> Iterator[Answer | Failure]:
+    def _alone(self, cell: PreparedCell) -> Iterable[Answer | Failure]:
         again = self._again(cell)
-        return iter([again]) if isinstance(again, Failure) else self([again])
+        return [again] if isinstance(again, Failure) else self([again])
 
     def _reopen(self) -> None:
         # A call that was interrupted may have left the model in any state.

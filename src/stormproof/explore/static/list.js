@@ -19,7 +19,7 @@ const page = (number, signal) => {
 };
 const lossWords = (image) => {
   const found = [...new Set([state.error || "lost", state.fate || "lost", "lost", "new", ...session.errors])].filter((name) => image[name]).map((name) => `${image[name]} ${name}`);
-  if (found.length) return found.slice(0, 3).join(", ");
+  if (found.length) return found.slice(0, 2).join(", ");
   if (image.error === null) return "";
   if (image.clean === null || (state.cell || "clean") === "clean") return `error ${percent(image.error)}`;
   return `error ${percent(image.clean)} → ${percent(image.error)}`;

@@ -330,3 +330,13 @@ def by_planes(filtered: Callable[[Tensor], Tensor], image: Tensor) -> Tensor:
     planes = in_planes(image).permute(0, 3, 1, 2)
     made = filtered(planes.reshape(-1, height, width, 1))
     return made.reshape(images, channels, height, width).permute(0, 2, 3, 1)
+
+
+def squared_differences(before: Tensor, after: Tensor) -> Tensor:
+    """The sum of squared differences of each pair of images of bytes: one 64-bit integer per image."""
+    values = before.flatten(1), after.flatten(1)
+    return triton_kernels.run(triton_kernels.squared_differences, _squared_differences, *values)
+
+
+def _squared_differences(before: Tensor, after: Tensor) -> Tensor:
+    return ((after.int() - before.int()) ** 2).sum(1)

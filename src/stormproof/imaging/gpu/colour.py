@@ -14,7 +14,7 @@ from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.fields import BothWays
 from stormproof.imaging.gpu.ragged import Ragged, by_value
-from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken
+from stormproof.imaging.gpu.tensors import current_device, divided, resident, take_entries
 from stormproof.imaging.gpu.warps import EnlargedParts, Parts
 from stormproof.imaging.plans import GUARD, LUMA
 
@@ -43,7 +43,7 @@ def look_up(image: Batch, tables: Any) -> Batch:
 
 def _looked_up(image: Tensor, tables: Tensor) -> Tensor:
     start = torch.arange(tables.shape[0] * tables.shape[1], device=image.device, dtype=torch.int32) * 256
-    return taken(tables.reshape(-1), image + start.reshape(len(tables), 1, 1, -1))
+    return take_entries(tables.reshape(-1), image + start.reshape(len(tables), 1, 1, -1))
 
 
 def _level(value: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ def by_brightest(image: Batch, table: Any) -> Batch:
 
 def _by_brightest(image: Tensor, table: Tensor) -> Tensor:
     top = image.amax(3, keepdim=True).to(torch.int32)
-    return taken(table.reshape(-1), top * 256 + image)
+    return take_entries(table.reshape(-1), top * 256 + image)
 
 
 @by_value
@@ -166,7 +166,7 @@ def resaturate(image: Batch, spread: Any, tint: float) -> Batch:
     """Scale each channel's distance from the brightest by spread[max, min]; greys get G = B = V·tint."""
     values = image.data.to(torch.int32)
     top, low = values.amax(3, keepdim=True), values.amin(3, keepdim=True)
-    share = taken(resident(spread).reshape(-1), top * 256 + low)
+    share = take_entries(resident(spread).reshape(-1), top * 256 + low)
     v = top.to(torch.float32)
     coloured = ((v + _GUARD) - share * (top - values)).to(torch.uint8)
     shade = (v * float(np.float32(tint)) + _GUARD).to(torch.uint8)

@@ -15,7 +15,7 @@ from stormproof.core.sample import Camera
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.colour import grey_of
 from stormproof.imaging.gpu.patterns import on_host
-from stormproof.imaging.gpu.tensors import divided, resident, root, taken, to_device
+from stormproof.imaging.gpu.tensors import divided, resident, root, take_entries, to_device
 from stormproof.imaging.plans import Field
 
 
@@ -87,8 +87,8 @@ def fade(image: Batch, field: Batch, table: npt.NDArray[np.float32], scale: floa
     place = (field.data * float(np.float32(scale))).clamp(max=len(table) - 2)
     i = place.to(torch.int32)
     values = resident(table)
-    low = taken(values, i)
-    share = (low + (place - i) * (taken(values, i + 1) - low))[..., None]
+    low = take_entries(values, i)
+    share = (low + (place - i) * (take_entries(values, i + 1) - low))[..., None]
     haze = (
         colour.data.to(torch.float32)[:, None, None]
         if isinstance(colour, Batch)

@@ -21,7 +21,7 @@ from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, PerImage
 from stormproof.imaging.gpu.each import BySize, is_mixed, of_each
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import resident, taken, to_device
+from stormproof.imaging.gpu.tensors import resident, take_entries, to_device
 
 _LOW = 0xFFFFFFFF
 
@@ -77,7 +77,7 @@ def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) ->
 
 
 def _chosen(keys: Tensor, stream: int, count: int, values: Tensor) -> Tensor:
-    return taken(values, philox_bits(keys, stream, count))
+    return take_entries(values, philox_bits(keys, stream, count))
 
 
 def _integers(keys: Tensor, stream: int, count: int, low: int, high: int) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu.batch import Batch, OneByOne
-from stormproof.imaging.gpu.tensors import divided, resident, root, taken
+from stormproof.imaging.gpu.tensors import divided, resident, root, take_entries
 from stormproof.imaging.plans import Field
 
 
@@ -94,7 +94,7 @@ def radial(image: Batch, profile: Field, *, centre: tuple[float, float], reach: 
     place = root(dx * dx + (dy * dy)[:, None]) * per_pixel
     i = place.to(torch.int32).clamp(max=len(profile) - 2)
     table = resident(profile)
-    low = taken(table, i)
-    gain = low + (place - i) * (taken(table, i + 1) - low)
+    low = take_entries(table, i)
+    gain = low + (place - i) * (take_entries(table, i + 1) - low)
     level = ((data.to(torch.float32) - colour) * gain[..., None] + colour) + 0.5
     return Batch(level.clamp(0, 255).to(torch.uint8))

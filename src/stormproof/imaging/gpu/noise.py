@@ -14,7 +14,7 @@ from stormproof.imaging.gpu.batch import Batch, as_batch, in_pixels
 from stormproof.imaging.gpu.draws import Bits
 from stormproof.imaging.gpu.each import BySize
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import divided, planar, resident, root, taken
+from stormproof.imaging.gpu.tensors import divided, planar, resident, root, take_entries
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
 
@@ -65,9 +65,9 @@ def _noise_ragged(image: Ragged, bits: Any, table: Tensor, *rest: Any) -> Ragged
 def _in_torch(image: Tensor, bits: Batch, table: Tensor, first: int, second: int, kind: int) -> Tensor:
     """The kinds of noise of `triton_source.noise_kernel`."""
     if kind == _ADD:
-        return (image.to(torch.int32) + taken(table, bits.data)).clamp(0, 255).to(torch.uint8)
+        return (image.to(torch.int32) + take_entries(table, bits.data)).clamp(0, 255).to(torch.uint8)
     if kind == _LOOK_UP:
-        return taken(table, image.to(torch.int32) * first + (bits.data >> second))
+        return take_entries(table, image.to(torch.int32) * first + (bits.data >> second))
     return image.masked_fill(bits.data < second, 255).masked_fill(bits.data < first, 0)
 
 
@@ -93,9 +93,9 @@ def noise_within(
     back: npt.NDArray[np.uint8],
 ) -> Batch:
     """Noise added in another domain: back[forward[v] + steps[common] + steps[own]], all integers."""
-    noise = taken(resident(steps), common.data)[..., None] + taken(resident(steps), own.data)
-    place = taken(resident(forward), image.data.to(torch.int32)) + noise
-    return Batch(taken(resident(back), place.clamp(0, len(back) - 1)))
+    noise = take_entries(resident(steps), common.data)[..., None] + take_entries(resident(steps), own.data)
+    place = take_entries(resident(forward), image.data.to(torch.int32)) + noise
+    return Batch(take_entries(resident(back), place.clamp(0, len(back) - 1)))
 
 
 def expose(
@@ -112,8 +112,8 @@ def expose(
 ) -> Batch:
     """Take the picture again under other light, with the noise of a sensor."""
     full, spread = float(np.float32(electrons)), float(np.float32(read * read))
-    lit = taken(resident(light), image.data.to(torch.int32)) * as_batch(gain).data
+    lit = take_entries(resident(light), image.data.to(torch.int32)) * as_batch(gain).data
     caught = (lit + as_batch(veil).data) * full
-    seen = caught + root(caught + spread) * taken(resident(normal), bits.data)
+    seen = caught + root(caught + spread) * take_entries(resident(normal), bits.data)
     place = divided(seen, full).clamp(0, 1) * float(len(back) - 1)
-    return Batch(taken(resident(back), (place + 0.5).to(torch.int32)))
+    return Batch(take_entries(resident(back), (place + 0.5).to(torch.int32)))

@@ -28,7 +28,7 @@ Alone = Callable[[Rows, Size], Tensor]  # the result for the images in some rows
 
 
 # Sides of padded tensors are multiples of it: Triton compiles a kernel for these, and another for all others.
-_STEP = 16
+STEP = 16
 
 
 class Sizes:
@@ -37,7 +37,7 @@ class Sizes:
     def __init__(self, each: npt.NDArray[np.int64]) -> None:
         """`each` is N × (height, width)."""
         self.each = each
-        height, width = (-(-each.max(axis=0) // _STEP) * _STEP).tolist()
+        height, width = (-(-each.max(axis=0) // STEP) * STEP).tolist()
         self.whole: Size = height, width
 
     @property

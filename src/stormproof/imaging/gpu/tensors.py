@@ -99,7 +99,7 @@ def dense(image: Tensor) -> Tensor:
     return image if planar(image) else image.contiguous()
 
 
-def taken(table: Tensor, index: Tensor) -> Tensor:
+def take_entries(table: Tensor, index: Tensor) -> Tensor:
     """table[index] for a one-dimensional table and a 32-bit index."""
     return table.index_select(0, index.reshape(-1)).reshape(index.shape)
 

@@ -196,6 +196,26 @@ def planes(pixels: Tensor) -> Tensor:
     return out
 
 
+def squared_differences(before: Tensor, after: Tensor) -> Tensor:
+    """Of N × values: N sums; the addition of integers may take any order."""
+    images, count = before.shape
+    out = torch.zeros(images, dtype=torch.int64, device=before.device)
+    pair = before.contiguous(), after.contiguous()
+    _moves().squared_differences_kernel[grid(count, 8192, images)](*pair, out, count, BLOCK=8192)
+    return out
+
+
+def fit_images(places: Tensor, tables: list[Tensor], linear: bool, pad: int) -> Tensor:
+    """`places` names N images: address, three strides, and whether rows come first; see `resizing`."""
+    rows, _, columns, _ = tables
+    images, (height, taps), width = len(places), rows.shape[1:], columns.shape[1]
+    out = torch.empty((images, 3, height, width), dtype=torch.uint8, device=places.device)
+    _moves().fit_kernel[grid(width, 128, images, 3 * height)](
+        places, *tables, out, height, width, pad, TAPS=taps, LINEAR=linear, BLOCK=128
+    )
+    return out.permute(0, 2, 3, 1)
+
+
 def _in_words(values: Tensor, word: torch.dtype = torch.int32) -> Tensor:
     return values.contiguous().view(-1).view(word)
 

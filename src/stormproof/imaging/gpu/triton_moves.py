@@ -329,3 +329,53 @@ def scatter_kernel(  # type: ignore[no-untyped-def]
         here = image + start + value_at(y * wide + x, c, pixels, channels, PLANAR)
         there = out + start + value_at(at, c, pixels, channels, PLANAR)
         tl.store(there, tl.load(here, mask=inside, other=0), mask=inside)
+
+
+@triton.jit(do_not_specialize=["count"])
+def squared_differences_kernel(before, after, out, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The sum of squared differences of two images' bytes; a block's fits in 32 bits."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    one = tl.load(before + n * count + at, mask=at < count, other=0).to(tl.int32)
+    two = tl.load(after + n * count + at, mask=at < count, other=0).to(tl.int32)
+    tl.atomic_add(out + n, tl.sum((one - two) * (one - two), axis=0).to(tl.int64))
+
+
+@triton.jit(do_not_specialize=["height", "width", "pad"])
+def fit_kernel(  # type: ignore[no-untyped-def]
+    places, rows, down, columns, across, out, height, width, pad,
+    TAPS: tl.constexpr, LINEAR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Images anywhere in memory, resized by tables of pixels and weights into planes of N × 3 × H × W."""
+    n = tl.program_id(1).to(tl.int64)
+    blocks = tl.cdiv(width, BLOCK)
+    line = tl.program_id(0) // blocks
+    plane, y = line // height, line % height
+    x = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
+    held = x < width
+    own = places + 5 * n
+    source = tl.load(own).to(tl.pointer_type(tl.uint8)) + plane * tl.load(own + 3)
+    row_step, column_step, turned = tl.load(own + 1), tl.load(own + 2), tl.load(own + 4)
+    row, column = (n * height + y) * TAPS, (n * width + x) * TAPS
+    inside = held & (tl.load(rows + row) >= 0) & (tl.load(columns + column, mask=held, other=-1) >= 0)
+    total = tl.zeros((BLOCK,), tl.int32)
+    for outer in range(TAPS):
+        inner_total = tl.zeros((BLOCK,), tl.int32)
+        for inner in range(TAPS):
+            j = tl.where(turned != 0, inner, outer)
+            i = tl.where(turned != 0, outer, inner)
+            at_row = tl.maximum(tl.load(rows + row + j), 0)
+            at_column = tl.maximum(tl.load(columns + column + i, mask=inside, other=0), 0)
+            value = tl.load(source + at_row * row_step + at_column * column_step, mask=inside, other=0)
+            weight = tl.load(across + column + i, mask=inside, other=0)
+            weight = tl.where(turned != 0, tl.load(down + row + j), weight)
+            inner_total += value.to(tl.int32) * weight
+        weight = tl.load(across + column + outer, mask=inside, other=0)
+        weight = tl.where(turned != 0, weight, tl.load(down + row + outer))
+        if LINEAR:
+            total += ((inner_total >> 4) * weight) >> 16
+        else:
+            total += ((inner_total + (1 << 21)) >> 22) * weight
+    made = (total + 2) >> 2 if LINEAR else (total + (1 << 21)) >> 22
+    place = out + ((n * 3 + plane) * height + y) * width + x
+    tl.store(place, tl.where(inside, made, pad).to(tl.uint8), mask=held)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import SUITES
 from stormproof.metrics.metric import measures
-from stormproof.metrics.published import GridKey, Row, published
+from stormproof.metrics.published import GridKey, PublishedRow, published
 from stormproof.report.leaderboard.submission import (
     Submission,
     SubmittedDataset,
@@ -101,7 +101,7 @@ def _with_notes(alike: Sequence[Submission]) -> Iterator[Submission]:
         yield entry.model_copy(update={"note": " ".join(notes)})
 
 
-def _printed(entry: Submission) -> Row | None:
+def _printed(entry: Submission) -> PublishedRow | None:
     """The row of the paper's tables that describes a network."""
     tables, tags = published("michaelis").tables, entry.model.tags
     task = "instance" if entry.task == "instance segmentation" else "detection"
@@ -119,7 +119,7 @@ def _printed(entry: Submission) -> Row | None:
     return rows[0] if rows else None
 
 
-def _gaps(entry: Submission, row: Row) -> dict[str, float]:
+def _gaps(entry: Submission, row: PublishedRow) -> dict[str, float]:
     """How far the paper's numbers are from those of the grid, in points."""
     return {
         name: abs(100 * getattr(entry, name) - float(row[field] or 0)) for name, field in _PRINTED.items()
@@ -194,7 +194,14 @@ def mutation(mutator: str, parameters: str) -> str:
 
 
 def _averages(
-    paper: str, model: str, dataset: str, task: Task, measure: str, row: Row, tags: dict[str, str], note: str
+    paper: str,
+    model: str,
+    dataset: str,
+    task: Task,
+    measure: str,
+    row: PublishedRow,
+    tags: dict[str, str],
+    note: str,
 ) -> Submission:
     """An entry of a table that prints means over severities, in per cent."""
     words = {"architecture", "category", "detector"}

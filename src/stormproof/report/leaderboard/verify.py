@@ -20,7 +20,7 @@ TOLERANCE = 0.001  # of a score: libraries and machines differ in the last bits 
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class VerifiedCell:
     """One condition as submitted and as run again."""
 
     condition: str
@@ -33,10 +33,10 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Repetition:
     """The cells run again. `surprises` are other mismatches: another model, other images."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[VerifiedCell, ...]
     surprises: tuple[str, ...]
     tolerance: float
 
@@ -74,7 +74,7 @@ def verify(
     enhance: Sequence[str] = (),
     tolerance: float = TOLERANCE,
     watches: Sequence[Watch] = (),
-) -> Outcome:
+) -> Repetition:
     """Run `count` random conditions of a submission again and compare; the run stays in `out`."""
     chosen = chosen_cells(submission, count, seed)
     conditions = [text for text in chosen if text != "clean"]
@@ -102,8 +102,8 @@ def verify(
             f"This model and dataset give no {submission.measure}, which the submission reports."
         )
     again: Mapping[str, float] = scores[submission.measure]
-    cells = tuple(Cell(text, submission.grid[text], again[text]) for text in chosen)
-    return Outcome(cells, _surprises(submission, run), tolerance)
+    cells = tuple(VerifiedCell(text, submission.grid[text], again[text]) for text in chosen)
+    return Repetition(cells, _surprises(submission, run), tolerance)
 
 
 def _surprises(submission: Submission, run: Run) -> tuple[str, ...]:

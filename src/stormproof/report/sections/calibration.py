@@ -13,7 +13,7 @@ from stormproof.core.table import Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, level_name, section
 from stormproof.report.sentences import under
-from stormproof.results.interval import paired
+from stormproof.results.interval import paired_differences
 from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
 
@@ -116,7 +116,9 @@ def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str
     rises = {text: error - clean for text, error in errors.items()}
     if not all(text in spread for text in ("clean", *errors)):
         return [text for text, rise in rises.items() if rise > 0], {}
-    found = paired(rises, {text: spread[text] - spread["clean"] for text in errors}, images=run.units)
+    found = paired_differences(
+        rises, {text: spread[text] - spread["clean"] for text in errors}, images=run.units
+    )
     more = [text for text, rise in rises.items() if rise > 0 and found[text].clear]
     return more, {text: spread[text] for text in errors}
 

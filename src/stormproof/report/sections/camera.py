@@ -47,7 +47,7 @@ def _map_against_mce(runs: list[Scores]) -> Figure:
     return Figure(
         "map-mce", f"Clean mAP against {_mean_name(runs)}", Kind.POINTS, Axis("clean mAP (%)"),
         Axis(f"{_mean_name(runs)} (%)"), rows if len(rows) > 1 else (), series="model", cite="liu, Fig. 8",
-        by_run=True,
+        by_run=True, trend=True, note="The dashed line is a linear fit over all models.",
     )  # fmt: skip
 
 

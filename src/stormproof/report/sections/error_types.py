@@ -17,7 +17,7 @@ from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name, section
 from stormproof.report.sentences import listed, spoken, too_few
 from stormproof.results.calibrated import MARK, doubt
-from stormproof.results.interval import around, paired
+from stormproof.results.interval import interval_around, paired_differences
 from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
 
@@ -146,14 +146,14 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
         share = f"{100 * now[kind]:.0f} %" + ("" if shown else " of the cost of all errors")
         drawn, clean = (_drawn(run, prefix, text) for text in (each, "clean"))
         if drawn is not None and clean is not None:
-            found = around(now[kind], drawn[kind], images=run.units)
+            found = interval_around(now[kind], drawn[kind], images=run.units)
             shifts[each], halves[each] = now[kind] - before, drawn[kind] - clean[kind]
             if not math.isnan(found.se):
                 low, high = 100 * max(0.0, found.low), 100 * min(1.0, found.high)
                 mark = f" {MARK}" if doubt(run, f"{prefix}dAP {kind}") else ""
                 share += f", 95 %{mark}: {low:.0f} to {high:.0f}"
         shown.append(f"{spoken(each)} ({share})")
-    tested = paired(shifts, halves, images=run.units)
+    tested = paired_differences(shifts, halves, images=run.units)
     clear = {word: [spoken(each) for each, shift in tested.items() if shift.clear and sign * shifts[each] > 0]
              for word, sign in (("less", 1), ("more", -1))}  # fmt: skip
     parts = [f"clearly {word} than under {listed(names)}" for word, names in clear.items() if names]

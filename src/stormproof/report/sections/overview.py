@@ -31,7 +31,7 @@ from stormproof.report.sections import (
 )
 from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.aggregates import mean_of
-from stormproof.results.interval import Interval, around
+from stormproof.results.interval import Interval, interval_around
 from stormproof.results.scores import Scores
 
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
@@ -152,7 +152,7 @@ def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[st
         return {}
     drawn, cells = run.replicates.cells.get(measure, {}), run.cells.get(measure, {})
     return {
-        text: around(
+        text: interval_around(
             float(ratio(cells[text], cells["clean"])), ratio(drawn[text], drawn["clean"]), images=run.units
         ).of_fraction(math.inf)
         for text in conditions

@@ -245,6 +245,7 @@
     };
     picks.class.addEventListener("change", fillImages);
     fillImages();
+    $("#b-level").value = Math.ceil(Math.max(...data.corruptions.map((c) => c.levels.length)) / 2); // the middle
     $("#browser-picks").addEventListener("input", show);
     $("#browser-picks").addEventListener("change", show);
     show();

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -60,46 +62,55 @@ def part_paths(run: Path) -> list[Path]:
 
 
 class PartWriter:
-    """Takes rows in the order of cells and keeps few of them in memory.
+    """Takes rows in the order of cells and writes them in groups, in a thread beside the caller.
 
     The columns of a file follow from its rows. Should a later group of rows have a further one, what has been
     written is written again with it: a file does not depend on which of its rows came first.
     """
 
-    def __init__(self, file: IO[bytes], key: str) -> None:
-        self._file, self._key = file, key
+    def __init__(self, file: IO[bytes], key: str, thread: Executor) -> None:
+        self._file, self._key, self._thread = file, key, thread
         self._writer: pq.ParquetWriter | None = None
         self._further: list[pa.Field] = []
-        self._tables: list[pa.Table] = []
-        self._rows: list[Row] = []  # newer than the tables
-        self._count = self._elements = 0
+        self._rows: list[Row | pa.Table] = []
+        self._elements = 0
+        self._writing: list[Future[None]] = []
 
     def add(self, row: Row | pa.Table) -> None:
         """Append a row, new or as `held_rows` gives it."""
-        if isinstance(row, Row):
-            self._rows.append(row)
-            self._elements += row.elements
-        else:
-            self._pack()
-            self._tables.append(row)
-            self._elements += elements(row)
-        self._count += 1
-        if self._count >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
+        self._rows.append(row)
+        self._elements += row.elements if isinstance(row, Row) else elements(row)
+        if len(self._rows) >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
             self.flush()
 
     def flush(self) -> None:
-        self._pack()
-        if self._tables:
-            known = {field.name: field for table in self._tables for field in table.schema}
-            self._write([pa.concat_tables(self._tables, promote_options="default").combine_chunks()], known)
-        self._tables, self._count, self._elements = [], 0, 0
+        large = self._elements >= _GROUP_ELEMENTS
+        if self._rows:
+            self._writing.append(self._thread.submit(self._write_group, self._rows))
+        self._rows, self._elements = [], 0
+        if large:  # no others are made until these are written
+            self._wait()
 
     def close(self) -> None:
         self.flush()
+        self._wait()
         if self._writer is None:  # no row at all
             self._open()
         assert self._writer is not None
         self._writer.close()
+
+    def _wait(self) -> None:
+        """Wait for what is being written; an error is raised here."""
+        while self._writing:
+            self._writing.pop(0).result()
+
+    def _write_group(self, rows: list[Row | pa.Table]) -> None:
+        kinds = groupby(rows, key=lambda row: isinstance(row, Row))
+        tables: list[pa.Table] = [
+            table for new, some in kinds for table in ([table_of([*some])] if new else some)
+        ]
+        known = {field.name: field for table in tables for field in table.schema}
+        self._write([pa.concat_tables(tables, promote_options="default").combine_chunks()], known)
 
     def _write(self, tables: list[pa.Table], known: dict[str, pa.Field]) -> None:
         """Write groups of rows; `known` are all columns that they have."""
@@ -133,17 +144,12 @@ class PartWriter:
             write_page_checksum=True,
         )  # fmt: skip
 
-    def _pack(self) -> None:
-        if self._rows:
-            self._tables.append(table_of(self._rows))
-            self._rows = []
-
 
 @contextmanager
 def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
     """A part file that appears whole when the block ends; `key` says which run its rows belong to."""
-    with whole_file(path) as file:
-        part = PartWriter(file, key)
+    with whole_file(path) as file, ThreadPoolExecutor(1) as thread:
+        part = PartWriter(file, key, thread)
         yield part
         part.close()
         seal(file)

@@ -108,8 +108,8 @@ class Row:
         prediction: Prediction, derived: Mapping[str, Any] | None = None, content: str | None = None,
         change: Change | None = None,
     ) -> Row:  # fmt: skip
-        """The row of a prediction, copied: a model may reuse its arrays for the next image. `derived` is what
-        was counted while its truth was at hand."""
+        """The row of a prediction, whose arrays are copies of the model's. `derived` is what was counted
+        while its truth was at hand."""
         columns: dict[str, Any] = {**(derived or {})}
         if prediction.masks is not None:
             columns[MASKS.name] = [mask.counts for mask in prediction.masks]
@@ -118,10 +118,10 @@ class Row:
             if each.pack is not None and value is not None:
                 columns |= dict(zip((c.name for c in each.columns), each.pack(value), strict=True))
             elif each.shape is not None:
-                columns[each.name] = [*value.reshape(len(value), -1)]
+                columns[each.name] = [entry.ravel() for entry in value]
         return cls(
-            index, image, condition, recipe, size, prediction.boxes.copy(), _stated_sides(prediction),
-            prediction.scores.copy(), prediction.labels.copy(), columns, content, change,
+            index, image, condition, recipe, size, prediction.boxes, _stated_sides(prediction),
+            prediction.scores, prediction.labels, columns, content, change,
         )  # fmt: skip
 
     @property
@@ -221,7 +221,7 @@ def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
 def _stated_sides(prediction: Prediction) -> Floats | None:
     """The widths and heights of a prediction, if they differ from its corners in the last bit."""
     given = prediction.boxes[:, 2:] - prediction.boxes[:, :2]
-    return None if np.array_equal(given, prediction.sides) else prediction.sides.copy()
+    return None if np.array_equal(given, prediction.sides) else prediction.sides
 
 
 def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:

@@ -1,0 +1,54 @@
+"""What a plugin may import, in one place: `from stormproof.extend import Measure, Scored, metric`.
+
+These names and those of `stormproof` itself are public; every other path is free to change. Names are loaded
+on first use.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    name: home
+    for home, names in {
+        "core.condition": ("CLEAN", "Condition"),
+        "core.errors": ("DatasetError", "InvalidOption", "ModelError", "StormproofError", "UnknownName"),
+        "core.files": ("locate", "read_lines"),
+        "core.forms": ("Array", "Column", "Comparison", "Form", "Motion", "form"),
+        "core.sample": (
+            "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap", "Truth",
+        ),
+        "core.table": ("Table",),
+        "corruptions.corruption": ("corruption",),
+        "datasets.dataset": ("READERS", "Dataset", "FileDataset", "SampleDataset"),
+        "datasets.writing": ("WRITERS", "Writer"),
+        "engine.chunk": ("do_chunk_safely",),
+        "engine.config": ("RunConfig",),
+        "engine.work": ("Attempt", "ChunkResult"),
+        "metrics.aggregate": ("aggregate",),
+        "metrics.grid": ("Grid",),
+        "metrics.inputs": ("OBJECTS", "Maps", "MetricInput", "Objects", "RunReader", "Segments"),
+        "metrics.matching": ("FALSE", "TRUE", "judge_voc"),
+        "metrics.metric": (
+            "Measure", "Scored", "Weights", "detail", "metric", "ratio", "weighted_ratios", "weighted_sums",
+        ),
+        "metrics.performance": ("mpc_by_corruption",),
+        "metrics.records": ("DetectionTruth", "Detections"),
+        "metrics.task": ("Task", "task"),
+        "models.model": ("ADAPTERS", "Model", "PerImage"),
+        "report.elements": ("Section",),
+        "report.sections": ("Scope", "graded", "scaled", "section"),
+    }.items()
+    for name in names
+}  # fmt: skip
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stormproof.extend' has no attribute {name!r}")
+    return getattr(import_module(f"stormproof.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,59 @@
+"""Resizing and padding on a device: the bytes of OpenCV and Pillow."""
+
+# ruff: noqa: E402  what follows needs torch
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+from stormproof.imaging.gpu.resizing import Side, fit_images
+from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
+
+
+def fitted(images: list[np.ndarray], fits: list[Fit], rule: str, device: str = "cpu") -> np.ndarray:
+    sides = [
+        tuple(Side(*side) for side in zip(fit.image, fit.inner, fit.offset, fit.canvas, strict=True))
+        for fit in fits
+    ]
+    given = [torch.from_numpy(image).to(device) for image in images]
+    return fit_images(given, sides, rule, 114).cpu().numpy()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", ON_DEVICE)
+@pytest.mark.parametrize("resize", ["stretch", "letterbox", "none"])
+def test_images_of_any_size_have_the_bytes_of_the_host(resize: str, rule: str) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        canvas = tuple(rng.integers(1, 130, 2).tolist())
+        images = [rng.integers(0, 256, (*rng.integers(1, 120, 2), 3), np.uint8) for _ in range(3)]
+        if resize == "none":
+            images = [images[0][:40, :50]] * 2
+        fits = [plan_fit(image.shape[:2], canvas, resize, multiple=16) for image in images]  # type: ignore[arg-type]
+        made = fitted(images, fits, rule)
+        for image, fit, own in zip(images, fits, made, strict=True):
+            assert (own == place(image, fit, 114, rule)).all(), (image.shape, canvas)
+
+
+@pytest.mark.parametrize("size", [(640, 480), (427, 640), (320, 320), (1280, 1280)], ids=str)
+def test_a_photograph_in_the_input_of_a_yolo(size: tuple[int, int]) -> None:
+    image = np.random.default_rng(1).integers(0, 256, (*size, 3), np.uint8)
+    fit = plan_fit(size, (640, 640), "letterbox")
+    assert (fitted([image], [fit], "linear")[0] == place(image, fit, 114)).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("rule", ON_DEVICE)
+def test_the_kernel_gives_the_same_bytes(rule: str) -> None:
+    from stormproof.imaging.gpu import triton_kernels
+
+    rng = np.random.default_rng(4)
+    images = [rng.integers(0, 256, (*rng.integers(100, 640, 2), 3), np.uint8) for _ in range(6)]
+    fits = [plan_fit(image.shape[:2], (320, 416), "letterbox") for image in images]  # type: ignore[arg-type]
+    expected = fitted(images, fits, rule)
+    for _ in range(2):  # compared with its twin, then alone
+        assert (fitted(images, fits, rule, "cuda") == expected).all()
+    assert not triton_kernels.refused
