@@ -7,7 +7,7 @@ metres with infinity for the sky. Every class here is frozen and validates its v
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -283,7 +283,7 @@ class Sample:
         return f"<sample {self.id}: {', '.join([size, *(k for k, v in parts.items() if v is not None)])}>"
 
 
-_ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes slightly exceeds 1
+ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes slightly exceeds 1
 
 
 MAPS = ("panoptic", "semantic")  # the forms with a value for each pixel; the first one held is drawn
@@ -342,7 +342,7 @@ class Prediction:
     def __post_init__(self) -> None:
         boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
         scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
-        bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
+        bad = ~((scores >= 0) & (scores <= ALMOST_ONE))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise error(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
@@ -380,48 +380,6 @@ class Prediction:
         return f"<prediction: {kind}>"
 
 
-def make_predictions(
-    boxes: Sequence[npt.NDArray[Any]], scores: Sequence[npt.NDArray[Any]], labels: Sequence[npt.NDArray[Any]]
-) -> list[Prediction] | None:
-    """The predictions of several images, checked and copied all at once, which takes a tenth of the time.
-
-    None if anything is unusual: made one by one, the predictions say what it is.
-
-    >>> pair = make_predictions([np.zeros((1, 4))] * 2, [np.ones(1)] * 2, [np.array([3])] * 2)
-    >>> [int(one.labels[0]) for one in pair or ()]
-    [3, 3]
-    """
-    counts = [len(own) for own in scores]
-    shapes = [((count, 4), (count,), (count,)) for count in counts]
-    if [(a.shape, b.shape, c.shape) for a, b, c in zip(boxes, scores, labels, strict=True)] != shapes:
-        return None
-    try:  # nothing may be rounded
-        corners = np.concatenate(boxes, dtype=np.float64, casting="safe")
-        certain = np.concatenate(scores, dtype=np.float64, casting="safe")
-        named = np.concatenate(labels, dtype=np.int64, casting="safe")
-    except (TypeError, ValueError):
-        return None
-    sides = corners[:, 2:] - corners[:, :2]
-    if not (np.isfinite(corners).all() and (sides >= 0).all()):
-        return None
-    if not ((certain >= 0) & (certain <= _ALMOST_ONE)).all():
-        return None
-    certain, put, end, made = np.minimum(certain, 1), object.__setattr__, 0, []
-    for count in counts:
-        rows, one = slice(end, end := end + count), object.__new__(Prediction)
-        for name, value in _NOTHING_MORE:
-            put(one, name, value)
-        columns = (("boxes", corners), ("scores", certain), ("labels", named), ("sides", sides))
-        for name, column in columns:
-            put(one, name, column[rows])
-        made.append(one)
-    return made
-
-
-_NOTHING_MORE: tuple[tuple[str, Any], ...] = (
-    *((name, None) for name in ("masks", "semantic", "confidence", "panoptic")),
-    ("data", {}),
-)
 STRIDE = 4  # rows and columns from one pixel whose confidence is kept to the next
 
 
@@ -434,7 +392,7 @@ def _confidence(value: Any, semantic: npt.NDArray[Any] | None) -> npt.NDArray[np
         found = found[::STRIDE, ::STRIDE].copy()
     if found.shape != semantic[::STRIDE, ::STRIDE].shape:
         raise InvalidPrediction(f"confidence is {found.shape}, the semantic map {semantic.shape}.")
-    if not ((found >= 0) & (found <= _ALMOST_ONE)).all():
+    if not ((found >= 0) & (found <= ALMOST_ONE)).all():
         raise InvalidPrediction(f"confidence lies within {found.min()} to {found.max()}; give 0 to 1.")
     return np.minimum(found, 1)
 
