@@ -208,6 +208,7 @@ class RayCluster:
                 for reference in done:
                     mine = busy.pop(reference, None)
                     worker = starting.pop(reference) if mine is None else mine[0]
+                    result: Attempt | ChunkResult | None
                     try:
                         result = _collect(ray, reference)
                     except ray.exceptions.RayError as error:
