@@ -277,9 +277,10 @@ const fillLevels = (chosen = "3") => {
   $("#top-level").closest("label").hidden = !levels.length;
 };
 const chooseTop = async () => { // a second corruption acts on the image that the first one made
+  const before = state.at;
   await fetchSteps(parametersOf());
   const now = steps[Number($("#severity").value)];
-  if (now) change({ at: now.condition });
+  if (now && state.at === before) change({ at: now.condition }); // else something else was chosen meanwhile
 };
 const controls = () => {
   $("#score").value = state.score;
@@ -292,8 +293,10 @@ const controls = () => {
 const chooseCorruption = async () => {
   const chosen = current();
   if (!chosen) { change({ at: "clean" }); return; }
+  const before = state.at;
   fillFields();
   await fetchSteps({});
+  if (state.at !== before) return; // something else was chosen meanwhile
   const severity = severityOf(state.at || "") ?? "3";
   const same = steps.find((each) => String(each.severity) === severity) ?? steps[Math.floor(steps.length / 2)];
   if (same) change({ at: same.condition });
@@ -302,7 +305,9 @@ const chooseCorruption = async () => {
 const chooseParameters = async () => {
   const chosen = current(), parameters = parametersOf();
   try {
+    const before = state.at;
     await fetchSteps(parameters);
+    if (state.at !== before) return;
     const severity = steps[Number($("#severity").value)]?.severity;
     if (!chosen.severities.length && !Object.keys(parameters).length) return;
     change({ at: steps[Number($("#severity").value)]?.condition ?? written(chosen.name, severity, parameters) });
