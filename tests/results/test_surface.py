@@ -88,5 +88,5 @@ def test_says_how_to_install_what_is_missing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "sklearn.exceptions", None)
     rng = np.random.default_rng(0)
     points = observed(first_places(columns_only=False), rng.normal(size=IMAGES), np.ones((60, IMAGES)))
-    with pytest.raises(MissingExtra, match=r"pip install 'stormproof\[map\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '(stormproof|\.)\[map\]'"):
         fit_surface(points)
