@@ -88,7 +88,7 @@ class Victim:
     def workers(self, planner: int) -> list[int]:
         """The processes that do its work now."""
         if self.cluster is not None:
-            return [child for child, words in _below(self.cluster) if words.startswith("ray::_task")]
+            return [child for child, words in _below(self.cluster) if words.startswith("ray::_RayWorker")]
         return [child for child, words in _below(planner) if "resource_tracker" not in words]
 
 

@@ -54,7 +54,7 @@ def test_wrong_settings_are_said(settings: dict[str, Any], words: str) -> None:
         ({"engine": "ray,adress=auto"}, "Did you mean 'address'?"),
         ({"engine": "ray,gpus=-1"}, "it must be at least 0"),
         ({"engine": "ray,gpus=many"}, "expected float"),
-        ({"engine": "ray", "device": "cuda"}, "requires --engine ray,gpus=1, or tasks see no GPU"),
+        ({"engine": "ray", "device": "cuda"}, "requires --engine ray,gpus=1, or workers see no GPU"),
         ({"engine": "pool,gpus=1"}, "It takes: none."),
     ],
     ids=str,

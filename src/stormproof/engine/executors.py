@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from typing import Any, ClassVar, Protocol
 
@@ -37,7 +36,6 @@ from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_w
 from stormproof.engine.work import Attempt, ChunkResult, Work
 from stormproof.results.store.parts import part_path
 
-RETRIES = 3  # of a task, by Ray itself, on another node if necessary
 SLURM_FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
 _PATIENCE = 5.0  # seconds to wait for a Ray cluster to accept a connection
 _POLL = 1.0  # seconds between two looks at the jobs of Slurm
@@ -173,14 +171,16 @@ def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RayCluster:
-    """Chunks as tasks on a cluster; Ray restarts a task when its worker or node is lost.
+    """Workers on a cluster that keep their copy of the model; one that dies, or whose node is lost, loses
+    only its own chunk.
 
     `address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine. `gpus`
-    is per task.
+    is per worker. There are at most `workers`, and no more than the cluster has room for.
     """
 
     address: str | None = None
     gpus: float = 0.0
+    workers: int = 1
     on_this_machine: ClassVar[bool] = False
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
@@ -188,56 +188,79 @@ class RayCluster:
         started_here = not ray.is_initialized()
         if started_here:
             _connect_ray(ray, self.address)
-        task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=RETRIES)(_ray_task)
-        # Twice as many tasks as can run at once are queued; more would only fill Ray's memory.
-        ahead = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        kind = ray.remote(num_cpus=1, num_gpus=self.gpus)(_RayWorker)
         fresh, listener = iter(attempts), Listener()
-        busy: dict[Any, Attempt] = {task.remote(attempt): attempt for attempt in islice(fresh, ahead)}
+        again: deque[Attempt] = deque()
+        idle: list[Any] = []
+        # A worker is given a chunk only once it answers: the cluster may have lost the room for it.
+        starting = {one.start.remote(): one for one in (kind.remote() for _ in range(self._room(ray)))}
+        busy: dict[Any, tuple[Any, Attempt]] = {}
         try:
-            while busy:
-                done, _ = ray.wait(list(busy), num_returns=1, timeout=INTERVAL)
-                for attempt in listener.silent(busy.values()):
+            while True:
+                while idle and (attempt := again.popleft() if again else next(fresh, None)):
+                    worker = idle.pop()
+                    busy[worker.do.remote(attempt)] = worker, attempt
+                if idle and not busy:
+                    return
+                done, _ = ray.wait([*starting, *busy], num_returns=1, timeout=INTERVAL)
+                for attempt in listener.silent(attempt for _, attempt in busy.values()):
                     end_worker(attempt)
                 for reference in done:
-                    outcome = _collect_task(ray, reference, busy.pop(reference))
-                    if isinstance(outcome, Attempt):
-                        busy[task.remote(outcome)] = outcome
-                        continue
-                    busy |= {task.remote(attempt): attempt for attempt in islice(fresh, 1)}
-                    yield outcome
+                    mine = busy.pop(reference, None)
+                    worker = starting.pop(reference) if mine is None else mine[0]
+                    try:
+                        result = _collect(ray, reference)
+                    except ray.exceptions.RayError as error:
+                        another = kind.remote()
+                        starting[another.start.remote()] = another
+                        result = mine and after_death(
+                            mine[1], f"the Ray worker died ({type(error).__name__})"
+                        )
+                    else:
+                        idle.append(worker)
+                    if isinstance(result, Attempt):
+                        again.append(result)
+                    elif result is not None:
+                        yield result
         finally:
-            for reference in busy:
-                ray.cancel(reference, force=True)
+            for worker in (*idle, *starting.values(), *(worker for worker, _ in busy.values())):
+                ray.kill(worker)
             if started_here:
                 ray.shutdown()
+
+    def _room(self, ray: Any) -> int:
+        has = ray.cluster_resources()
+        room = has.get("GPU", 0) / self.gpus if self.gpus else has.get("CPU", 1)
+        return max(1, min(self.workers or int(room), int(room)))
 
 
 @ENGINES.declare("ray")
 def use_ray(config: RunConfig, chunks: int, *, address: str | None = None, gpus: float = 0.0) -> RayCluster:
-    """A Ray cluster at `address`, or Ray on this machine; `gpus` is per task."""
+    """A Ray cluster at `address`, or Ray on this machine; `gpus` is per worker."""
     if gpus < 0:
         raise InvalidOption(f"--engine ray,gpus={gpus:g}: it must be at least 0.")
     if (config.device or "").startswith("cuda") and not gpus:
-        raise InvalidOption("--device cuda with Ray requires --engine ray,gpus=1, or tasks see no GPU.")
-    return RayCluster(address, gpus)
+        raise InvalidOption("--device cuda with Ray requires --engine ray,gpus=1, or workers see no GPU.")
+    return RayCluster(address, gpus, min(config.workers or chunks, chunks))
 
 
-def _ray_task(attempt: Attempt) -> ChunkResult:
-    mark_as_worker()
-    return do_chunk_safely(attempt)
+class _RayWorker:
+    """An actor: its process stays, and with it the model."""
+
+    def start(self) -> None:
+        mark_as_worker()
+
+    def do(self, attempt: Attempt) -> ChunkResult:
+        return do_chunk_safely(attempt)
 
 
-def _collect_task(ray: Any, reference: Any, attempt: Attempt) -> ChunkResult | Attempt:
+def _collect(ray: Any, reference: Any) -> ChunkResult | None:
     try:
-        result: ChunkResult = ray.get(reference)
+        result: ChunkResult | None = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
         raise cause if isinstance(cause, StormproofError) else RunError(str(error)) from None
-    except ray.exceptions.RayError as error:
-        # Ray has already tried other workers, so this is not the first death.
-        again = replace(attempt, deaths=max(1, attempt.deaths))
-        return after_death(again, f"the Ray worker died ({type(error).__name__})")
-    if result.done and not part_path(result.out, result.chunk).exists():
+    if result is not None and result.done and not part_path(result.out, result.chunk).exists():
         raise RunError(
             f"A Ray worker wrote part {result.chunk}, but it is not in {result.out} here; "
             "--out must be a folder that all nodes share."
