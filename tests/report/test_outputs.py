@@ -51,7 +51,8 @@ def test_papers_figures_are_drawn(tmp_path: Path) -> None:
 
 
 def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
-    curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
+    marks = {"marks_fppi": [0.1] * 9, "marks_rate": [0.2] * 9}  # one for each sensitivity
+    curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], **marks}
     made = toy_scores(details={"roc": {"clean": curve, "fog@5": curve}})
     view = make_view([replace(made, cells={**made.cells, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
     written = {path.name: path for path in write_figures(view, tmp_path, formats=("svg",))}

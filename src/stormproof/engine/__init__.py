@@ -4,7 +4,7 @@
 - `plan`: the conditions and images of a run, and the chunks that are left to do
 - `pair`: the model and the dataset, opened and tried out
 - `work`, `chunk`, `cells`: what a worker gets, does and writes; `stages`: decode, corrupt, predict, encode
-- `checks`, `failures`, `liveness`: what a run refuses, a cell without a prediction, a worker's death
+- `checks`, `failures`, `liveness`: refusals before a run, cells without a prediction, deaths of workers
 - `executors`: in this process, a process pool, Ray, Slurm; each runs chunks and yields their results
 - `run`: a run from plan to parts, or to a precision; `api`: the same from Python
 - `progress`, `trackers`: displays and services that follow a run
