@@ -15,7 +15,8 @@ _HOMES = {
         "core.files": ("locate", "read_lines"),
         "core.forms": ("Array", "Column", "Comparison", "Form", "Motion", "form"),
         "core.sample": (
-            "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap", "Truth",
+            "RLE", "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap",
+            "Truth",
         ),
         "core.table": ("Table",),
         "corruptions.corruption": ("corruption",),
@@ -25,9 +26,11 @@ _HOMES = {
         "engine.config": ("RunConfig",),
         "engine.work": ("Attempt", "ChunkResult"),
         "metrics.aggregate": ("aggregate",),
+        "metrics.coco": ("coco_scored",),
+        "metrics.cocomatching": ("mask_overlaps", "match_groups"),
         "metrics.grid": ("Grid",),
         "metrics.inputs": ("OBJECTS", "Maps", "MetricInput", "Objects", "RunReader", "Segments"),
-        "metrics.matching": ("FALSE", "TRUE", "judge_voc"),
+        "metrics.matching": ("FALSE", "TRUE", "by_class_and_image", "judge_voc"),
         "metrics.metric": (
             "Measure", "Scored", "Weights", "detail", "metric", "ratio", "weighted_ratios", "weighted_sums",
         ),

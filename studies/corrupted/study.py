@@ -20,7 +20,7 @@ sys.path += [str(HERE.parent), str(HERE.parents[1] / "docs")]
 from parts import renew, table
 from storms import Spread, Trained, by_name, half_width, mean_network, read
 
-CLEAN = "reference"  # trained on clean scenes only
+CLEAN = "reference"  # trained on clean scenes only; that of the ablations
 SEEN = {
     "blur": "gaussian_blur@5", "noise": "speckle_noise@3", "digital": "saturate@3", "weather": "spatter@3",
 }  # fmt: skip
@@ -31,10 +31,8 @@ Found = Mapping[str, Sequence[Trained]]
 
 
 def networks() -> Found:
-    """Seeds by training; the clean one is the reference of the ablations."""
-    reference = read(HERE.parent / "ablations" / "scores.npz", "mIoU")
-    kept = {name: one for name, one in reference.items() if name.startswith(f"{CLEAN}-")}
-    return by_name(kept | read(HERE / "scores.npz", "mIoU"))
+    """Seeds by training."""
+    return by_name(read(HERE / "scores.npz", "mIoU"))
 
 
 def conditions_of(found: Found, names: Iterable[str]) -> list[str]:

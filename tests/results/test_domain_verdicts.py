@@ -245,6 +245,15 @@ def test_the_verb_writes_its_files_and_exits_as_the_gate_does(make: Make, tmp_pa
         "evidence.json",
         "odd.openlabel.json",
     }
+    evidence = out / "evidence.json"
+    words = ["verify", str(folder), "--evidence", str(evidence)]
+    assert CliRunner().invoke(app, [*words, "--require", str(path)]).exit_code == 0
+    assert "--require odd.yaml" in str(CliRunner().invoke(app, words).exception)
+    changed = evidence.read_text().replace('"verdict": "inconclusive"', '"verdict": "pass"', 1)
+    evidence.write_text(changed)
+    wrong = CliRunner().invoke(app, [*words, "--require", str(path)])
+    assert wrong.exit_code == 1
+    assert "predicate.stormproof.domain does not follow" in " ".join(wrong.output.split())
     assert "2 verdicts on Bench, 0 pass, 0 fail and 2 are inconclusive" in " ".join(done.output.split())
 
 

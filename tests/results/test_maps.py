@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from results.test_detection_rate import near_ones, scenes
+from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.api import run as run_it
@@ -110,3 +112,9 @@ def test_a_budget_below_the_first_conditions_is_refused(tmp_path: Path) -> None:
     x, y = parse_map_axis("haze[visibility=50..100]", "--x"), parse_map_axis("night[lux=1..9]", "--y")
     with pytest.raises(InvalidOption, match="give at least 1000"):
         draw_map(Plane(x, y, "AP50", 0.4), out=tmp_path, run=lambda _: None, images=100, budget=500)
+
+
+def test_a_model_needs_data_and_a_folder() -> None:
+    words = ["map", "mine.py:detect", "--x", "fog@1..5", "--y", "distance=5..80", "--require", "found>=0.5"]
+    said = str(CliRunner().invoke(app, words).exception)
+    assert said == "'mine.py:detect' is no run folder; for a model, give --data and --out too."

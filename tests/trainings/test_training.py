@@ -61,6 +61,15 @@ def test_a_pool_is_ready_up_to_the_first_gap(tmp_path: Path) -> None:
     assert pool.ready(tmp_path, made) == 10
 
 
+def test_copies_wait_for_scenes_still_being_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = pool.Pool("train", 4, 32, 32, 0, 1, 1)
+    pool.create(tmp_path, made)
+    done = pool.array(tmp_path, made, "done", "r+")
+    monkeypatch.setattr(pool.time, "sleep", lambda _: done.__iadd__(1))  # a scene is rendered meanwhile
+    pool.wait_for(tmp_path, made, 3)
+    assert pool.ready(tmp_path, made) == 3
+
+
 def chances(count: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(CHANCES, count, generator=torch.Generator().manual_seed(seed))
 

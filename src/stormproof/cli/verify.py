@@ -69,11 +69,17 @@ def verify(
 def _verify_evidence(
     folder: Path, evidence: Path, against: Path | None, require: Path | None, data: str | None
 ) -> None:
+    from stormproof.results.domain_records import check_domain_evidence, is_about_a_domain
     from stormproof.results.evidence import check_evidence, read_evidence
     from stormproof.results.run import Run
 
     stated, beside = read_evidence(evidence), None if against is None else Run(against, data=data)
-    found = check_evidence(stated, Run(folder, data=data), against=beside, requirements=require)
+    if is_about_a_domain(stated):
+        if require is None:
+            raise InvalidOption(f"{evidence} is about a domain; name its file with --require odd.yaml.")
+        found = check_domain_evidence(stated, Run(folder, data=data), require)
+    else:
+        found = check_evidence(stated, Run(folder, data=data), against=beside, requirements=require)
     for problem in found:
         console.fail(f"{evidence}: {problem}")
     if found:

@@ -3,8 +3,8 @@
 - `config`: the settings of a run, declared once; `many`: a plan of several runs
 - `plan`: the conditions and images of a run, and the chunks that are left to do
 - `pair`: the model and the dataset, opened and tried out
-- `work`, `chunk`, `cells`, `on_device`: what a worker gets, does, predicts and writes
-- `guard`: time limits, checks of predictions, and how a worker's death or silence is explained
+- `work`, `chunk`, `cells`: what a worker gets, does and writes; `stages`: decode, corrupt, predict, encode
+- `checks`, `failures`, `liveness`: what is refused before a run, a cell without a prediction, a worker's death
 - `executors`: in this process, a process pool, Ray, Slurm; each runs chunks and yields their results
 - `run`: a run from plan to parts, or to a precision; `api`: the same from Python
 - `progress`, `trackers`: displays and services that follow a run

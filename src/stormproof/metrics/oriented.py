@@ -23,6 +23,7 @@ from stormproof.metrics.metric import Measure, Scored, Weights, metric
 from stormproof.metrics.precision import Judged
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.task import Task, task
+from stormproof.metrics.voc import CALIBRATED as VOC_CALIBRATED
 from stormproof.metrics.voc import NUMBERS as VOC_NUMBERS
 from stormproof.metrics.voc import judged_voc, voc_scored
 
@@ -94,7 +95,7 @@ class Oriented(Objects):
         Measure(ORIENTED + name, f"{words} of oriented boxes, as DOTA's devkit", "oriented", fading=1.25)
         for name, words in VOC_NUMBERS.items()
     ),
-    calibrated={ORIENTED + name: known for name, known in CALIBRATED.items()},
+    calibrated={ORIENTED + name: known for name, known in (CALIBRATED | VOC_CALIBRATED).items()},
 )
 def score_corners(oriented: Oriented, weights: Weights) -> Scored:
     """COCO's twelve numbers and AP50 by both of VOC's rules."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
-_CALIBRATED: dict[str, Calibrated] = {
+CALIBRATED: dict[str, Calibrated] = {
     "VOC10 AP50": ((80, 50),),
 }
 _POINTS = {"VOC07 AP50": VOC07_POINTS, "VOC10 AP50": WHOLE_AREA}
@@ -64,7 +64,7 @@ def judged_voc(
 @metric(
     "boxes",
     *(Measure(name, words, section="boxes", fading=1.25) for name, words in NUMBERS.items()),
-    calibrated=_CALIBRATED,
+    calibrated=CALIBRATED,
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     return voc_scored(objects.voc, weights, objects.boxes)

@@ -8,6 +8,7 @@
 - `imagery`, `worst`: images recreated from run and dataset
 - `page`, `templates/`, `make`: the self-contained file, from start to finish
 - `comparison`: two runs side by side
+- `tables`, `terminal`, `paper_tables`, `notebook`: what is printed
 - `leaderboard/`: submissions, and the site that is a pure function of them
 
 A report never computes a metric: it reads `Scores`.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stormproof.core.text import as_csv
 from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
-from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts, domain_look
+from stormproof.results.domain_file import read_domain
+from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts, domain_look, judge_domain
 from stormproof.results.evidence import SAMPLE, statement
 from stormproof.results.interval import WRONG
-from stormproof.results.looks import Look
+from stormproof.results.looks import Look, read_looks
 from stormproof.results.requirements import Requirement
 from stormproof.results.run import Run
 from stormproof.results.verdicts import Outcome, Verdict
@@ -145,3 +146,49 @@ def domain_tags(domain: Domain, file: str) -> dict[str, Any]:
             }
         tags.append(tag)
     return write_openlabel(tags, file)
+
+
+def is_about_a_domain(content: Mapping[str, Any]) -> bool:
+    """Whether evidence is of a domain: `stormproof odd` wrote it."""
+    predicate = content.get("predicate")
+    body = predicate.get("stormproof") if isinstance(predicate, dict) else None
+    return isinstance(body, dict) and "domain" in body
+
+
+def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> list[str]:
+    """The parts of evidence of a domain that do not follow from the run and the file of the domain; empty if
+    all do. Everything is computed again, with as many replicates and pixels, at the looks taken by then."""
+    predicate = content["predicate"]
+    body = predicate["stormproof"]
+    try:
+        looks = [Look.model_validate(each) for each in body["looks"]["all"]]
+        replicates, pixels = int(body["intervals"]["replicates"]), int(body["pixels"]["given"]["images"])
+    except (KeyError, TypeError, ValueError):
+        return ["predicate.stormproof: looks, intervals or pixels are missing or wrong"]
+    recorded = read_looks(run.folder)
+    if recorded[: len(looks)] != looks:
+        return [f"predicate.stormproof.looks are not those that {run.folder} records"]
+    domain = read_domain(file)
+    this = domain_look(domain, run)
+    if this not in looks:
+        return [f"it is about another domain than {file}, or about other images"]
+    before = [look for look in looks if look != this]
+    verdicts = judge_domain(domain, run, before, replicates=replicates)
+    made = domain_statement(verdicts, run, file, looks, pixels=pixels, replicates=replicates)
+    again = made["predicate"]
+    pairs = {f"predicate.{key}": (predicate.get(key), again[key]) for key in again if key != "stormproof"}
+    pairs["subject"] = (content.get("subject"), made["subject"])
+    for key, value in again["stormproof"].items():
+        if key not in ("created", "environment"):
+            pairs[f"predicate.stormproof.{key}"] = (body.get(key), value)
+    wrong = [name for name, (one, two) in pairs.items() if _rounded(one) != _rounded(two)]
+    return [f"{name} does not follow from the run" for name in wrong]
+
+
+def _rounded(value: Any) -> Any:
+    """Plain data with numbers to nine digits: what writing and reading them again leaves."""
+    if isinstance(value, Mapping):
+        return {str(key): _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.9g}") if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -11,8 +11,7 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.forms import Comparison, forms_of
-from stormproof.core.prediction_batch import make_predictions
-from stormproof.core.sample import Ints, Prediction, Truth
+from stormproof.core.sample import Ints, Prediction, Truth, make_predictions
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import Answer, PreparedCell

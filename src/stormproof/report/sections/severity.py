@@ -204,7 +204,8 @@ def against_size(scope: Scope) -> Section | None:
     )  # fmt: skip
     by_snr = Figure(
         "snr", f"{m} against SNR, each condition", Kind.LINES, SNR, Axis(unit(m), zero=True),
-        [row for run in measured for row in _by_snr(run, m)], series="corruption", pick=("Group",),
+        [row for run in measured for row in _by_snr(run, m, several=len(measured) > 1)],
+        series="corruption", pick=("Group",),
         panel="model" if len(measured) > 1 else "", cite="kamann, Fig. 20",
         note="Groups are kamann's, where brightness is a digital corruption. Panels share their axes.",
     )  # fmt: skip
@@ -239,13 +240,13 @@ def _kamann_group(corruption: str) -> str:
     return next((name for name, members in KAMANN.items() if corruption in members), group_of(corruption))
 
 
-def _by_snr(run: Scores, measure: str) -> list[Row]:
+def _by_snr(run: Scores, measure: str, *, several: bool) -> list[Row]:
     return [
         {
             "x": run.detail("quality").get(str(c), {}).get("snr", math.nan),
             "y": scaled(measure, run.score(measure, str(c))),
             "series": name,
-            "panel": run.name,
+            **({"panel": run.name} if several else {}),
             "pick": (_kamann_group(name),),
         }
         for name, levels in graded(run.corrupted).items()
