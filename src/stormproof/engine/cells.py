@@ -136,7 +136,7 @@ class _Line:
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor) -> Iterator[Row | Failure]:
         """Some images at a time, condition by condition. The model's batches span conditions, so that they
         are full; threads decode and upload the next images while the model works. Kernels are launched by
-        the thread that calls the model: another would take turns with it, and was no faster."""
+        the thread that calls the model: another would take turns with it, and was not reliably faster."""
         together = _TOGETHER * self.attempt.work.config.batch
         readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
         with (
