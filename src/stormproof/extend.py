@@ -26,7 +26,7 @@ _HOMES = {
         "engine.config": ("RunConfig",),
         "engine.work": ("Attempt", "ChunkResult"),
         "metrics.aggregate": ("aggregate",),
-        "metrics.coco": ("coco_scored",),
+        "metrics.coco": ("NUMBERS", "coco_scored"),
         "metrics.cocomatching": ("mask_overlaps", "match_groups"),
         "metrics.grid": ("Grid",),
         "metrics.inputs": ("OBJECTS", "Maps", "MetricInput", "Objects", "RunReader", "Segments"),

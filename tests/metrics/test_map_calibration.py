@@ -9,7 +9,8 @@ import pytest
 from scipy.special import softmax
 
 from stormproof.core.errors import InvalidPrediction
-from stormproof.core.sample import STRIDE, Image, Prediction, Sample, SemanticMap, Truth
+from stormproof.core.object_arrays import STRIDE
+from stormproof.core.sample import Image, Prediction, Sample, SemanticMap, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.inputs import Maps

@@ -89,7 +89,7 @@ def odd(
         for row in verdicts.rows:
             worst = row.worst.interval if row.worst else None
             span = "–" if worst is None else (
-                f"{100 * worst.estimate:.0f} ({100 * worst.low:.0f} to {100 * worst.high:.0f})"
+                f"{100 * worst.estimate:.0f} ({worst.span(digits=0)})"
             )  # fmt: skip
             outcome = Text(str(row.outcome), style=_STYLES[row.outcome])
             objects = "–" if row.objects is None else str(row.objects)

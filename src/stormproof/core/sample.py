@@ -15,7 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
-from stormproof.core.forms import FORMS, OBJECTS, find_object_form
+from stormproof.core.forms import OBJECTS
+from stormproof.core.object_arrays import (
+    ALMOST_ONE,
+    Error,
+    checked_boxes,
+    checked_sides,
+    exact,
+    object_data,
+    per_object,
+    require_same_sides,
+    thin_confidence,
+)
 from stormproof.core.randomness import Frame
 
 Image = npt.NDArray[np.uint8]
@@ -23,8 +34,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_Error = type[InvalidTruth] | type[InvalidPrediction]
-_KINDS = {"i": "whole numbers", "f": "numbers", "b": "true or false"}
 # What `Instances` hold for each object: the type, and the value where none is given.
 _COLUMNS: dict[str, tuple[type[np.generic], Any]] = {
     "labels": (np.int64, 0), "crowd": (np.bool_, False), "ignore": (np.bool_, False), "area": (np.float64, 0),
@@ -79,7 +88,7 @@ class RLE:
     def __post_init__(self) -> None:
         height, width = self.size
         try:
-            counts = _exact(self.counts, np.uint32)
+            counts = exact(self.counts, np.uint32)
         except (ValueError, OverflowError, TypeError):
             raise InvalidTruth(
                 f"RLE runs {self.counts!r:.80} must be whole numbers from 0 to 2³² − 1."
@@ -110,7 +119,7 @@ class RLE:
         return int(self.counts[1::2].sum(dtype=np.int64))
 
 
-def _masks(value: Any, count: int, error: _Error = InvalidTruth) -> tuple[RLE, ...] | None:
+def _masks(value: Any, count: int, error: Error = InvalidTruth) -> tuple[RLE, ...] | None:
     """One run-length mask per box, from such masks or an N×H×W array."""
     if value is None:
         return None
@@ -151,9 +160,9 @@ class Instances:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        boxes = _boxes(self.boxes)
-        put(self, "data", _data(self.data, len(boxes), InvalidTruth))
-        masks, sides = _masks(self.masks, len(boxes)), _sides(self.sides, boxes, InvalidTruth)
+        boxes = checked_boxes(self.boxes)
+        put(self, "data", object_data(self.data, len(boxes), InvalidTruth))
+        masks, sides = _masks(self.masks, len(boxes)), checked_sides(self.sides, boxes, InvalidTruth)
         put(self, "boxes", boxes)
         put(self, "masks", masks)
         put(self, "sides", sides)
@@ -163,7 +172,7 @@ class Instances:
         if self.ids is None:
             put(self, "ids", np.arange(len(boxes)))
         for name, (dtype, default) in _COLUMNS.items():
-            put(self, name, _per_object(getattr(self, name), len(boxes), dtype, name, default))
+            put(self, name, per_object(getattr(self, name), len(boxes), dtype, name, default))
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -283,9 +292,6 @@ class Sample:
         return f"<sample {self.id}: {', '.join([size, *(k for k, v in parts.items() if v is not None)])}>"
 
 
-_ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes slightly exceeds 1
-
-
 MAPS = ("panoptic", "semantic")  # the forms with a value for each pixel; the first one held is drawn
 SEGMENTS = 1 << 16  # what a class is multiplied by in the number of a segment
 
@@ -340,25 +346,25 @@ class Prediction:
     data: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
-        scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
-        bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
+        boxes, error = checked_boxes(self.boxes, InvalidPrediction), InvalidPrediction
+        scores = per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
+        bad = ~((scores >= 0) & (scores <= ALMOST_ONE))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise error(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
         put = object.__setattr__
         put(self, "boxes", np.array(boxes))
         put(self, "scores", np.minimum(scores, 1))
-        put(self, "labels", np.array(_per_object(self.labels, len(boxes), np.int64, "labels", 0, error)))
+        put(self, "labels", np.array(per_object(self.labels, len(boxes), np.int64, "labels", 0, error)))
         put(self, "masks", _masks(self.masks, len(boxes), error))
-        put(self, "sides", np.array(_sides(self.sides, boxes, error)))
-        _require_same_sides(self.boxes, self.sides)
-        put(self, "data", _data(self.data, len(boxes), error))
+        put(self, "sides", np.array(checked_sides(self.sides, boxes, error)))
+        require_same_sides(self.boxes, self.sides)
+        put(self, "data", object_data(self.data, len(boxes), error))
         for name in MAPS:
             if getattr(self, name) is not None:
                 put(self, name, np.array(getattr(self, name)))
         if self.confidence is not None:
-            put(self, "confidence", _confidence(self.confidence, self.semantic))
+            put(self, "confidence", thin_confidence(self.confidence, self.semantic))
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -404,7 +410,7 @@ def make_predictions(
     sides = corners[:, 2:] - corners[:, :2]
     if not (np.isfinite(corners).all() and (sides >= 0).all()):
         return None
-    if not ((certain >= 0) & (certain <= _ALMOST_ONE)).all():
+    if not ((certain >= 0) & (certain <= ALMOST_ONE)).all():
         return None
     certain, put, end, made = np.minimum(certain, 1), object.__setattr__, 0, []
     for count in counts:
@@ -422,121 +428,3 @@ _NOTHING_MORE: tuple[tuple[str, Any], ...] = (
     *((name, None) for name in ("masks", "semantic", "confidence", "panoptic")),
     ("data", {}),
 )
-STRIDE = 4  # rows and columns from one pixel whose confidence is kept to the next
-
-
-def _confidence(value: Any, semantic: npt.NDArray[Any] | None) -> npt.NDArray[np.float32]:
-    """Probabilities of every fourth row and column of a semantic map."""
-    if semantic is None:
-        raise InvalidPrediction("confidence is about the pixels of a semantic map; give both.")
-    found = np.asarray(value, np.float32)
-    if found.shape == semantic.shape:
-        found = found[::STRIDE, ::STRIDE].copy()
-    if found.shape != semantic[::STRIDE, ::STRIDE].shape:
-        raise InvalidPrediction(f"confidence is {found.shape}, the semantic map {semantic.shape}.")
-    if not ((found >= 0) & (found <= _ALMOST_ONE)).all():
-        raise InvalidPrediction(f"confidence lies within {found.min()} to {found.max()}; give 0 to 1.")
-    return np.minimum(found, 1)
-
-
-def _exact(value: Any, dtype: Any) -> npt.NDArray[Any]:
-    """Convert to an array of `dtype`; a value that would change raises ValueError instead."""
-    raw = np.asarray(value)
-    if raw.dtype == dtype:
-        return raw
-    with np.errstate(invalid="ignore"):
-        array = raw.astype(dtype, copy=False)
-    if np.dtype(dtype).kind in "iu" and raw.dtype != array.dtype and not (raw == array).all():
-        raise ValueError
-    return array
-
-
-def _per_object(
-    value: Any, count: int, dtype: Any, name: str, default: Any, error: _Error = InvalidTruth
-) -> npt.NDArray[Any]:
-    """An array with one value per object; `default` repeated if no value is given."""
-    try:
-        array = np.full(count, default, dtype) if value is None else _exact(value, dtype)
-    except (ValueError, OverflowError, TypeError):
-        raise error(f"{name} are {value!r:.80}; they must be {_KINDS[np.dtype(dtype).kind]}.") from None
-    if array.shape != (count,):
-        raise error(f"{name} must hold one value per object: {count} boxes, but shape {array.shape}.")
-    return array
-
-
-def _data(value: Mapping[str, Any], count: int, error: _Error) -> dict[str, Floats]:
-    """Copies of the arrays of `count` objects, each of the shape that its form declares."""
-    arrays: dict[str, Floats] = {}
-    for name, given in value.items():
-        declared = find_object_form(name)
-        if declared is None or declared.shape is None:
-            FORMS.find(name)  # names the nearest
-            raise error(f"{name!r} is not an array of objects: give it as {name}=, not within data.")
-        array, shape = np.array(given, np.float64), (count, *declared.shape)
-        if not count and not array.size:
-            array = array.reshape([max(side, 0) for side in shape])
-        fits = array.ndim == len(shape) and all(b in (-1, a) for a, b in zip(array.shape, shape, strict=True))
-        if not fits:
-            needed = "×".join("n" if side == -1 else str(side) for side in shape)
-            raise error(
-                f"{name} have shape {array.shape}; give {needed}, one entry for each of {count} boxes."
-            )
-        arrays[name] = array
-    return arrays
-
-
-def box_shape_problem(shape: tuple[int, ...]) -> str:
-    """What is wrong with the shape of boxes; empty if they are n×4, one box, or none.
-
-    Numbers of another shape could be arranged as n×4 as well, but would be other boxes.
-
-    >>> box_shape_problem((4, 7))
-    'have shape (4, 7); they must be n×4 numbers x1 y1 x2 y2: transpose them (boxes.T).'
-    """
-    if 0 in shape or shape == (4,) or (len(shape) == 2 and shape[1] == 4):
-        return ""
-    fix = "transpose them (boxes.T)" if len(shape) == 2 and shape[0] == 4 else "give one row for each box"
-    return f"have shape {shape}; they must be n×4 numbers x1 y1 x2 y2: {fix}."
-
-
-def _boxes(value: Any, error: _Error = InvalidTruth) -> Floats:
-    """Boxes as an n×4 array, checked; four numbers alone are one box."""
-    try:
-        boxes = np.asarray(value, dtype=np.float64)
-    except (ValueError, OverflowError, TypeError):
-        raise error(f"Boxes are {value!r:.80}; they must be n×4 numbers x1 y1 x2 y2.") from None
-    if problem := box_shape_problem(boxes.shape):
-        raise error(f"Boxes {problem}")
-    boxes = boxes.reshape(-1, 4)
-    if not (np.isfinite(boxes).all() and (boxes[:, 2:] >= boxes[:, :2]).all()):
-        bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
-        i = int(np.flatnonzero(bad)[0])
-        raise error(
-            f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1."
-        )
-    return boxes
-
-
-def _sides(value: Any, boxes: Floats, error: _Error) -> Floats:
-    """Widths and heights, n×2: as given, else computed from the corners."""
-    if value is None:
-        return boxes[:, 2:] - boxes[:, :2]
-    sides = np.asarray(value, dtype=np.float64)
-    if sides.shape != (len(boxes), 2) or not (np.isfinite(sides) & (sides >= 0)).all():
-        raise error(
-            f"{len(boxes)} boxes, but sides of shape {sides.shape}; give each box a width and height ≥ 0."
-        )
-    return sides
-
-
-_SAME_SIDES = 1e-6  # of the largest coordinate: more than rounding can lose
-
-
-def _require_same_sides(boxes: Floats, sides: Floats) -> None:
-    """Refuse sides that are not those of the boxes, as when boxes were changed in a finished prediction."""
-    corners, reach = boxes[:, 2:] - boxes[:, :2], 1 + np.abs(boxes).max(axis=1, initial=0)
-    wrong = np.flatnonzero((np.abs(sides - corners) > _SAME_SIDES * reach[:, None]).any(axis=1))
-    if len(wrong):
-        box, own = boxes[wrong[0]].tolist(), sides[wrong[0]].tolist()
-        fix = "make a new object instead of changing one"
-        raise InvalidPrediction(f"Box {wrong[0]} is {box}, but its sides are {own}; {fix}.")

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.sample import STRIDE, Floats, Ints, SemanticMap
+from stormproof.core.object_arrays import STRIDE
+from stormproof.core.sample import Floats, Ints, SemanticMap
 from stormproof.metrics.metric import (
     Calibrated,
     Measure,

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from stormproof.core.boxes import shared, union
 from stormproof.core.errors import CardChange, ModelError
 from stormproof.core.kernels import kernel
+from stormproof.core.object_arrays import STRIDE
 from stormproof.core.oriented import oriented_overlap
-from stormproof.core.sample import RLE, STRIDE, Bools, Ints, Prediction
+from stormproof.core.sample import RLE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
 
 Array = npt.NDArray[Any]

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.forms import find_object_form
 from stormproof.core.masks import mask_boxes, segmentation_mask
-from stormproof.core.sample import RLE, Prediction, box_shape_problem, make_predictions, panoptic_map
+from stormproof.core.object_arrays import box_shape_problem
+from stormproof.core.sample import RLE, Prediction, make_predictions, panoptic_map
 from stormproof.datasets.object_data import boxes_of
 
 Array = npt.NDArray[Any]

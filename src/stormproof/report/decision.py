@@ -92,7 +92,7 @@ def _with_ends(value: float, interval: Interval | None, unit: float, digits: int
     said = f"{value:z.{digits}f}"
     if interval is None or math.isnan(interval.se):
         return said
-    return f"{said} ({unit * interval.low:z.{digits}f} – {unit * interval.high:z.{digits}f})"
+    return f"{said} ({interval.span(unit, digits=digits, between=' – ', sign='z')})"
 
 
 def _worst(scores: Scores, measure: str) -> str | None:

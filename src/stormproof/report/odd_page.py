@@ -83,7 +83,7 @@ def _shown(verdicts: DomainVerdicts, row: CellVerdict) -> dict[str, str]:
     numbers = ""
     if worst is not None:
         i = worst.interval
-        span = f" ({100 * i.low:.0f}–{100 * i.high:.0f})" if math.isfinite(i.low) else ""
+        span = f" ({i.span(digits=0, between='–')})" if math.isfinite(i.low) else ""
         numbers = f"{100 * i.estimate:.0f}{span}"
     objects = "" if row.objects is None else f", {row.objects} objects"
     basis = f"{row.images} images{objects}" if row.tested else ""

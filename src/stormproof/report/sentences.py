@@ -267,7 +267,7 @@ def sentence(scores: Scores, measure: str) -> str:
     found = interval_of(scores, measure, share_kept)
     sure = ""
     if found is not None and not math.isnan(found.se):
-        sure = f" (95 %: {100 * found.low:.0f} to {100 * found.high:.0f})"
+        sure = f" (95 %: {found.span(digits=0)})"
     said = (
         f"{name} keeps {100 * kept(scores, measure):.0f} %{sure} of its clean {measure} under corruption "
         f"({scaled(measure, clean):.1f} clean, {scaled(measure, mean):.1f} on average)."

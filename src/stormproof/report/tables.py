@@ -309,9 +309,10 @@ def estimate_table(run: Run, found: Estimate) -> Table:
     mean = sets_of(run.conditions, run.record.benchmark)[0].mean_name
     relative = "rPC" if mean == "mPC" else f"{mean}, relative to P"
     for name, interval in ((mean, found.mpc), (relative, found.rpc)):
-        table.add_row(name, f"{100 * interval.estimate:.2f}", _span(interval), style="bold")
+        sure = interval.span(digits=2, between=" … ")
+        table.add_row(name, f"{100 * interval.estimate:.2f}", sure, style="bold")
     for name, interval in found.by_corruption.items():
-        table.add_row(Text(name), f"{100 * interval.estimate:.1f}", _span(interval))
+        table.add_row(Text(name), f"{100 * interval.estimate:.1f}", interval.span(digits=2, between=" … "))
     return table
 
 
@@ -343,10 +344,6 @@ def number(measure: str, value: float | None, aggregate: str = "") -> str:
 def percent(value: float | None) -> str:
     """A fraction as tables show it; empty if there is none."""
     return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
-
-
-def _span(interval: Interval) -> str:
-    return f"{100 * interval.low:.2f} … {100 * interval.high:.2f}"
 
 
 def _signed(interval: Interval | None) -> str:

@@ -285,7 +285,7 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
 
 
 def _span(interval: Interval) -> str:
-    return f"{100 * interval.low:.1f} – {100 * interval.high:.1f}"
+    return interval.span(between=" – ")
 
 
 def _percent(value: object) -> float:

@@ -190,7 +190,7 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
         value = f"{scale * interval.estimate:+.1f}"
         if math.isnan(interval.se):
             return value
-        ends = f"{scale * interval.low:+.1f} to {scale * interval.high:+.1f}"
+        ends = interval.span(scale, sign="+")
         return f"{value} ({ends}){' *' if decided and interval.low > 0 else ''}"
 
     rows: list[tuple[str | float, ...]] = [

@@ -73,6 +73,14 @@ class Interval:
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
+    def span(self, scale: float = 100.0, *, digits: int = 1, between: str = " to ", sign: str = "") -> str:
+        """Both ends in words, in per cent unless `scale` says otherwise; `sign` is that of a number's format.
+
+        >>> Interval(0.3, 0.284, 0.316, 0.01).span()
+        '28.4 to 31.6'
+        """
+        return between.join(f"{scale * end:{sign}.{digits}f}" for end in (self.low, self.high))
+
     @property
     def reach(self) -> float:
         """How far its farther end is from the estimate."""

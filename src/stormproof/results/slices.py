@@ -188,7 +188,7 @@ def _row(
 def _span(interval: Interval | None, scale: float) -> str:
     if interval is None or math.isnan(interval.se):
         return "?"
-    return f"{scale * interval.low:.1f} to {scale * interval.high:.1f}"
+    return interval.span(scale)
 
 
 def _chance(p: float) -> str:

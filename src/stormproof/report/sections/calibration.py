@@ -106,7 +106,7 @@ def _sure(run: Scores) -> str:
     found = run.intervals("D-ECE").get("clean")
     if found is None or math.isnan(found.se):
         return ""
-    return f" (95 %: {100 * found.low:.1f} to {100 * found.high:.1f})"
+    return f" (95 %: {found.span()})"
 
 
 def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str], dict[str, Floats]]:

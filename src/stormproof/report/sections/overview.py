@@ -279,7 +279,7 @@ def _class_interval(run: Scores, kind: str, name: str) -> str:
     known = held.get(name)
     if known is None or not math.isfinite(known.low):
         return "–"
-    return f"{100 * known.low:.1f} to {100 * known.high:.1f}"
+    return known.span()
 
 
 def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[str, dict[str, float]]:

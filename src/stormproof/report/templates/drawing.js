@@ -7,7 +7,7 @@
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     return element;
   };
-  const colours = { truth: "#2ee6a8", found: "#ff9a3d", kept: "#2ee6a8", lost: "#ff4d5e", missed: "#d9dee3", new: "#ffb000" };
+  const colours = { truth: "#2ee6a8", found: "#ff9a3d", kept: "#2ee6a8", lost: "#ff4d5e", missed: "#d9dee3", new: "#d98cff" };
   const dashes = { found: "5 3", missed: "2 3", new: "5 3" };
   const outline = (thing, kind, label) => {
     const group = document.createElementNS(SVG, "g");
