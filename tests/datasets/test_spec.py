@@ -86,6 +86,7 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
         "stormproof.core.registry.offered", lambda group: EntryPoints([point]).select(group=group)
     )
     monkeypatch.setattr(READERS, "_loaded_for", None)
+    monkeypatch.setattr(READERS, "_offered_for", None)
     assert len(open_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
     assert len(open_dataset(f"photos:{photos},depth=anything")) == 3

@@ -144,7 +144,7 @@ def test_every_flag_is_a_setting() -> None:
     from typer.main import get_command
 
     command = get_command(app).get_command(None, "run")  # type: ignore[attr-defined]
-    flags = {parameter.name for parameter in command.params} - {"config", "dry_run", "help"}
+    flags = {parameter.name for parameter in command.params} - {"files", "config", "dry_run", "help"}
     assert {"tags" if name == "tag" else name for name in flags} == set(RunConfig.model_fields)
 
 

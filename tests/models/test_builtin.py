@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from stormproof.cli import app
 from stormproof.core.boxes import iou
 from stormproof.core.errors import MissingExtra, UnknownName
+from stormproof.core.loading import install_extra
 from stormproof.core.sample import Sample
 from stormproof.models import open_model
 from stormproof.models.builtin import Builtin, builtins, find_builtin, training_record
@@ -102,7 +104,7 @@ def test_a_network_sees_what_is_there(name: str, sample: Sample) -> None:
 
 def test_without_their_package_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stormproof.models.builtin.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'stormproof\[demo\]'"):
+    with pytest.raises(MissingExtra, match=re.escape(install_extra("demo"))):
         find_builtin("street-grid")
     told = CliRunner().invoke(app, ["inspect", "builtin:street-grid"]).output
     assert "stormproof-networks is not installed" in told

@@ -188,10 +188,10 @@ def bad_pixel_damage(image: Image, draw: Draw, *, share: float, fault: str, law:
     white; in real sensors their share is 0.001 to 0.1 (suite `camera-variants`).
     """
     bits = draw.bits("sites", image.shape[:2])
+    if law == "black" and fault == "dead_and_hot":
+        return imaging.black_and_white_pixels(image, share, bits)
     if law == "black":
-        hot = fault == "dead_and_hot"
-        lit = imaging.dissolve(image, np.full_like(image, 255), share, bits) if hot else image
-        return imaging.dissolve(lit, np.zeros_like(image), share / 2 if hot else share, bits)
+        return imaging.dissolve(image, np.zeros_like(image), share, bits)
     raw = imaging.mosaic(image)
     if fault == "dead":
         faulty = np.where(bits < round(share * U16), np.uint8(0), raw)
