@@ -305,8 +305,8 @@ def dota(root: Path) -> str:
     lines = "imagesource:GoogleEarth\ngsd:0.1\n10 2 18 10 10 18 2 10 ship 0\n20 4 28 4 28 8 20 8 crane 1\n"
     save_text(root / "val/labelTxt/P0001.txt", lines)
     save_text(root / "val/labelTxt/P0002.txt", "")
-    for name in ("P0001", "P0002"):
-        save(root / f"val/images/{name}.png", make_image())
+    for seed, name in enumerate(("P0001", "P0002")):
+        save(root / f"val/images/{name}.png", make_image(seed))
     return f"dota:{root},split=val"
 
 
