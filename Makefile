@@ -92,7 +92,7 @@ odd-models: $(VENV)/.test  ## models that do odd things, each run in four ways; 
 	$(BIN)/python tests/odd.py
 
 test-wheel:  ## build both wheels; the README, the demo and the notebook in an empty environment
-	$(INSTALL) .wheel-venv build 'hatchling>=1.25'
+	$(INSTALL) .wheel-venv build 'hatchling>=1.25' pyyaml
 	.wheel-venv/bin/python tests/wheel.py --out dist
 
 N ?= 10000
