@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,4 +15,6 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 def test_a_script_loads(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.syspath_prepend(script.parent)
+    for module in script.parent.glob("*.py"):  # scripts of two studies may have one name
+        monkeypatch.delitem(sys.modules, module.stem, raising=False)
     assert runpy.run_path(str(script), run_name="loaded")["__doc__"]

@@ -172,10 +172,10 @@ def _with_parts(pairs: Iterable[Condition]) -> tuple[Condition, ...]:
     return (*dict.fromkeys(part for condition in composed for part in condition.parts), *composed)
 
 
-# Rain and fog along the ray take their light from the image, so they may follow night; the flakes of snow are
-# as bright as by day, so night follows them.
+# Weather is lit by day, and night darkens it with everything else. After night, rain and fog would take their
+# light from the road before the headlights, and the whole sky would glow.
 WEATHER_AT_NIGHT: tuple[Condition, ...] = _with_parts(
-    map(Condition.parse, ("night@3+rain@3", "night@3+ray_fog@3", "snow@3+night@3"))
+    map(Condition.parse, ("rain@3+night@3", "ray_fog@3+night@3", "snow@3+night@3"))
 )
 COMMON_PAIRS: tuple[Condition, ...] = _with_parts(
     in_order(Condition.composed((Condition.of(one, 3), Condition.of(other, 3))))
