@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from stormproof.results import verdicts
-from stormproof.results.interval import Interval, draws, holm, interval_around, paired_differences
+from stormproof.results.interval import (
+    Interval,
+    draws,
+    holm,
+    interval_around,
+    paired_differences,
+    unseen_share,
+)
 from stormproof.results.requirements import parse
 from stormproof.results.verdicts import Outcome
 
@@ -137,3 +144,8 @@ def test_of_many_requirements_one_fails_only_where_it_is_not_chance(monkeypatch:
     assert "not controlled jointly" in verdicts.how_sure(list(judged.values()))
     assert "2.5 %" in verdicts.how_sure([alone])
     assert "jointly" not in verdicts.how_sure([alone])
+
+
+@pytest.mark.parametrize("images", [3, 50, 1000])
+def test_a_share_of_unseen_images_is_missed_in_2_5_percent_of_sets(images: int) -> None:
+    assert (1 - unseen_share(images)) ** images == pytest.approx(0.025)

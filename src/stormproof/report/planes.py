@@ -125,10 +125,12 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     columns = ("xm", "ym", "v", "low", "high", "zone")
     rows = [*cells, *lines, *points]
     band = "Solid: the estimated breaking line. Dashed: the edges of its band. Dots: what was run."
+    few = min(point.interval.images or 0 for point in made.points) < FEWEST
+    sure = "" if few else " With a chance of 95 %, the true line lies within the band everywhere."
     return (
         Chart(
             "zones", f"Where {plane.requirement} holds",
-            f"{band} With a chance of 95 %, the true line lies within the band everywhere.",
+            band + sure,
             plane_spec(x, y, zones, tooltip), rows, columns,
         ),
         Chart("score", f"{measure} over the plane", band, plane_spec(x, y, score, tooltip), rows, columns),
