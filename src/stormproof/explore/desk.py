@@ -21,7 +21,7 @@ from stormproof.core.text import plain
 from stormproof.datasets.attributes import COUNT, MEASURED, Attribute, read_attribute
 from stormproof.datasets.dataset import abilities
 from stormproof.explore import acts, judged, pictures, storms
-from stormproof.explore.judged import Cell, Vocabulary
+from stormproof.explore.judged import JudgedCondition, Vocabulary
 from stormproof.explore.subject import Exploration, Subject, grown, is_unfinished, progress
 from stormproof.metrics.metric import measures
 from stormproof.report.charts import prepared, spec_of
@@ -74,7 +74,7 @@ class Desk:
 
     def _take(self, exploration: Exploration) -> None:
         self.exploration = exploration
-        self._cells = lru_cache(maxsize=_CELLS)(self._read_cells)
+        self._judge = lru_cache(maxsize=_CELLS)(self._judge_conditions)
         self._columns = lru_cache(maxsize=_CELLS)(self._count_columns)
         self._attribute = lru_cache(maxsize=4)(self._read_attribute)
         self._counting = threading.Lock()
@@ -237,7 +237,7 @@ class Desk:
             raise InvalidOption(f"Filtering by {kind} needs a run.")
         where = self._place(place, condition)
         if kind == "class":
-            shown = self._cell(place, condition).shown(value)
+            shown = self._find_condition(place, condition).shown(value)
             return [loss for loss in rows if shown[where[loss.image]]]
         if value not in columns:
             raise UnknownName("filter", value, list(columns), f"There are {', '.join(columns)}.")
@@ -262,30 +262,30 @@ class Desk:
         subject = self.exploration.subject(place)
         if subject.run is None or str(condition) not in subject.run.conditions:
             return None
-        return judged.tallies(self._cell(place, condition))
+        return judged.tallies(self._find_condition(place, condition))
 
-    def _cell(self, place: int, condition: Condition) -> Cell:
-        cells = self._cells(place, str(condition))
-        if str(condition) not in cells:
+    def _find_condition(self, place: int, condition: Condition) -> JudgedCondition:
+        conditions = self._judge(place, str(condition))
+        if str(condition) not in conditions:
             raise InvalidOption(f"The run has no complete cell {condition}.")
-        return cells[str(condition)]
+        return conditions[str(condition)]
 
     def _place(self, place: int, condition: Condition) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self._cell(place, condition).ids)}
+        return {name: k for k, name in enumerate(self._find_condition(place, condition).ids)}
 
-    def _read_cells(self, place: int, text: str) -> dict[str, Cell]:
+    def _judge_conditions(self, place: int, text: str) -> dict[str, JudgedCondition]:
         run = self.exploration.subject(place).run
         if run is None or text not in run.conditions or run.missing.get(text):
             return {}
         both = [t for t in dict.fromkeys(("clean", text)) if t in run.conditions and not run.missing.get(t)]
         with self._counting:
-            return judged.read_cells(run, both)
+            return judged.judge_conditions(run, both)
 
     def _count_columns(self, place: int, text: str, score: float) -> Mapping[str, Any]:
-        cells = self._cells(place, text)
-        if text not in cells:
+        conditions = self._judge(place, text)
+        if text not in conditions:
             return {}
-        return judged.per_image(cells[text], cells.get("clean"), score)
+        return judged.per_image(conditions[text], conditions.get("clean"), score)
 
     # The microscope
 

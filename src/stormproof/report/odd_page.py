@@ -14,9 +14,9 @@ from stormproof.core.table import Entry, Table
 from stormproof.report.elements import Row
 from stormproof.report.page import environment
 from stormproof.report.planes import COLOURS, Chart, plane_spec
-from stormproof.results.domain import Cell, Dimension, Domain, DomainRequirement, Part
+from stormproof.results.domain import Dimension, DimensionPart, Domain, DomainCell, DomainRequirement
 from stormproof.results.domain_records import row_id
-from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts
+from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts
 from stormproof.results.maps import level_segments
 from stormproof.results.verdicts import Outcome
 
@@ -69,7 +69,7 @@ def _matrix(verdicts: DomainVerdicts, r: DomainRequirement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _in_order(domain: Domain, cell: Cell) -> Cell:
+def _in_order(domain: Domain, cell: DomainCell) -> DomainCell:
     place = [d.name for d in domain.dimensions]
     return tuple(sorted(cell, key=lambda pair: place.index(pair[0])))
 
@@ -78,7 +78,7 @@ def _part(domain: Domain, name: str, part: str) -> str:
     return domain.by_name[name].show(domain.part(name, part))
 
 
-def _shown(verdicts: DomainVerdicts, row: CellVerdict) -> dict[str, str]:
+def _shown(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, str]:
     worst = row.worst
     numbers = ""
     if worst is not None:
@@ -178,7 +178,7 @@ def _dimension(domain: Domain, axis: Mapping[str, Any]) -> Dimension:
     raise InvalidOption(f"The map is over {axis['title']}, which is no dimension of {domain.name}.")
 
 
-def _drawn(dimension: Dimension, part: Part, axis: Mapping[str, Any]) -> tuple[float, float] | None:
+def _drawn(dimension: Dimension, part: DimensionPart, axis: Mapping[str, Any]) -> tuple[float, float] | None:
     """The range of a cell on an axis; None if it lies outside. Where the corruption is absent, the range is a
     strip at the milder end."""
     if part.low == part.high:

@@ -34,12 +34,12 @@ from stormproof.results.domain import (
     ATTRIBUTES,
     QUANTITIES,
     SEVERITY,
-    Cell,
     Dimension,
+    DimensionPart,
     Domain,
+    DomainCell,
     DomainRequirement,
-    Part,
-    Quantity,
+    VariedQuantity,
     compose_quantities,
 )
 from stormproof.results.requirements import check_plan
@@ -156,7 +156,7 @@ def _of_corruptions(name: str, row: Mapping[str, Any], given: Any, where: str) -
             raise InvalidOption(f"{where}: say which end of {parameter} is worse, worse: low or worse: high.")
         absent = math.inf if worse == "low" else 0.0
     quantities = tuple(
-        Quantity(each, parameter, unit, worse, absent, fixed=tuple(fixed.items())) for each in names
+        VariedQuantity(each, parameter, unit, worse, absent, fixed=tuple(fixed.items())) for each in names
     )
     made = Dimension(name, "quantity", unit, _parts(row, unit, "", absent, where), quantities)
     _check_values(made, where)
@@ -188,7 +188,7 @@ def _tagged(name: str, row: Mapping[str, Any], where: str) -> Dimension:
         members = group if isinstance(group, list) else [group]
         if not members:
             raise InvalidOption(f"{where}: {key} has no values.")
-        parts.append(Part(str(key), values=tuple(map(str, members))))
+        parts.append(DimensionPart(str(key), values=tuple(map(str, members))))
     for one, two in combinations(parts, 2):
         both = sorted({*one.values} & {*two.values})
         if both:
@@ -198,7 +198,7 @@ def _tagged(name: str, row: Mapping[str, Any], where: str) -> Dimension:
 
 def _parts(
     row: Mapping[str, Any], unit: str, word: str, absent: float | None, where: str
-) -> tuple[Part, ...]:
+) -> tuple[DimensionPart, ...]:
     """The cells of a range, apart from each other."""
     if ("range" in row) == ("cells" in row):
         raise InvalidOption(f"{where}: give either range: [low, high] or cells: {{name: [low, high], …}}.")
@@ -214,11 +214,11 @@ def _parts(
     made = []
     for name, span in named:
         if absent is not None and (span == absent or (word and span == word)):
-            made.append(Part(name or word or f"{absent:g} {unit}", absent, absent))
+            made.append(DimensionPart(name or word or f"{absent:g} {unit}", absent, absent))
             continue
         low, high = _ends(span, word, f"{where}{f', {name}' if name else ''}")
         shown = [word if math.isinf(end) else f"{end:g}" for end in (low, high)]
-        made.append(Part(name or f"{shown[0]}–{shown[1]} {unit}", low, high))
+        made.append(DimensionPart(name or f"{shown[0]}–{shown[1]} {unit}", low, high))
     for one, two in pairwise(sorted(made, key=lambda part: part.low)):
         if two.low < one.high:
             raise InvalidOption(
@@ -347,9 +347,9 @@ def _chosen(
 
 def _outside(
     given: Any, known: Mapping[str, Dimension], called: str
-) -> tuple[tuple[Cell, ...], tuple[str, ...]]:
+) -> tuple[tuple[DomainCell, ...], tuple[str, ...]]:
     """Combinations of cells that are not part of the domain, and what else is not, in words."""
-    excluded: list[Cell] = []
+    excluded: list[DomainCell] = []
     words: list[str] = []
     if given is not None and not isinstance(given, list):
         raise InvalidOption(f"{called}: outside is a list, of words or combinations of cells.")

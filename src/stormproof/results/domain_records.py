@@ -11,7 +11,7 @@ from stormproof.core.text import as_csv
 from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
 from stormproof.results.domain_file import read_domain
-from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts, domain_look, judge_domain
+from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts, domain_look, judge_domain
 from stormproof.results.evidence import SAMPLE, statement
 from stormproof.results.interval import WRONG
 from stormproof.results.looks import Look, read_looks
@@ -23,12 +23,12 @@ from stormproof.results.weights import REPLICATES
 _VALUES = {"WeatherRain": "weatherRainValue", "DaySunElevation": "daySunElevationValue"}
 
 
-def row_id(row: CellVerdict) -> str:
+def row_id(row: DomainVerdict) -> str:
     """The id of a verdict: R1/fog/night/near."""
     return "/".join([row.requirement.id, *(part for _, part in row.cell)])
 
 
-def row_as_dict(verdicts: DomainVerdicts, row: CellVerdict) -> dict[str, Any]:
+def row_as_dict(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, Any]:
     """A verdict as plain data."""
     worst = row.worst
     numbers = (
@@ -97,7 +97,7 @@ def domain_statement(
     return made
 
 
-def _as_verdict(verdicts: DomainVerdicts, row: CellVerdict) -> Verdict:
+def _as_verdict(verdicts: DomainVerdicts, row: DomainVerdict) -> Verdict:
     worst, r = row.worst, row.requirement
     assert worst is not None
     asked = Requirement(row_id(row), r.metric, r.bound, r.threshold, worst.condition)

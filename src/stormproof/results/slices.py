@@ -36,7 +36,7 @@ from stormproof.results.interval import (
 )
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import headline_of, iter_cells, metric_of, optimism_of, weights_of
+from stormproof.results.scoring import headline_of, iter_inputs, metric_of, optimism_of, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES, subset_weights
 
@@ -274,14 +274,14 @@ def collect(
     found: dict[str, dict[str, Scored]] = {name: {} for name in rows}
     chosen: str = ""
     names: tuple[str, ...] = ()
-    for text, cell in iter_cells(run, classes, run.conditions):
-        wanted = measure or run.record.metric or headline_of(cell)
-        metric = metric_of(cell, wanted)
+    for text, metric_input in iter_inputs(run, classes, run.conditions):
+        wanted = measure or run.record.metric or headline_of(metric_input)
+        metric = metric_of(metric_input, wanted)
         if metric is None or (chosen and chosen != wanted):
             continue
-        chosen, names = wanted, cell.scored_names
+        chosen, names = wanted, metric_input.scored_names
         for name, weights in rows.items():
-            found[name][text] = metric.score(cell, weights)
+            found[name][text] = metric.score(metric_input, weights)
     if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
     return Collected(chosen, names, found)
