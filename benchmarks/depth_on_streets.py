@@ -24,7 +24,7 @@ from stormproof.core.table import Table
 from stormproof.datasets import open_dataset
 from stormproof.datasets.depthmaps import DOUBT, MOST_DOUBTFUL, DepthEstimate, Map
 from stormproof.depth.estimate import FromGiven, FromStereo
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.figures import write_figures
 from wrong_depth import with_laser
 
@@ -103,7 +103,7 @@ def describe(kind: str, results: Sequence[Result]) -> str:
 
 
 def figure(curves: dict[str, Sequence[Result]]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for kind, results in curves.items():
         right, wrong, area = curve(results)
         label = f"{kind}, area {area:.2f}"

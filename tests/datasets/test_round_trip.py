@@ -13,7 +13,7 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets import voc as voc_reader
 from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.world.classes import OBJECTS, SEMANTIC
-from stormproof.world.formats import Order, export
+from stormproof.world.formats import SceneOrder, export
 from stormproof.world.samples import Rendered, render
 
 SIZE = {"width": 320, "height": 200}
@@ -41,7 +41,7 @@ def written(tmp_path: Path) -> Written:
 
     def write(kind: str) -> Dataset:
         root = tmp_path / kind
-        export(Order("val", COUNT, kind, **SIZE, stereo=True), root)
+        export(SceneOrder("val", COUNT, kind, **SIZE, stereo=True), root)
         return open_dataset(SPECS[kind].format(root=root))
 
     return write

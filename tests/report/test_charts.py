@@ -12,7 +12,7 @@ import pytest
 import vl_convert
 
 from stormproof.report.charts import around, config, prepared, spec_of
-from stormproof.report.elements import Axis, Figure, Kind, Row
+from stormproof.report.elements import Axis, Datum, Figure, Kind
 
 NAMES = Axis("name", names=True)
 PERCENT = Axis("share (%)", end=100.0)
@@ -49,7 +49,7 @@ def of_kind(marks: Sequence[Mark], kind: str) -> list[Mark]:
     return [mark for mark in marks if mark.kind == kind]
 
 
-def heat(rows: Sequence[Row], **more: Any) -> Figure:
+def heat(rows: Sequence[Datum], **more: Any) -> Figure:
     return Figure("heat", "", Kind.HEAT, Axis("severity", names=True), NAMES, rows, value="score", **more)
 
 

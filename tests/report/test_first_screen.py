@@ -17,7 +17,7 @@ from stormproof.engine.api import run as run_it
 from stormproof.metrics.fates import find_fates
 from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
-from stormproof.report.imagery import Album, RunPredictions, Scene
+from stormproof.report.imagery import Album, Imagery, RunPredictions
 from stormproof.report.make import report
 from stormproof.report.page import page
 from stormproof.report.sections.severity import breaking_points
@@ -240,7 +240,7 @@ def test_a_model_of_label_maps_is_not_said_to_miss_objects(tmp_path: Path) -> No
         "builtin:street-plain", "world:test,size=256x160", limit=2, conditions="gaussian_noise@3",
         out=tmp_path / "run", engine="local", progress=False,
     )  # fmt: skip
-    scores, scene = run.score(), Scene(run.dataset, seed=0)
+    scores, scene = run.score(), Imagery(run.dataset, seed=0)
     shown = measured(telling(worst_first([scores])), scene)
     assert shown
     made = cards(shown, [RunPredictions(scores, scene, frozenset(run.dataset.ids))], scene, Album(1 << 24))

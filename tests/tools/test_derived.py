@@ -67,7 +67,7 @@ def test_a_stored_copy_is_what_a_run_sees(tmp_path: Path) -> None:
 def test_every_layout_reads_back(tmp_path: Path, layout: str) -> None:
     data = "cityscapes:" + str(tmp_path / "city") if layout == "cityscapes" else WORLD
     if layout == "cityscapes":
-        from stormproof.world.formats import Order as WorldOrder
+        from stormproof.world.formats import SceneOrder as WorldOrder
         from stormproof.world.formats import export
 
         export(WorldOrder("val", 3, "cityscapes", 96, 64), tmp_path / "city")

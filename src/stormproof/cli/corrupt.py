@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stormproof.tools.derived import Order
 
 
-class Format(StrEnum):
+class PixelFormat(StrEnum):
     png = "png"
     jpg = "jpg"
     bmp = "bmp"
@@ -62,7 +62,9 @@ def corrupt(
     conditions: Conditions = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    file_format: Annotated[Format, typer.Option("--format", help="Format of the image files.")] = Format.png,
+    file_format: Annotated[
+        PixelFormat, typer.Option("--format", help="Format of the image files.")
+    ] = PixelFormat.png,
     layout: Layout = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[

@@ -139,7 +139,7 @@ def _apply(batch: _Whole, step: Step, seed: int) -> Tensor:
             metres = None if depth is None else depth[rows, :height, :width]
             seen_by = [None if cameras is None else cameras[i] for i in chunk]
             own = draws[rows] if isinstance(rows, slice) else [draws[i] for i in chunk if found.is_random]
-            made = _corrupted(_Part(part, own, metres, seen_by), found, condition)
+            made = _corrupted(_SameSize(part, own, metres, seen_by), found, condition)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:
@@ -280,7 +280,7 @@ def _places(members: list[int]) -> slice | list[int]:
     return slice(members[0], members[-1] + 1) if run else members
 
 
-class _Part(NamedTuple):
+class _SameSize(NamedTuple):
     """Images of one size, N×H×W×C, with the draws, depth and cameras that belong to them."""
 
     images: Tensor
@@ -288,13 +288,13 @@ class _Part(NamedTuple):
     depth: Tensor | None
     cameras: list[Camera | None]
 
-    def one_by_one(self) -> Iterator[_Part]:
+    def one_by_one(self) -> Iterator[_SameSize]:
         for row in (slice(i, i + 1) for i in range(len(self.images))):
             depth = None if self.depth is None else self.depth[row]
-            yield _Part(self.images[row], self.draws[row], depth, self.cameras[row])
+            yield _SameSize(self.images[row], self.draws[row], depth, self.cameras[row])
 
 
-def _corrupted(part: _Part, found: Corruption, condition: Condition) -> Tensor:
+def _corrupted(part: _SameSize, found: Corruption, condition: Condition) -> Tensor:
     """N×H×W×C under a condition, in one go or, if the recipe needs it, image by image."""
     from stormproof.imaging.gpu.batch import OneByOne
     from stormproof.imaging.gpu.tensors import device
@@ -318,7 +318,7 @@ def _usable(depth: Tensor, user: str) -> Tensor:
     return usable
 
 
-def _applied(part: _Part, found: Corruption, condition: Condition) -> Tensor:
+def _applied(part: _SameSize, found: Corruption, condition: Condition) -> Tensor:
     from stormproof.imaging.gpu.batch import Batch, OneByOne
     from stormproof.imaging.gpu.draws import Draws
 

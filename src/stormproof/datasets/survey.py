@@ -39,7 +39,7 @@ class Problem:
 
 
 @dataclass
-class Survey:
+class Inspection:
     """Counts over the images that were inspected."""
 
     name: str
@@ -80,7 +80,9 @@ class Survey:
         }
 
 
-def survey(dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None) -> Survey:
+def survey(
+    dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None
+) -> Inspection:
     """Inspect the truth and size of some images, without decoding pixels."""
     found, facts = _new_survey(dataset), {}
     for index in indices:
@@ -92,7 +94,7 @@ def survey(dataset: Dataset, indices: Sequence[int], *, step: Callable[[], objec
     return _with_findings(found, dataset, facts)
 
 
-def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Survey:
+def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Inspection:
     """Read every image with its truth and context, and note every problem."""
     found, facts = _new_survey(dataset), {}
     for index, name in enumerate(dataset.ids):
@@ -198,7 +200,7 @@ def _twins(dataset: Dataset, indices: Iterable[int]) -> dict[int, str]:
     return twins
 
 
-def _with_findings(found: Survey, dataset: Dataset, facts: dict[int, ImageFacts]) -> Survey:
+def _with_findings(found: Inspection, dataset: Dataset, facts: dict[int, ImageFacts]) -> Inspection:
     """The survey with the results of the checks: problems among its problems, the rest as findings."""
     for one in _findings(dataset, facts):
         if one.level is Gravity.problem:
@@ -228,8 +230,8 @@ def problems_of(error: StormproofError) -> list[Problem]:
     return [Problem(each.where, each.problem) for each in (error, *error.others)]
 
 
-def _new_survey(dataset: Dataset) -> Survey:
-    found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
+def _new_survey(dataset: Dataset) -> Inspection:
+    found = Inspection(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.depth_remark = abilities(dataset).depth_remark
     if not len(dataset):
         found.problems.append(Problem("", "the dataset has no images."))
@@ -240,7 +242,7 @@ def _new_survey(dataset: Dataset) -> Survey:
 
 
 @contextmanager
-def _noting(found: Survey, name: str) -> Iterator[None]:
+def _noting(found: Inspection, name: str) -> Iterator[None]:
     """Turn an error about one image into a problem, so that the other images are still inspected."""
     found.looked_at += 1
     if name in found.ids:
@@ -253,7 +255,7 @@ def _noting(found: Survey, name: str) -> Iterator[None]:
             found.problems.append(Problem(problem.where or f"sample {name!r}", problem.what))
 
 
-def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
+def _add_truth(found: Inspection, truth: Truth, size: tuple[int, int]) -> None:
     found.sizes[size] += 1
     objects, semantic = truth.instances, truth.semantic
     if objects is not None:

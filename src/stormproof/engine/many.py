@@ -28,7 +28,7 @@ from stormproof.core.spec import Spec
 from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
-from stormproof.engine.run import RunInProgress, Summary, Watch, running
+from stormproof.engine.run import Observer, RunInProgress, Summary, running
 from stormproof.engine.work import Attempt, ChunkResult
 
 _SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
@@ -36,7 +36,7 @@ _UNSAFE = re.compile(r"[^\w.+-]+")  # in the name of a folder
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """The outcome of one run of a plan: its summary, and the error that ended it early."""
 
     config: RunConfig
@@ -80,10 +80,12 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
     return found
 
 
-def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Watch] = ()) -> list[Outcome]:
+def run_all(
+    runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Observer] = ()
+) -> list[RunOutcome]:
     """Execute every run; results come in any order, and each folder stays locked until all runs are done."""
-    outcomes = [Outcome(config) for config in runs]
-    tasks: dict[Path, tuple[RunInProgress, Outcome]] = {}
+    outcomes = [RunOutcome(config) for config in runs]
+    tasks: dict[Path, tuple[RunInProgress, RunOutcome]] = {}
     with ExitStack() as held:
         attempts = _attempts(outcomes, tasks, held, watches)
         with closing(cast(Generator[ChunkResult], executor.run(attempts))) as results:
@@ -99,10 +101,10 @@ def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Wat
 
 
 def _attempts(
-    outcomes: Sequence[Outcome],
-    tasks: dict[Path, tuple[RunInProgress, Outcome]],
+    outcomes: Sequence[RunOutcome],
+    tasks: dict[Path, tuple[RunInProgress, RunOutcome]],
     held: ExitStack,
-    watches: Sequence[Watch],
+    watches: Sequence[Observer],
 ) -> Iterator[Attempt]:
     """The chunks of one run after the other, each planned when its turn comes; a failed run ends early."""
     for outcome in outcomes:

@@ -18,7 +18,7 @@ from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
 from stormproof.models.classes import BACKGROUND, normalised
-from stormproof.models.decoders import DECODERS, Decoder
+from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.decoding import Unreadable
 from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
 from stormproof.models.model import fingerprint
@@ -77,7 +77,7 @@ class Network:
         return tuple(i for i, name in enumerate(self.names) if normalised(name) in BACKGROUND - {""})
 
     @property
-    def _decoder(self) -> Decoder:
+    def _decoder(self) -> OutputDecoder:
         return DECODERS[self.card.decoder]
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:

@@ -12,7 +12,7 @@ from stormproof.core.errors import ModelError, StormproofError
 from stormproof.core.sample import MAPS, Image, Prediction
 from stormproof.core.spec import Spec
 from stormproof.models.card import InputCard, checked
-from stormproof.models.decoders import DECODERS, Decoder
+from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.guess import Graph, batch_problem, guess_card, guess_input, recognise
 from stormproof.models.litert import probe_tflite
 from stormproof.models.model import Model, Precomputed
@@ -77,7 +77,7 @@ def probe(spec: Spec, image: Image) -> Probe:
     return Probe(graph, card, why, outputs, guessed=_guessed(graph, fed, decoder))
 
 
-def _guessed(graph: Graph, fed: InputCard, decoder: Decoder | None) -> str:
+def _guessed(graph: Graph, fed: InputCard, decoder: OutputDecoder | None) -> str:
     """The part of the input that is a guess, in words; empty if the family or the file decides it."""
     if decoder is None or not decoder.varied:
         return ""

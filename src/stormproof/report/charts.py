@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from stormproof.report.elements import Axis, Figure, Kind, Row
+from stormproof.report.elements import Axis, Datum, Figure, Kind
 
 # Colours that colour-blind readers can tell apart, by theme: text, less important text, lines, background,
 # series.
@@ -114,7 +114,7 @@ def spec_of(figure: Figure) -> dict[str, Any]:
     return _spec(shape_of(figure))
 
 
-def prepared(figure: Figure, rows: Sequence[Row], *, width: int = _WIDE) -> list[Row]:
+def prepared(figure: Figure, rows: Sequence[Datum], *, width: int = _WIDE) -> list[Datum]:
     """Rows as the specification reads them: with positions of labels and radar marks, colours of cells."""
     if figure.kind is Kind.RADAR:
         return around(rows)
@@ -327,7 +327,7 @@ _MAKERS = {
 }
 
 
-def around(rows: Sequence[Row]) -> list[Row]:
+def around(rows: Sequence[Datum]) -> list[Datum]:
     """Rows of a radar with positions in the unit circle, closed outlines, and the rings and spokes behind."""
     names = list(dict.fromkeys(row["x"] for row in rows))
     most = max((row["y"] for row in rows), default=1.0) or 1.0
@@ -337,7 +337,7 @@ def around(rows: Sequence[Row]) -> list[Row]:
     def at(name: str, radius: float) -> dict[str, float]:
         return {"px": radius * math.cos(angle[name]), "py": radius * math.sin(angle[name])}
 
-    found: list[Row] = []
+    found: list[Datum] = []
     for series in dict.fromkeys(row["series"] for row in rows):
         mine = sorted((row for row in rows if row["series"] == series), key=lambda row: names.index(row["x"]))
         found += [
@@ -358,7 +358,7 @@ def around(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = False) -> list[Row]:
+def with_shades(rows: Sequence[Datum], top: float | None, *, diverging: bool = False) -> list[Datum]:
     """Rows of a heat map with the value that each colour shows, and the cell's text and its colour.
 
     Without a `top`, colours end at the largest value shown at the same time. An arrow marks values above it.
@@ -370,7 +370,7 @@ def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = Fal
     for row, shade in zip(rows, shades, strict=True):
         pick = row.get("pick")
         most[pick] = max(most.get(pick, 0.0), shade) if top is None else top
-    found: list[Row] = []
+    found: list[Datum] = []
     for row, shade in zip(rows, shades, strict=True):
         words = f"{row['v']:z.1f}{'↑' if top is not None and shade > top + _ABOVE else ''}"
         # Viridis runs from dark to bright: the ink turns where both are readable.
@@ -383,7 +383,7 @@ def _round_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
-def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Row]:
+def with_labels(rows: Sequence[Datum], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Datum]:
     """Rows with a position for each label, beside its mark and clear of the others.
 
     A label that fits nowhere appears only in the tooltip.
@@ -395,7 +395,7 @@ def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int =
     low, height = _extent([row[key] for row in rows for key in ("y", "y2") if key in row], y_axis)
     marks = [((row["x"] - left) / long, (at - low) / height) for row in rows for at in _stroke(row, height)]
     taken = [(x - 0.5 * _GAP, x + 0.5 * _GAP, y) for x, y in marks]  # left, right, middle
-    placed: dict[int, Row] = {}
+    placed: dict[int, Datum] = {}
     for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
         x, y = (row["x"] - left) / long, (row["y"] - low) / height
         letters = _LETTER * _WIDE / width * len(row["label"])
@@ -408,7 +408,7 @@ def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int =
     return [placed.get(id(row), row) for row in rows]
 
 
-def _stroke(row: Row, height: float) -> list[float]:
+def _stroke(row: Datum, height: float) -> list[float]:
     """The heights that a mark covers: its own, and those along its arrow, which is almost vertical."""
     end = row.get("y2", row["y"])
     count = 1 + int(abs(end - row["y"]) / (0.5 * _LINE * height))

@@ -18,7 +18,7 @@ from stormproof.core.loading import framework
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
 from stormproof.report.sections import class_measure, graded, scaled, unit
@@ -38,7 +38,7 @@ RANKS = ("rank before", "rank after", "change of rank")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison:
+class RunComparison:
     """What changed from one run to another: a sentence, a table of changes, and the page of both."""
 
     view: View
@@ -70,14 +70,14 @@ class Comparison:
 
 def compare(
     before: Source, after: Source, *, measure: str | None = None, interval: bool = True
-) -> Comparison:
+) -> RunComparison:
     """What changed from one run to another, over the conditions that both hold.
 
     Where both are runs on the same images, changes have 95 % intervals and are called clear if chance is an
     unlikely explanation; `interval=False` saves the seconds that this takes.
     """
     first, second = (one_run(side, interval=interval) for side in (before, after))
-    return Comparison(compare_view(first, second, measure=measure))
+    return RunComparison(compare_view(first, second, measure=measure))
 
 
 class Change(NamedTuple):
@@ -345,12 +345,12 @@ def _interval_cells(measure: str, sure: Difference | None) -> tuple[Entry, Entry
 
 def _figures(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> tuple[Figure, Figure]:
     points = Axis(f"change of {measure} (points)")
-    bars: list[Row] = []
+    bars: list[Datum] = []
     for change in changes:
         low, high, _ = _interval_cells(measure, change.sure)
         limits = {} if low is None else {"low": low, "high": high}
         bars.append({"x": change.name, "y": change.points, "series": "change", **limits})
-    cells: list[Row] = [
+    cells: list[Datum] = [
         {
             "x": c.severity,
             "y": scaled(measure, b.score(measure, str(c)) - a.score(measure, str(c))),

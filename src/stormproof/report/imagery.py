@@ -119,7 +119,7 @@ def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Imagery:
     """A dataset whose images can be recreated under any condition of the runs on it."""
 
     dataset: Dataset
@@ -173,7 +173,7 @@ class RunPredictions:
     """One run's predictions for a few images."""
 
     scores: Scores
-    scene: Scene
+    scene: Imagery
     images: frozenset[str]
 
     @cached_property
@@ -224,7 +224,7 @@ def _box(box: Iterable[float], ratio: float) -> list[float]:
 
 
 def browser(
-    scene: Scene,
+    scene: Imagery,
     runs: Sequence[RunPredictions],
     images: Sequence[str],
     conditions: Sequence[str],
@@ -270,7 +270,7 @@ def _telling_first(conditions: Iterable[str]) -> list[str]:
     return ["clean", *sorted(rounds, key=lambda text: rounds[text])]
 
 
-def _entry(scene: Scene, name: str) -> dict[str, Any]:
+def _entry(scene: Imagery, name: str) -> dict[str, Any]:
     """An image without its cells."""
     sample = scene.sample(name)
     width, height = _small(sample.image, _BROWSED)
@@ -288,7 +288,7 @@ def _entry(scene: Scene, name: str) -> dict[str, Any]:
 
 
 def _cell(
-    scene: Scene, runs: Sequence[RunPredictions], name: str, text: str, album: Album
+    scene: Imagery, runs: Sequence[RunPredictions], name: str, text: str, album: Album
 ) -> dict[str, Any] | None:
     """An image under a condition; none if the album is full."""
     sample = scene.sample(name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.table import Entry, Table
-from stormproof.report.elements import Row
+from stormproof.report.elements import Datum
 from stormproof.report.page import environment
 from stormproof.report.planes import COLOURS, Chart, plane_spec
 from stormproof.results.domain import Dimension, DimensionPart, Domain, DomainCell, DomainRequirement
@@ -131,7 +131,7 @@ def _chart(verdicts: DomainVerdicts, made: Mapping[str, Any], number: int) -> Ch
     """The cells of the two quantities of a map as rectangles, and its breaking line over them."""
     domain = verdicts.domain
     x, y = (_dimension(domain, made[axis]) for axis in ("x", "y"))
-    cells: list[Row] = []
+    cells: list[Datum] = []
     for px, py in product(x.parts, y.parts):
         pair = {(x.name, px.name), (y.name, py.name)}
         here = [row.outcome for row in verdicts.rows if pair <= {*row.cell}]
@@ -191,7 +191,7 @@ def _drawn(dimension: Dimension, part: DimensionPart, axis: Mapping[str, Any]) -
     return (low, high) if low < high else None
 
 
-def _lines(made: Mapping[str, Any]) -> list[Row]:
+def _lines(made: Mapping[str, Any]) -> list[Datum]:
     """The segments of a map's line and of its band's edges."""
     grid, rows = made["grid"], []
     for mark, name in (("edge", "low"), ("edge", "high"), ("line", "score")):

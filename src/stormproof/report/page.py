@@ -17,7 +17,7 @@ import stormproof
 from stormproof.core.table import Table, cell_text
 from stormproof.core.text import as_csv, json_safe
 from stormproof.report.charts import THEMES, config, prepared, spec_of
-from stormproof.report.elements import VERSION, Figure, Row, View
+from stormproof.report.elements import VERSION, Datum, Figure, View
 from stormproof.report.vega import charting_script
 
 _SCRIPTS = ("drawing.js", "sizing.js", "app.js")  # in this order
@@ -121,7 +121,7 @@ def _head(figure: Figure, key: str) -> str:
     return named.get(key) or key
 
 
-def _values(row: Row, used: Sequence[str], figure: Figure) -> list[Any]:
+def _values(row: Datum, used: Sequence[str], figure: Figure) -> list[Any]:
     found: list[Any] = []
     for key in used:
         found += row.get(key, [""] * len(figure.pick)) if key == "pick" else [row.get(key)]

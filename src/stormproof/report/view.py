@@ -15,7 +15,7 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.decision import decision
-from stormproof.report.elements import Figure, Row, Section, View
+from stormproof.report.elements import Datum, Figure, Section, View
 from stormproof.report.sections import Scope, all_sections, scaled
 from stormproof.report.sections.overview import kept_by_group
 from stormproof.report.sections.severity import breaking_points
@@ -137,7 +137,7 @@ def drawable(sections: Iterable[Section], runs: Sequence[Scores]) -> tuple[Secti
     return tuple(found)
 
 
-def _has_place(row: Row) -> bool:
+def _has_place(row: Datum) -> bool:
     return all(not isinstance(row.get(k), float) or math.isfinite(row[k]) for k in ("x", "y", "v", "shade"))
 
 
@@ -158,7 +158,7 @@ def with_groups(figure: Figure, runs: Sequence[Scores]) -> Figure:
     return replace(figure, grouped={key: grouped(figure.rows, names) for key, names in tags.items()})
 
 
-def grouped(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
+def grouped(rows: Sequence[Datum], names: Mapping[str, str]) -> list[Datum]:
     """Rows with runs replaced by their group; marks at one place become their mean.
 
     Numbers on the x axis are averaged too where every run has a place of its own (a scatter plot).
@@ -169,14 +169,14 @@ def grouped(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
     """
     keys = [(row["series"], row.get("panel"), row.get("pick"), row.get("label")) for row in rows]
     scatter = len(set(keys)) == len(keys) and all(isinstance(row["x"], float) for row in rows)
-    places: dict[tuple[object, ...], list[Row]] = {}
+    places: dict[tuple[object, ...], list[Datum]] = {}
     for (series, *at), row in zip(keys, rows, strict=True):
         place = (names.get(series, series), *at, None if scatter else row["x"])
         places.setdefault(place, []).append(row)
     return [_mean(same, str(place[0]), scatter) for place, same in places.items()]
 
 
-def _mean(same: Sequence[Row], name: str, scatter: bool) -> Row:
+def _mean(same: Sequence[Datum], name: str, scatter: bool) -> Datum:
     rest = {key: value for key, value in same[0].items() if key not in ("low", "high", "x2", "y2")}
     means = {key: fmean(row[key] for row in same) for key in (("x", "y") if scatter else ("y",))}
     return {**rest, **means, "series": name, "runs": len(same)}

@@ -172,7 +172,7 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     again = shlex.join(["stormproof", "score", str(run.folder)])
     content = read_sealed(path, again)
     try:
-        _Kept.model_validate(content)
+        _KeptEstimate.model_validate(content)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {again}") from None
@@ -193,7 +193,7 @@ class _KeptInterval(BaseModel):
     trials: Number
 
 
-class _Kept(BaseModel):
+class _KeptEstimate(BaseModel):
     """What `estimate_run` writes."""
 
     model_config = ConfigDict(extra="forbid")

@@ -49,7 +49,7 @@ class Look(BaseModel):
     requirements: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
-class _Kept(BaseModel):
+class _KeptLooks(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     looks: list[Look]
 
@@ -140,7 +140,7 @@ def read_looks(run: Path) -> list[Look]:
         return []
     fix = f"rm {shlex.quote(str(path))} (looks are then counted anew)"
     try:
-        return _Kept.model_validate(read_sealed(path, fix)).looks
+        return _KeptLooks.model_validate(read_sealed(path, fix)).looks
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {fix}") from None

@@ -22,7 +22,7 @@ from stormproof.core.errors import StoreError
 from stormproof.core.forms import FORMS
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Floats, Ints, Prediction
-from stormproof.metrics.quality import Change
+from stormproof.metrics.quality import ImageChange
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
 from stormproof.results.store.parts import coded, open_part
@@ -147,15 +147,17 @@ def by_image(run: Run, conditions: Sequence[str], column: str) -> Iterator[tuple
 
 def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
     """The mean RMSE and SNR of each condition, over the images that have finite ones."""
-    if not run.has(Change._fields[0]):
+    if not run.has(ImageChange._fields[0]):
         return {}
-    columns = ("index", "condition", *Change._fields)
+    columns = ("index", "condition", *ImageChange._fields)
     table = pa.concat_tables([run.read(path, columns) for path in run.parts])
     index = np.asarray(table["index"])
     left_out = np.isin(index, list(run.unreadable))
     table = table.filter(pa.array((index < run.record.images) & ~left_out))
     rows = {text: table.filter(pc.equal(table["condition"], text)) for text in conditions}
-    return {text: {name: _finite_mean(held[name]) for name in Change._fields} for text, held in rows.items()}
+    return {
+        text: {name: _finite_mean(held[name]) for name in ImageChange._fields} for text, held in rows.items()
+    }
 
 
 def _finite_mean(column: pa.ChunkedArray) -> float:

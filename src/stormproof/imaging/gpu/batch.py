@@ -30,7 +30,7 @@ class OneByOne(Exception):
     """A recipe needs a single image's value, but the batch holds several images."""
 
 
-class PerImage(list[Any]):
+class OnePerImage(list[Any]):
     """A list with one value of any kind for each image."""
 
 
@@ -181,7 +181,7 @@ def as_batch(values: Any) -> Batch:
 
     Arrays of the host, one per image, become a batch.
     """
-    if isinstance(values, PerImage):
+    if isinstance(values, OnePerImage):
         return Batch(to_device(np.stack(values)))
     return values if isinstance(values, Batch) else Batch(to_device(values)[None])
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from stormproof.core.randomness import U16, Draw, Key, KeyedDraws, normal_quantiles, stream_number
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
-from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, PerImage
+from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, OnePerImage
 from stormproof.imaging.gpu.each import BySize, is_mixed, of_each
 from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import resident, take_entries, to_device
@@ -236,8 +236,8 @@ class Draws:
         """`plan(draw)` for every image; tuples become a tuple of lists, which a recipe can unpack."""
         made = [plan(_ImageDraw(self, index)) for index in range(len(self.draws))]
         if isinstance(made[0], tuple):
-            return tuple(PerImage(column) for column in zip(*made, strict=True))
-        return PerImage(made)
+            return tuple(OnePerImage(column) for column in zip(*made, strict=True))
+        return OnePerImage(made)
 
     def _only(self) -> Draw:
         if len(self.draws) != 1:

@@ -17,7 +17,7 @@ from stormproof.core.files import make_folder, write_text
 from stormproof.core.table import cell_text
 from stormproof.core.text import plain
 from stormproof.report.charts import spec_of
-from stormproof.report.elements import Axis, Figure, Kind, Row
+from stormproof.report.elements import Axis, Datum, Figure, Kind
 from stormproof.report.leaderboard.submission import Submission, as_json, read_submission
 from stormproof.report.page import charting, environment
 from stormproof.report.sections import SEVERITY, graded, scaled, unit
@@ -192,7 +192,7 @@ def _cell(submission: Submission, value: float | None, most: float) -> tuple[str
 
 
 def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -> Figure | None:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for name, row in levels.items():
         points = [(0.0, "clean"), *((float(c.severity or 0), str(c)) for c in row)]
         rows += [

@@ -53,11 +53,11 @@ def _known_task(name: str) -> str:
 Task = Annotated[str, AfterValidator(_known_task)]
 
 
-class _Part(BaseModel):
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
-class SubmittedModel(_Part):
+class SubmittedModel(_Frozen):
     """`tags` say what it is made of: framework, backbone, neck, training data …"""
 
     name: Name
@@ -65,7 +65,7 @@ class SubmittedModel(_Part):
     tags: dict[Name, Name] = {}
 
 
-class SubmittedDataset(_Part):
+class SubmittedDataset(_Frozen):
     """The dataset; scores are of `images` images, the first of the dataset except for unreadable ones."""
 
     name: Name
@@ -74,7 +74,7 @@ class SubmittedDataset(_Part):
     unreadable: Annotated[int, Field(ge=0)] = 0  # images that could not be read and were left out
 
 
-class Verification(_Part):
+class Verification(_Frozen):
     """Cells that someone else ran again, and how far the scores lay apart at most."""
 
     conditions: tuple[Name, ...]
@@ -84,7 +84,7 @@ class Verification(_Part):
     stormproof: Name
 
 
-class Submission(_Part):
+class Submission(_Frozen):
     """The contents of a submission. Scores are fractions.
 
     `grid` holds a score per condition; `by_corruption` means over severities, where a paper printed no more.

@@ -18,7 +18,7 @@ from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
 from stormproof.metrics.task import per_class_measure
-from stormproof.report.elements import Axis, Row, Section
+from stormproof.report.elements import Axis, Datum, Section
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
@@ -100,7 +100,7 @@ def share(value: float, clean: float) -> float:
 
 def limits(
     interval: Interval | None, scale: float = 100.0, *, least: float = -math.inf, most: float = math.inf
-) -> Row:
+) -> Datum:
     """The ends of an interval as an error bar; nothing where there is no interval."""
     if interval is None or math.isnan(interval.se):
         return {}

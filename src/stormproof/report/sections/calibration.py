@@ -10,7 +10,7 @@ import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.core.table import Table
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, level_name, section
 from stormproof.report.sentences import under
 from stormproof.results.interval import paired_differences
@@ -152,7 +152,7 @@ def _needed(run: Scores, text: str) -> str:
 
 
 def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     start = 30.0 if what == "boxes" else 0.0
     for run in runs:
         pick = {"pick": (run.name,)} if len(runs) > 1 else {}

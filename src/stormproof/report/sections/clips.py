@@ -18,7 +18,7 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.fates import confident, is_same
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.imagery import Album, RunPredictions
 from stormproof.report.sections import Scope, limits, scaled, section, unit
 from stormproof.report.sentences import under
@@ -61,7 +61,7 @@ def _rows(run: Scores) -> list[tuple[Entry, ...]]:
 
 
 def _flicker(runs: list[Scores]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in runs:
         sure = run.intervals("flicker") if run.replicates is not None else {}
         for text, value in run.cells["flicker"].items():

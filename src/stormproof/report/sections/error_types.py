@@ -13,7 +13,7 @@ from stormproof.metrics.error_types import SPECIAL, TYPES
 from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name, section
 from stormproof.report.sentences import listed, spoken, too_few
 from stormproof.results.calibrated import MARK, doubt
@@ -180,7 +180,7 @@ def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequen
 
 
 def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str], str]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     hidden = False
     for run, prefix in runs:
         for corruption, levels in all_levels(run.corrupted).items():

@@ -13,7 +13,7 @@ from stormproof.core.table import Entry, Table
 from stormproof.metrics.correlation import correlate, correlation_table
 from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.metric import measures, ratio
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import (
     RELATIVE,
     Scope,
@@ -44,7 +44,7 @@ _FEW_OBJECTS = 10  # of a class; below, what is left of its score is chance
 
 def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
     """What each run keeps of its clean score, over all corruptions and over each group of them."""
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in runs:
         if not (measures()[measure].higher and run.score(measure) > 0):
             continue
@@ -59,7 +59,7 @@ def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
     title = f"Share of the clean {measure} that is left, by group of corruptions"
     if len(runs) > _BARS:
         order = {row["series"]: row["y"] for row in rows if row["x"] == ALL}
-        cells: list[Row] = [{"x": row["x"], "y": row["series"], "v": row["y"]} for row in rows]
+        cells: list[Datum] = [{"x": row["x"], "y": row["series"], "v": row["y"]} for row in rows]
         cells.sort(key=lambda row: -order[row["y"]])
         return Figure(
             "kept", title, Kind.HEAT, Axis("group", names=True), Axis("model", names=True), cells,
@@ -77,7 +77,7 @@ def _group_share(members: Sequence[str], values: Values) -> Score:
     return ratio(mean(values[name] for name in members), values["clean"])
 
 
-def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
+def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Datum:
     """A share of the clean score in per cent, with its interval where there is one."""
     value = 100 * float(number(run.values(measure)))
     return {"y": value, **limits(interval_of(run, measure, number), least=0.0)}
@@ -93,7 +93,7 @@ def every_condition(scope: Scope) -> Section | None:
     what = "Score" if scope.others else scope.measure
     names = {run.name: f"{run.name} ({m})" if scope.others else run.name for run, m in every}
     grid = [row for run, m in every for row in _grid(run, m, graded(conditions), names[run.name])]
-    loose: list[Row] = [
+    loose: list[Datum] = [
         {"pick": (scale,), "x": names[run.name], "y": text, **_cell(run, m, run.score(m, text), scale)}
         for scale in (RELATIVELY, ABSOLUTE)
         for text in (*ungraded(conditions), "clean")
@@ -127,7 +127,7 @@ def every_condition(scope: Scope) -> Section | None:
     )
 
 
-def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Row]:
+def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Datum]:
     """A run's cells by corruption and severity, the mean of each corruption, and the clean score."""
     texts = {(series, f"{c.severity:g}"): str(c) for series in levels for c in levels[series]}
     scores = {place: run.score(measure, text) for place, text in texts.items()}
@@ -163,7 +163,7 @@ def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[st
 def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
     """Every other run's cells less the reference's, in points; what got worst first."""
     m, base = scope.measure, scope.reference
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in scope.runs:
         if run.name == base.name or not levels:
             continue
@@ -184,7 +184,7 @@ def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
     )  # fmt: skip
 
 
-def _by_harm(rows: Sequence[Row], *, higher: bool) -> list[Row]:
+def _by_harm(rows: Sequence[Datum], *, higher: bool) -> list[Datum]:
     """Cells in the order of what hurts most, over all runs; clean last."""
     shades: dict[str, list[float]] = {}
     for row in rows:
@@ -194,7 +194,7 @@ def _by_harm(rows: Sequence[Row], *, higher: bool) -> list[Row]:
     return sorted(rows, key=lambda row: (row["y"] == "clean", harm.get(row["y"], math.inf)))
 
 
-def _cell(run: Scores, measure: str, value: float, scale: str) -> Row:
+def _cell(run: Scores, measure: str, value: float, scale: str) -> Datum:
     """A cell's number, and its colour: what is left of the clean score, or the error itself."""
     absolute, relative = scaled(measure, value), share(value, run.score(measure))
     known = measures()[measure].higher and math.isfinite(relative)
@@ -234,7 +234,7 @@ def by_class(scope: Scope) -> Section | None:
         return None
     objects = {run.name: run.detail("objects").get("clean", {}) for run in having}
     shares = {run.name: _class_shares(run, kind, objects[run.name]) for run in having}
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {"pick": (model,), "x": corruption, "y": name, "v": value}
         for model, table in shares.items()
         for name in _hardest(table)[:_CLASSES]
@@ -312,7 +312,7 @@ def clean_gains(scope: Scope) -> Section | None:
     clean = {run.name: run.score(m) for run in whole}
     under = {run.name: float(run.mean(m)) for run in whole}
     found = correlate(clean, under)
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {"x": scaled(m, clean[run.name]), "y": scaled(m, under[run.name]), "series": run.name}
         for run in whole
     ]

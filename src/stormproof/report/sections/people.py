@@ -13,7 +13,7 @@ from stormproof.core.text import plain
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.metrics.roc import REFERENCE_FPPI
 from stormproof.report.charts import SYMBOLS
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, all_conditions, graded, section, ungraded
 from stormproof.results.scores import Scores
 
@@ -28,7 +28,7 @@ def detection_rates(scope: Scope) -> Section | None:
     runs = [run for run in scope.runs if math.isfinite(run.score("ADR"))]
     if not runs:
         return None
-    curves: list[Row] = [
+    curves: list[Datum] = [
         {"x": x, "y": 100 * y, "series": run.name, "pick": pick, **({"mark": mark} if mark else {})}
         for run in runs
         for pick, text in _drawn(run).items()
@@ -116,7 +116,7 @@ def predicted(scope: Scope) -> Section | None:
     }
     if not pairs:
         return None
-    points: list[Row] = [
+    points: list[Datum] = [
         {
             "x": 100 * float(found.observed[i, j]),
             "y": 100 * float(found.predicted[i, j]),
@@ -128,7 +128,7 @@ def predicted(scope: Scope) -> Section | None:
         for i, system in enumerate(found.systems)
         for j, target in enumerate(found.contextual)
     ]
-    weights: list[Row] = [
+    weights: list[Datum] = [
         {"x": name, "y": target, "v": float(found.overall[j, k]), "pick": (pair,)}
         for pair, found in pairs.items()
         for j, target in enumerate(found.contextual)

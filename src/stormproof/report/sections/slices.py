@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stormproof.core.table import Table
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import limits, scaled, unit
 from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
 from stormproof.results.slices import Slices
@@ -28,7 +28,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
     """Scores by an attribute of images, one or more runs."""
     first = next(iter(found.values()))
     by, several = first.attribute.name, len(found) > 1
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run, slices in found.items():
         pick = {"pick": (run,)} if several else {}
         for name, scores in slices.items():
@@ -101,9 +101,9 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
     )  # fmt: skip
 
 
-def _curve(rates: DetectionRates, run: str) -> list[Row]:
+def _curve(rates: DetectionRates, run: str) -> list[Datum]:
     panels = [panel for panel, _ in map(series_of, rates.drawn) if panel] or [""]
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for text in rates.drawn:
         own, series = series_of(text)
         for panel in [own] if own else dict.fromkeys(panels):
@@ -111,7 +111,7 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
                 found = rates.interval(text, k)
                 if math.isnan(found.estimate):
                     continue
-                row: Row = {
+                row: Datum = {
                     "x": each.middle if rates.by == "distance" else each.name,
                     "y": 100 * found.estimate, "series": series, "panel": panel,
                 }  # fmt: skip
