@@ -12,6 +12,7 @@ import numpy as np
 from stormproof import imaging
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.forms import Size
 from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Image
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Size = tuple[int, int]  # height, width
 
 # Bytes that a recipe may need per byte of its image; fog's clouds and the DCT's planes take most.
 _WORKING = 160

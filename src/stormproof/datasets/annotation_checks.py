@@ -17,10 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from stormproof.core.errors import counted, first_few
+from stormproof.core.forms import Size
 from stormproof.core.oriented import polygon_areas
 from stormproof.core.sample import Bools, Floats, Ints, Truth
-
-Size = tuple[int, int]  # height, width
 
 _RARE = 0.01  # the share of objects or images up to which a defect is a note
 _PIXEL = 1.0  # tolerance: formats that count from 1, or round, may exceed the edge by one pixel

@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 
 from stormproof.core.errors import CardChange
+from stormproof.core.forms import Array, Size
 from stormproof.core.oriented import rotated_corners, upright
-from stormproof.models.candidates import Array, Candidates, option_missing
-from stormproof.models.geometry import Size
+from stormproof.models.candidates import Candidates, option_missing
 
 Outputs = Sequence[Array]  # of one image: without a batch axis
 _YXYX = [1, 0, 3, 2]

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from stormproof.core.forms import Size
 from stormproof.core.sample import Floats, Image
 
-Size = tuple[int, int]  # height, width
 Resize = Literal["stretch", "letterbox", "shortest", "none"]
 Align = Literal["centre", "top-left"]
 Rounding = Literal["nearest", "down"]

@@ -16,6 +16,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import expand
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Ints, Prediction, panoptic_map
@@ -23,7 +24,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import resolve_classes
 from stormproof.models.decoding import centred, in_pixels
 from stormproof.models.model import ADAPTERS, PerImage, fingerprint
-from stormproof.models.predictions import Array, as_array, label_map
+from stormproof.models.predictions import as_array, label_map
 
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.errors import CardChange, ModelError, StormproofError
+from stormproof.core.forms import Array
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
@@ -23,7 +23,6 @@ from stormproof.models.decoding import Unreadable
 from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
 from stormproof.models.model import fingerprint
 
-Array = npt.NDArray[Any]
 # From a batch as the network expects it to its outputs in the decoder's order, each with a batch axis.
 Outputs = Sequence[Array | list[Array]]
 Forward = Callable[[Any], Outputs]

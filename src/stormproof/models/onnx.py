@@ -13,6 +13,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import is_file
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.models.card import Card, assemble_card, chosen_outputs
 from stormproof.models.guess import (
@@ -25,7 +26,7 @@ from stormproof.models.guess import (
     image_input,
 )
 from stormproof.models.model import ADAPTERS, model_file
-from stormproof.models.network import Array, Forward, Network, usual_batch
+from stormproof.models.network import Forward, Network, usual_batch
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import ADAPTERS, PerImage, bgr, model_file
-from stormproof.models.predictions import Array, as_array, label_map, read_mask
+from stormproof.models.predictions import as_array, label_map, read_mask
 from stormproof.models.torch import fill, load_checkpoint
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.forms import Array
 from stormproof.core.sample import MAPS, Image, Prediction
 from stormproof.core.spec import Spec
 from stormproof.models.card import InputCard, checked
@@ -16,7 +17,7 @@ from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.guess import Graph, batch_problem, guess_card, guess_input, recognise
 from stormproof.models.litert import probe_tflite
 from stormproof.models.model import Model, Precomputed
-from stormproof.models.network import Array, Forward, Network, plan_input, prepare
+from stormproof.models.network import Forward, Network, plan_input, prepare
 from stormproof.models.onnx import probe_onnx
 
 PROBES: dict[str, Callable[[str], tuple[Graph, Forward]]] = {"onnx": probe_onnx, "tflite": probe_tflite}

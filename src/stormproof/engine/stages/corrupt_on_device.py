@@ -13,10 +13,11 @@ import torch
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
+from stormproof.core.forms import Size
 from stormproof.core.sample import Image
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
-from stormproof.corruptions.on_device import Size, check_device, corrupt_batch, download, upload
+from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, by_planes
 from stormproof.imaging.gpu.each import BySize, of_each
@@ -71,7 +72,7 @@ def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
 def _pixelated_ragged(image: Ragged, size: tuple[Any, Any]) -> Ragged:
     small = np.stack([of_each(side, len(image.padded)) for side in size], 1)
 
-    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, own: Size) -> Tensor:
         return pixelate(image.part(rows, own), tuple(small[rows[0]].tolist())).data
 
     sides = np.stack((small, image.sizes.each), 2).astype(np.int32)  # images × height and width × 2
@@ -219,7 +220,7 @@ def _jpeg_ragged(image: Ragged, *rest: Any) -> Ragged:
     if image.sizes.each[:, 1].min() <= 4:  # rows that libjpeg upsamples in another way
         raise BySize
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _in_torch(image.part(rows, size).data, *rest)
 
     return image.like(ragged.run(triton_layers.jpeg, alone, image.sizes, image.padded, *rest))

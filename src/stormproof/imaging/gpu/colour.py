@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.fields import BothWays
@@ -105,7 +106,7 @@ def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
 
 
 def _mixed_ragged(image: Ragged, parts: EnlargedParts, a: float, b: float) -> Ragged:
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _mixed(image.part(rows, size).data, parts.part(rows, size), a, b)
 
     return image.like(ragged.run(triton_layers.mixed_ragged, alone, image.sizes, image.padded, parts, a, b))
@@ -130,7 +131,7 @@ def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
 
 
 def _whitened_ragged(image: Ragged, layer: BothWays, *rest: Any) -> Ragged:
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         own = BothWays(layer.layer[rows, : size[0], : size[1]])
         return _whitened(image.part(rows, size).data, own, *rest)
 

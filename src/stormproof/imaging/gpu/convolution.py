@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, by_planes
 from stormproof.imaging.gpu.each import Each, of_each
@@ -65,7 +66,7 @@ def _blur_ragged(image: Ragged, sigma: tuple[Any, Any], truncate: float, rest: t
     halves = [_halves(s.astype(np.float64).tobytes() if isinstance(g, Each) else g, truncate)
               for s, g in zip(each, sigma, strict=True)]  # fmt: skip
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         part = padded[rows, : size[0], : size[1]]
         own = float(each[0][rows[0]]), float(each[1][rows[0]])
         made = by_planes(lambda planes: _blur(planes, own, truncate, *rest), part)
@@ -137,7 +138,7 @@ def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
     if isinstance(image, Ragged):
         given, kernel = image, _integer_kernel(weights.tobytes(), weights.shape[0])
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             return convolve(given.part(rows, size), weights).data
 
         variant = kernel.limbs.shape[1:3]
@@ -200,7 +201,7 @@ def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
     if isinstance(image, Ragged):
         given = image
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             own = (path[rows] if path.ndim > dims else path for path, dims in ((weights, 1), (shifts, 2)))
             return line_blur(given.part(rows, size), *own).data
 

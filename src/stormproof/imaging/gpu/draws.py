@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.core.randomness import U16, Draw, Key, KeyedDraws, normal_quantiles, stream_number
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, OnePerImage
@@ -263,7 +264,7 @@ class Draws:
         sizes, least, most = ragged.sizes_in(shape), *(of_each(end, len(keys)) for end in (low, high))
         numbers = np.stack(((most - least) / U16, least), 1).astype(np.float32)
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             return Uniforms(keys[rows], number, size, float(least[rows[0]]), float(most[rows[0]])).data
 
         kernel = triton_layers.uniforms_ragged
@@ -278,7 +279,7 @@ class Draws:
         if is_mixed(shape):
             sizes = ragged.sizes_in(shape)
 
-            def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+            def alone(rows: ragged.Rows, size: Size) -> Tensor:
                 return _chosen(keys[rows], number, prod(size), table).reshape(-1, *size)
 
             return Ragged(ragged.run(triton_layers.chosen_ragged, alone, sizes, keys, number, table), sizes)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy
 from stormproof.imaging.gpu.convolution import path_of, summed
@@ -47,7 +48,7 @@ def plasma(levels: Iterable[tuple[float, Iterable[Uniforms]]], side: Any, size: 
         whole = int(size[0]), int(size[1])
         return Batch(triton_kernels.run(triton_layers.plasma, _plasma, keys, tuple(plan), whole))
 
-    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, own: Size) -> Tensor:
         return _plasma(keys[rows], tuple(plan[: counts[rows[0]]]), own)
 
     sizes, variant = ragged.sizes_in(size), tuple(np.unique(counts).tolist())
@@ -115,7 +116,7 @@ def _snowfall_ragged(
 ) -> Ragged:
     small, large = seeds.sizes.each, np.stack(enlarged_size(seeds.shape, flake), axis=-1)
 
-    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, own: Size) -> Tensor:
         first = rows[0]
         part = Batch(seeds.padded[rows, : small[first, 0], : small[first, 1]])
         return snowfall(part, flake, threshold, (path[0][rows], path[1][rows]), own).data

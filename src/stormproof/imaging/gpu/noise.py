@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, as_batch, in_pixels
 from stormproof.imaging.gpu.draws import Bits
@@ -53,7 +54,7 @@ def _noise_ragged(image: Ragged, bits: Any, table: Tensor, *rest: Any) -> Ragged
     if not isinstance(bits, Bits) or bits.shape != image.shape:
         raise BySize
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         own = Bits(bits.keys[rows], bits.stream, (*size, image.padded.shape[3]))
         return _in_torch(image.part(rows, size).data, own, table, *rest)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, Lazy, as_batch
 from stormproof.imaging.gpu.draws import Packed
@@ -41,7 +42,7 @@ def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
         return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
     given = image
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _zoomed_in_torch(given.part(rows, size).data, factors)
 
     return image.like(ragged.run(_zoomed, alone, image.sizes, image.padded, factors))
@@ -102,7 +103,7 @@ def displace(image: Batch, dy: Batch, dx: Batch) -> Batch:
     if isinstance(image, Ragged) and isinstance(dy, Ragged) and isinstance(dx, Ragged):
         given, down, across = image, dy, dx
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             image, dy, dx = (own.part(rows, size).data for own in (given, down, across))
             return _displaced(image, dy, dx, _GUARD)
 
@@ -155,7 +156,7 @@ def _scattered_ragged(image: Ragged, shifts: Batch, reach: int) -> Ragged:
     if not isinstance(shifts, Packed) or less != (2 * reach, 2 * reach):
         raise BySize
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _scattered(image.part(rows, size).data, shifts.part(rows), reach + 1, reach + 1)
 
     rest = shifts.flat, reach + 1, int(shifts.shape[0]), 2 * reach
