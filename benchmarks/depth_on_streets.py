@@ -21,7 +21,7 @@ import numpy.typing as npt
 from stormproof import apply
 from stormproof.core.sample import Sample
 from stormproof.core.table import Table
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.depthmaps import DOUBT, MOST_DOUBTFUL, DepthEstimate, Map
 from stormproof.depth.estimate import FromGiven, FromStereo
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
@@ -135,7 +135,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     results: dict[str, list[Result]] = {"stereo": [], "laser": []}
     for seed in SEEDS:
-        scenes = open_dataset(f"world:test,seed={seed},stereo=true,count={APART * SCENES}")
+        scenes = read_dataset(f"world:test,seed={seed},stereo=true,count={APART * SCENES}")
         for sample in (scenes[k * APART] for k in range(SCENES)):
             results["stereo"].append(judge(sample, FromStereo()(sample)))
             laser = FromGiven()(with_laser(sample, scenes.semantic_classes))

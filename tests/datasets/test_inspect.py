@@ -109,10 +109,10 @@ def test_an_endless_dataset_is_glanced_at() -> None:
 def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
     from dataclasses import replace
 
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.datasets.survey import check
 
-    dataset = open_dataset(build("images"))
+    dataset = read_dataset(build("images"))
     found = check(replace(dataset, ids=("b", "a", "b")))  # type: ignore[type-var]
     assert [(problem.where, problem.what) for problem in found.problems] == [
         ("sample 'b'", "the id occurs twice.")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.enhance import clahe, enhanced, nlm
 
 RNG = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def test_what_cannot_be_enhanced(tmp_path) -> None:
         enhanced(Recorder(), ["sharpen"])
     (tmp_path / "clean.json").write_text("[]")
     with pytest.raises(InvalidOption, match="no image to enhance"):
-        enhanced(open_model(f"results:{tmp_path}/clean.json"), ["nlm"])
+        enhanced(load_model(f"results:{tmp_path}/clean.json"), ["nlm"])
 
 
 def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

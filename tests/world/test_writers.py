@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.core.sample import Instances
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from stormproof.world.formats import FORMATS, SceneOrder, as_cityscapes, export
 from stormproof.world.samples import Rendered, render
@@ -43,7 +43,7 @@ def objects_of(scene: Rendered) -> Instances:
 
 
 def test_coco(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"coco:{root}/coco/annotations/instances_val2017.json,images={root}/coco/val2017")
+    back = read_dataset(f"coco:{root}/coco/annotations/instances_val2017.json,images={root}/coco/val2017")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         found = sample.truth.instances
@@ -60,7 +60,7 @@ def test_coco(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_voc(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"voc:{root}/voc,split=val")
+    back = read_dataset(f"voc:{root}/voc,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         known = np.array([OBJECTS[i] in ("person", "bicycle", "car", "bus") for i in true.labels], bool)
@@ -79,7 +79,7 @@ def test_voc(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_cityscapes(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"cityscapes:{root}/cityscapes,split=val")
+    back = read_dataset(f"cityscapes:{root}/cityscapes,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], scene.sample.truth
         assert np.array_equal(sample.image, scene.sample.image)
@@ -128,7 +128,7 @@ def test_cityscapes_polygons_draw_the_map(root: Path, scenes: list[Rendered]) ->
 
 
 def test_yolo(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"yolo:{root}/yolo/data.yaml,split=val")
+    back = read_dataset(f"yolo:{root}/yolo/data.yaml,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         found = sample.truth.instances
@@ -140,7 +140,7 @@ def test_yolo(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_kitti(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"kitti:{root}/kitti")
+    back = read_dataset(f"kitti:{root}/kitti")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         found = sample.truth.instances
@@ -182,7 +182,7 @@ def test_kitti_boxes_in_space_project_onto_the_image(scenes: list[Rendered]) -> 
 
 
 def test_camvid(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"camvid:{root}/camvid")
+    back = read_dataset(f"camvid:{root}/camvid")
     names = {
         "sidewalk": "pavement",
         "traffic sign": "signsymbol",

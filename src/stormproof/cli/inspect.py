@@ -81,7 +81,7 @@ def inspect(
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --fix detector.yaml
     """
     from stormproof import models
-    from stormproof.datasets import READERS, open_dataset
+    from stormproof.datasets import READERS, read_dataset
     from stormproof.datasets.survey import problems_of
     from stormproof.results.store.record import RECORD
 
@@ -98,7 +98,7 @@ def inspect(
     if fix is not None or tune or data is not None:
         raise InvalidOption(f"--data, --fix and --tune are about a model, but {source} is a dataset.")
     try:
-        opened = open_dataset(source)
+        opened = read_dataset(source)
     except DatasetError as error:
         if not check_all:
             raise

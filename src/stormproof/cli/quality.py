@@ -94,10 +94,10 @@ def _measured(
     spec: str, conditions: tuple[Condition, ...], limit: int | None, seed: int, workers: int, how: Any
 ) -> list[Any]:
     """The measures that `how` computes for each image."""
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.tools.quality_table import measure
 
-    count = len(open_dataset(spec))
+    count = len(read_dataset(spec))
     indices = range(count if limit is None else min(limit, count))
     workers = max(min(workers, len(indices)), 1)
     images = measure(spec, conditions, indices=indices, seed=seed, workers=workers, how=how)

@@ -24,8 +24,9 @@ from stormproof.datasets.annotation_checks import (
     stray_masks,
 )
 from stormproof.datasets.context import DatasetWithContext
-from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset, abilities
+from stormproof.datasets.dataset import Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import file_content, has_files, image_path
+from stormproof.datasets.opened import OpenedDataset
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 

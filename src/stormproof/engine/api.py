@@ -13,7 +13,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
-from stormproof.datasets.dataset import Dataset, OpenedDataset, open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.opened import OpenedDataset, open_dataset
 from stormproof.engine.config import (
     RunConfig,
     make_config,
@@ -29,7 +30,7 @@ from stormproof.engine.progress import RunProgress
 from stormproof.engine.run import Observer, Summary, execute, run_to_precision
 from stormproof.engine.trackers import open_tracker
 from stormproof.models.model import Model
-from stormproof.models.python import OpenedModel, open_model
+from stormproof.models.opened import OpenedModel, open_model
 from stormproof.results.run import Run
 
 AnyModel = str | Model | Callable[[Sequence[Image]], Any]

@@ -20,7 +20,7 @@ from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.results.store.record import DatasetRecord, ModelRecord
 
-open_dataset_once = lru_cache(maxsize=1)(datasets.open_dataset)  # shared by the models of a plan
+open_dataset_once = lru_cache(maxsize=1)(datasets.read_dataset)  # shared by the models of a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     """
     dataset = open_dataset_once(data)
     with same_folder():
-        opened = models.open_model(model)
+        opened = models.load_model(model)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     return Pair(enhanced(bound, enhance), dataset)
 

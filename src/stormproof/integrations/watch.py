@@ -33,7 +33,7 @@ from stormproof.core.sample import Image
 from stormproof.core.spec import Spec
 from stormproof.core.table import Table, cell_text
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.datasets.dataset import open_dataset
+from stormproof.datasets.opened import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
 from stormproof.metrics.metric import measures
 from stormproof.results.estimate import read_estimate

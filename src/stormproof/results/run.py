@@ -23,7 +23,7 @@ from stormproof.core.imagefile import read_image
 from stormproof.core.loading import framework
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.copies import copy_of
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.models.classes import match_classes
@@ -412,7 +412,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
         )
     try:
         named = record.dataset.spec if data is None else data
-        dataset = open_dataset(named) if isinstance(named, str) else _as_dataset(named)
+        dataset = read_dataset(named) if isinstance(named, str) else _as_dataset(named)
     except DatasetError as error:
         if data is not None:
             raise

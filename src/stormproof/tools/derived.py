@@ -25,7 +25,7 @@ from stormproof.core.registry import Registry
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.corruption import recipe_versions
-from stormproof.datasets import WRITERS, find_writer, open_dataset
+from stormproof.datasets import WRITERS, find_writer, read_dataset
 from stormproof.datasets.copies import MANIFEST
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import image_path
@@ -135,7 +135,7 @@ def destination_of(order: Order, part: Part, out: Path) -> Destination:
 
 @lru_cache(maxsize=2)
 def _opened(data: str) -> Dataset:
-    return open_dataset(data)
+    return read_dataset(data)
 
 
 def make_image(order: Order, out: Path, index: int) -> Done:

@@ -16,8 +16,8 @@ import yaml
 from stormproof.core.errors import CardChange, InvalidOption, ModelError, StormproofError
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, keyword_options
-from stormproof.datasets.dataset import OpenedDataset
-from stormproof.models import open_model
+from stormproof.datasets.opened import OpenedDataset
+from stormproof.models import load_model
 from stormproof.models.card import Card, checked, read_card
 from stormproof.models.classes import (
     COCO,
@@ -150,7 +150,7 @@ def _open_draft(spec: Spec, values: Mapping[str, Any]) -> Network:
     with TemporaryDirectory(prefix="stormproof-card-") as folder:
         path = Path(folder) / "card.yaml"
         path.write_text(card_text(values), encoding="utf-8")
-        return cast(Network, open_model(str(Spec(spec.kind, spec.main, {**spec.options, "card": str(path)}))))
+        return cast(Network, load_model(str(Spec(spec.kind, spec.main, {**spec.options, "card": str(path)}))))
 
 
 def card_text(values: Mapping[str, Any]) -> str:

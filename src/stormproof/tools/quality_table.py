@@ -21,7 +21,7 @@ from stormproof.core.sample import Image, Instances, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.geometry import select
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics import fidelity, quality
 from stormproof.metrics.quality import SIZES, object_quality, size_of
@@ -149,7 +149,7 @@ _worker: tuple[Dataset, tuple[Condition, ...], int, Callable[..., list[Any]]]
 
 def _open(spec: str, conditions: tuple[Condition, ...], seed: int, how: Callable[..., list[Any]]) -> None:
     global _worker
-    _worker = (open_dataset(spec), conditions, seed, how)
+    _worker = (read_dataset(spec), conditions, seed, how)
 
 
 def _measure_one(index: int) -> list[Any]:
