@@ -14,7 +14,7 @@ import numpy as np
 
 from stormproof.core.sample import Floats, Image, Instances
 from stormproof.datasets import read_dataset
-from stormproof.datasets.cityscapes import coloured, id_map
+from stormproof.datasets.cityscapes import id_map, paint_ids
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import OBJECTS
 from stormproof.world.formats import FORMATS, as_cityscapes
@@ -69,7 +69,7 @@ def objects_drawn(scene: Rendered) -> Image:
 
 def semantics_drawn(scene: Rendered) -> Image:
     known = FORMATS["cityscapes"]
-    return coloured(id_map(as_cityscapes(scene), known.classes, known.semantic_classes))
+    return paint_ids(id_map(as_cityscapes(scene), known.classes, known.semantic_classes))
 
 
 def depth_drawn(scene: Rendered) -> Image:

@@ -83,7 +83,7 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
     point = EntryPoint("photos", "a_plug_in:open_photos", "stormproof.datasets")
     monkeypatch.setattr(
-        "stormproof.core.registry.offered", lambda group: EntryPoints([point]).select(group=group)
+        "stormproof.core.registry.entry_points_of", lambda group: EntryPoints([point]).select(group=group)
     )
     monkeypatch.setattr(READERS, "_loaded_for", None)
     monkeypatch.setattr(READERS, "_offered_for", None)

@@ -16,7 +16,7 @@ from stormproof.core.imagefile import write_image
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, SEGMENTS, Image, Prediction, Sample, SemanticMap, Truth, panoptic_map
 from stormproof.datasets.dataset import SampleDataset
-from stormproof.datasets.panoptic import coloured
+from stormproof.datasets.panoptic import paint_segments
 from stormproof.models import load_model
 from stormproof.models.classes import match_classes
 from stormproof.models.panoptic import Merged, MergeRule
@@ -156,7 +156,7 @@ def street() -> SampleDataset:
 
 def write(folder: Path, condition: str, ids: np.ndarray, info: list[dict[str, int]]) -> None:
     (folder / condition).mkdir(parents=True)
-    write_image(folder / condition / "x.png", coloured(ids))
+    write_image(folder / condition / "x.png", paint_segments(ids))
     row = {"image_id": 7, "file_name": "x.png", "segments_info": info}
     (folder / f"{condition}.json").write_text(json.dumps({"annotations": [row]}))
 

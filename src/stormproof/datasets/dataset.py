@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_ch
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.federated import Federated
-from stormproof.core.files import is_file, opened_file, read_bytes
+from stormproof.core.files import is_file, open_regular, read_bytes
 from stormproof.core.identity import blake2b, file_digest, to_json
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.randomness import Frame
@@ -243,7 +243,7 @@ def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
     """A hash, in 32 hexadecimal digits, of `identity` and the names and bytes of the annotation files."""
     total = blake2b(identity, digest_size=16)
     for path in sources:
-        with opened_file(path) as file:
+        with open_regular(path) as file:
             content = file_digest(file, blake2b).digest()
         total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()

@@ -32,7 +32,7 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
-from stormproof.datasets.groups import several
+from stormproof.datasets.groups import drop_singletons
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
@@ -64,7 +64,7 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
         labels=KittiObjects(files),
         sources=files,
         classes=CLASSES,
-        groups=several({name: match[1] for name in ids if (match := _DRIVE.match(name))}),
+        groups=drop_singletons({name: match[1] for name in ids if (match := _DRIVE.match(name))}),
     )
 
 

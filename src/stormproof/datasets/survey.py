@@ -127,7 +127,7 @@ def first_findings(dataset: Dataset, images: int) -> list[Finding]:
 def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
     """What the annotation checks need to know about an image; only the header of its file is read."""
     stored, orientation = _header(dataset, index)
-    stated, turned = _stated(dataset, index)
+    stated, turned = _stated_size(dataset, index)
     objects, semantic = truth.instances, truth.semantic
     pixels, void = None, 0
     if semantic is not None:
@@ -163,12 +163,12 @@ def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:
     return None, 1
 
 
-def _stated(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
+def _stated_size(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
     """The size that the annotation of an image states, and whether images are rotated by their tags."""
     if isinstance(dataset, DatasetWithContext):
-        return _stated(dataset.dataset, dataset.kept[index])
+        return _stated_size(dataset.dataset, dataset.kept[index])
     if isinstance(dataset, OpenedDataset):
-        return _stated(dataset.whole, index)
+        return _stated_size(dataset.whole, index)
     rules = abilities(dataset).rules
     turned = rules.exif == "apply" if rules is not None and rules.exif_stated else None
     return dataset.labels.size(index) if isinstance(dataset, FileDataset) else None, turned

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
-from stormproof.core.private import scrubbed, without_secrets
+from stormproof.core.private import scrub, without_secrets
 from stormproof.core.spec import Spec
 from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
@@ -56,11 +56,11 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
     for many, one in _SINGLE.items():
         if one in settings and many in settings:
             raise InvalidOption(f"{source}: {one} and {many} exclude each other; keep one of them.")
-    out, models = settings.get("out"), _listed(settings, "models")
+    out, models = settings.get("out"), _list_of(settings, "models")
     if not models or not isinstance(out, str):
         missing = "models" if not models else "out (--out)"
         raise InvalidOption(f"{source}: {missing} is missing.")
-    datasets = _listed(settings, "datasets") or [None]
+    datasets = _list_of(settings, "datasets") or [None]
     shared = {key: value for key, value in settings.items() if key not in (*PLAN, *_SINGLE.values())}
     found = []
     for model in (model for given in models for model in _models(given)):
@@ -124,14 +124,14 @@ def _attempts(
             yield Attempt(plan.work, chunk)
 
 
-def _listed(settings: Mapping[str, Any], many: str) -> list[Any]:
+def _list_of(settings: Mapping[str, Any], many: str) -> list[Any]:
     given = settings.get(many, settings.get(_SINGLE[many]))
     if given is None:
         return []
     listed = given if isinstance(given, list | tuple) else [given]
     for value in listed:
         if not isinstance(value, str | dict) or (isinstance(value, dict) and many != "models"):
-            raise InvalidOption(f"{many}: {scrubbed(value)!r} is not a spec such as kind:file.")
+            raise InvalidOption(f"{many}: {scrub(value)!r} is not a spec such as kind:file.")
     return list(listed)
 
 
@@ -142,7 +142,7 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     unknown = own.keys() - {*known}
     if unknown or not isinstance(own.get("model"), str):
         what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
-        raise InvalidOption(f"models: {scrubbed(given)!r}: {what}; an entry takes {', '.join(known)}.")
+        raise InvalidOption(f"models: {scrub(given)!r}: {what}; an entry takes {', '.join(known)}.")
     if "name" in own:
         _require_folder_name(own["name"])
     spec = Spec.parse(own["model"]) if ":" in own["model"] else Spec(own["model"], "", {})

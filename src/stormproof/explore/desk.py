@@ -24,7 +24,7 @@ from stormproof.explore import acts, judged, pictures, storms
 from stormproof.explore.judged import JudgedCondition, Vocabulary
 from stormproof.explore.subject import Exploration, Subject, grown, is_unfinished, progress
 from stormproof.metrics.metric import measures
-from stormproof.report.charts import prepared, spec_of
+from stormproof.report.charts import prepare_rows, spec_of
 from stormproof.report.elements import Figure
 from stormproof.report.sections import Scope
 from stormproof.report.sections.overview import every_condition
@@ -157,7 +157,7 @@ class Desk:
             for c in scores.corrupted
             if c.severity is not None
         }
-        rows = prepared(figure, figure.rows)
+        rows = prepare_rows(figure, figure.rows)
         if figure.id == "conditions":
             told = [{**row, "condition": row["y"], "model": row["x"]} for row in rows]
         else:
@@ -207,7 +207,7 @@ class Desk:
         errors = {"error": loss.error, "clean": loss.clean, "rise": loss.rise}
         return {
             "index": self.exploration.index[loss.image], "id": plain(loss.image), "raw": loss.image,
-            **{name: _known(value) for name, value in errors.items()},
+            **{name: _none_if_nan(value) for name, value in errors.items()},
         }  # fmt: skip
 
     def _ranked(self, subject: Subject, condition: Condition) -> list[ImageLoss]:
@@ -341,7 +341,7 @@ class Desk:
         errors = subject.scores.image_errors if subject.scores is not None else None
         if errors is None or condition not in errors.by_condition or image not in errors.ids:
             return None
-        return _known(float(errors.by_condition[condition][errors.ids.index(image)]))
+        return _none_if_nan(float(errors.by_condition[condition][errors.ids.index(image)]))
 
     def picture(self, index: int, condition: Condition, require: Callable[[], None]) -> bytes:
         """An image under a condition, every pixel as the model is given it."""
@@ -386,5 +386,5 @@ class Desk:
         return acts.table(seen["raw"], seen["condition"], seen["truth"], found)
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else value

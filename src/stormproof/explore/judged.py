@@ -67,7 +67,7 @@ def true_objects(truth: Truth, vocabulary: Vocabulary, *, outlines: bool) -> lis
             "box": _box(objects.boxes[i]),
             "name": plain(vocabulary.classes[objects.labels[i]]),
             "counted": bool(counted[i]),
-            **_outlined(objects.masks, i, outlines),
+            **_outline_of(objects.masks, i, outlines),
         }
         for i in range(len(objects))
     ]
@@ -101,7 +101,7 @@ def predicted_objects(
             "score": float(boxes.scores[i]),
             "verdict": _verdict(types, i),
             "was": float(was[i]),
-            **_outlined(found.masks, int(kept[i]), found.masks is not None),
+            **_outline_of(found.masks, int(kept[i]), found.masks is not None),
         }
         for i in range(len(kept))
     ]
@@ -129,7 +129,7 @@ def _box(box: Floats) -> list[float]:
     return [round(float(value), 2) for value in box]
 
 
-def _outlined(masks: Sequence[Any] | None, i: int, wanted: bool) -> dict[str, str]:
+def _outline_of(masks: Sequence[Any] | None, i: int, wanted: bool) -> dict[str, str]:
     return {"outline": outline(masks[i], 1.0)} if wanted and masks is not None else {}
 
 

@@ -24,7 +24,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.engine.stages.encode import check_prediction
 from stormproof.models import full_spec, load_model
 from stormproof.models.classes import match_classes
-from stormproof.models.enhance import enhanced
+from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
@@ -164,7 +164,7 @@ def require_model(spec: str, enhance: Sequence[str], dataset: Dataset, fingerpri
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     if isinstance(bound, Precomputed) or not isinstance(bound, Model):
         raise InvalidOption(f"{spec} holds predictions made elsewhere, so it cannot be asked.")
-    model = enhanced(bound, tuple(enhance))
+    model = enhance_model(bound, tuple(enhance))
     assert isinstance(model, Model)
     if fingerprint and model.fingerprint != fingerprint:
         differ = f"fingerprint {model.fingerprint[:16]}, not {fingerprint[:16]}"
@@ -247,7 +247,7 @@ def explore_runs(
 
 def _is_model_of(model: Model, run: Run) -> bool:
     record = run.record.model
-    return enhanced(model, record.enhance).fingerprint == record.fingerprint
+    return enhance_model(model, record.enhance).fingerprint == record.fingerprint
 
 
 def _pixels(run: Run) -> tuple[str, int, str | None]:

@@ -17,7 +17,7 @@ from stormproof.core.forms import Array
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
-from stormproof.models.classes import BACKGROUND, normalised
+from stormproof.models.classes import BACKGROUND, normalise
 from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.decoding import Unreadable
 from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
@@ -73,7 +73,7 @@ class Network:
     @cached_property
     def _background(self) -> tuple[int, ...]:
         """The labels that mean background."""
-        return tuple(i for i, name in enumerate(self.names) if normalised(name) in BACKGROUND - {""})
+        return tuple(i for i, name in enumerate(self.names) if normalise(name) in BACKGROUND - {""})
 
     @property
     def _decoder(self) -> OutputDecoder:

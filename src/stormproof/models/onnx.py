@@ -195,7 +195,7 @@ def check_file(path: Path) -> tuple[tuple[Path, ...], int | None]:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's DecodeError cannot be imported without protobuf
         raise ModelError(f"{path} is not an ONNX model ({error}).") from None
-    parts = [part for top in _top_parts(model) for part in _nested(top)]
+    parts = [part for top in _top_parts(model) for part in _nested_graphs(top)]
     tensors = [tensor for part in parts for tensor in _tensors(part)]
     if not all(isinstance(text, str) for text in _texts(model, parts, tensors)):  # protobuf returns bytes
         raise ModelError(f"{path} contains a name that is not UTF-8; export it again.")
@@ -230,13 +230,13 @@ def _top_parts(model: Any) -> Iterator[Any]:
         yield from (training.initialization, training.algorithm)
 
 
-def _nested(part: Any) -> Iterator[Any]:
+def _nested_graphs(part: Any) -> Iterator[Any]:
     """A graph or function, and the graphs inside its nodes."""
     yield part
     for node in part.node:
         for attribute in node.attribute:
             for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _nested(graph)
+                yield from _nested_graphs(graph)
 
 
 def _tensors(part: Any) -> Iterator[Any]:

@@ -42,7 +42,7 @@ def open_mmdet(
         boxes, masks = as_array(found.bboxes)[kept], None
         if "masks" in found:
             masks = tuple(read_mask(mask, size) for mask in as_array(found.masks)[kept])
-            boxes = _filled(boxes, masks)
+            boxes = _fill_empty(boxes, masks)
         return Prediction(boxes, scores[kept], as_array(found.labels)[kept], masks)
 
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
@@ -63,7 +63,7 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
     return PerImage(config.stem, predict, semantic_classes=names, files=(config, path))
 
 
-def _filled(boxes: Array, masks: Sequence[RLE]) -> Array:
+def _fill_empty(boxes: Array, masks: Sequence[RLE]) -> Array:
     """Boxes; empty ones are replaced by those of the masks, since SOLO's boxes are all zeros."""
     empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)
     around = mask_boxes(masks).astype(boxes.dtype)

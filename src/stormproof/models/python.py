@@ -208,11 +208,11 @@ def is_python(kind: str) -> bool:
 def open_python(spec: Spec) -> Model | Precomputed:
     """The model that a Python attribute is or makes; options become its keyword-only arguments."""
     module, found = _load(spec)
-    spec, _, naming = take_naming(spec, _declared(found))
+    spec, _, naming = take_naming(spec, _declared_options(found))
     return naming.apply(_open(spec, module, found))
 
 
-def _declared(found: Any) -> dict[str, Any]:
+def _declared_options(found: Any) -> dict[str, Any]:
     """The options that a function or class takes itself."""
     try:
         return dict.fromkeys(NAMING) if takes_any_option(found) else keyword_options(found)
@@ -222,7 +222,7 @@ def _declared(found: Any) -> dict[str, Any]:
 
 def _open(spec: Spec, module: Any, found: Any) -> Model | Precomputed:
     if isinstance(found, type) or _makes_model(found):
-        found = _made(found, spec)
+        found = _make(found, spec)
     elif spec.options:
         found = partial(found, **_options(found, spec))
     if is_torch_module(found):
@@ -336,7 +336,7 @@ def _forget_script() -> None:
     importlib.invalidate_caches()
 
 
-def _made(make: Any, spec: Spec) -> Any:
+def _make(make: Any, spec: Spec) -> Any:
     """What a class or factory makes of the options."""
     options = _options(make, spec)
     try:

@@ -114,10 +114,10 @@ def spec_of(figure: Figure) -> dict[str, Any]:
     return _spec(shape_of(figure))
 
 
-def prepared(figure: Figure, rows: Sequence[Datum], *, width: int = _WIDE) -> list[Datum]:
+def prepare_rows(figure: Figure, rows: Sequence[Datum], *, width: int = _WIDE) -> list[Datum]:
     """Rows as the specification reads them: with positions of labels and radar marks, colours of cells."""
     if figure.kind is Kind.RADAR:
-        return around(rows)
+        return place_on_circle(rows)
     if figure.kind is Kind.HEAT:
         return with_shades(rows, figure.top, diverging=figure.diverging)
     if figure.kind is Kind.POINTS and not figure.panel:
@@ -214,11 +214,11 @@ def _lines(shape: Shape) -> Any:
         layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36)]
         if shape.bars:
             layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
-        return _layered(*layers)
+        return _layer(*layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
     symbol = alt.Shape("mark:N", scale=alt.Scale(domain=[*SYMBOLS], range=[*SYMBOLS.values()]), legend=None)
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=70).encode(shape=symbol)
-    return _layered(line, dots)
+    return _layer(line, dots)
 
 
 def _points(shape: Shape) -> Any:
@@ -242,7 +242,7 @@ def _points(shape: Shape) -> Any:
             align="left", baseline="middle", fontSize=10
         )
         layers.append(words.encode(x=alt.X("lx:Q"), y=alt.Y("ly:Q"), text="label:N"))
-    return _layered(*layers)
+    return _layer(*layers)
 
 
 def _bars(shape: Shape) -> Any:
@@ -257,13 +257,13 @@ def _bars(shape: Shape) -> Any:
         if shape.bars_each <= _DASHED:  # on thin bars a halo would hide the bar itself
             layers.append(ends.mark_rule(strokeWidth=3.5, style="halo"))
         layers.append(ends.mark_rule(strokeWidth=1.5 if shape.bars_each <= _DASHED else 1))
-    return _layered(*layers)
+    return _layer(*layers)
 
 
 def _stack(shape: Shape) -> Any:
     names, value = alt.Y(**_position(shape.x, field="x")), alt.X(**_position(shape.y, field="y"))
     base = alt.Chart().encode(y=names, x=value, order="order:Q", **_colour(shape), tooltip=_tooltip(shape))
-    return _layered(base.mark_bar())
+    return _layer(base.mark_bar())
 
 
 def _heat(shape: Shape) -> Any:
@@ -286,7 +286,7 @@ def _heat(shape: Shape) -> Any:
     scale = alt.Scale(scheme="blueorange" if shape.diverging else "viridis", **limits)
     cells = base.mark_rect().encode(color=alt.Color("shade:Q", scale=scale, legend=legend))
     ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-    return _layered(cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
+    return _layer(cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
 
 
 def _radar(shape: Shape) -> Any:
@@ -309,10 +309,10 @@ def _radar(shape: Shape) -> Any:
     ]
     line = mine.mark_line(strokeWidth=2).encode(order="order:Q")
     dots = mine.mark_point(filled=True, size=40).encode(tooltip=tips)
-    return _layered(frame, line, dots, words, values.encode(text="label:N"))
+    return _layer(frame, line, dots, words, values.encode(text="label:N"))
 
 
-def _layered(*layers: Any) -> Any:
+def _layer(*layers: Any) -> Any:
     chart = alt.layer(*layers) if len(layers) > 1 else layers[0]
     return chart.properties(data=_ROWS)
 
@@ -327,7 +327,7 @@ _MAKERS = {
 }
 
 
-def around(rows: Sequence[Datum]) -> list[Datum]:
+def place_on_circle(rows: Sequence[Datum]) -> list[Datum]:
     """Rows of a radar with positions in the unit circle, closed outlines, and the rings and spokes behind."""
     names = list(dict.fromkeys(row["x"] for row in rows))
     most = max((row["y"] for row in rows), default=1.0) or 1.0

@@ -11,7 +11,7 @@ from typing import Any
 from stormproof.core.errors import UnknownName
 from stormproof.core.files import make_folder, whole_file, write_text
 from stormproof.core.table import file_name
-from stormproof.report.charts import config, prepared, spec_of
+from stormproof.report.charts import config, prepare_rows, spec_of
 from stormproof.report.elements import Datum, Figure, Kind, View
 from stormproof.report.vega import draw_charts
 
@@ -66,7 +66,7 @@ def write_figures(
 def print_spec(figure: Figure, style: Style) -> dict[str, Any]:
     """A complete Vega-Lite specification: rows, sizes and letters for print."""
     shown = as_panels(figure)
-    rows = prepared(shown, shown.rows, width=style.width)
+    rows = prepare_rows(shown, shown.rows, width=style.width)
     spec = {**spec_of(shown), "datasets": {"rows": rows}, "config": _config(style, rows)}
     across = len({row.get("x") for row in rows})
     if "facet" not in spec:

@@ -149,8 +149,8 @@ def _images_of(
 ) -> dict[str, Any]:
     say("looking for the worst images")
     ranked = worst.worst_first(runs)
-    listed = worst.measured(ranked[: worst.LISTED], scene)
-    shown = worst.measured(worst.telling(ranked)[: worst.SHOWN], scene)
+    listed = worst.measure_losses(ranked[: worst.LISTED], scene)
+    shown = worst.measure_losses(worst.telling(ranked)[: worst.SHOWN], scene)
     chosen = spread([s.image_errors for s in runs if s.image_errors is not None], options.images)
     drawn = frozenset((*chosen, *(each.loss.image for each in shown)))
     predictions = [RunPredictions(scores, scene, drawn) for scores in runs]

@@ -58,7 +58,7 @@ def _matrix(verdicts: DomainVerdicts, r: DomainRequirement) -> dict[str, Any]:
         cells = [rows.get(_in_order(domain, ((across, column), *rest))) for column in columns]
         label = ", ".join(f"{name}: {_part(domain, name, part)}" for name, part in rest) or "all"
         made.append(
-            {"name": label, "cells": [None if row is None else _shown(verdicts, row) for row in cells]}
+            {"name": label, "cells": [None if row is None else _show(verdicts, row) for row in cells]}
         )
     where = "; ".join(f"{name}: {', '.join(chosen)}" for name, chosen in r.where)
     return {
@@ -78,7 +78,7 @@ def _part(domain: Domain, name: str, part: str) -> str:
     return domain.by_name[name].show(domain.part(name, part))
 
 
-def _shown(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, str]:
+def _show(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, str]:
     worst = row.worst
     numbers = ""
     if worst is not None:
@@ -135,7 +135,7 @@ def _chart(verdicts: DomainVerdicts, made: Mapping[str, Any], number: int) -> Ch
     for px, py in product(x.parts, y.parts):
         pair = {(x.name, px.name), (y.name, py.name)}
         here = [row.outcome for row in verdicts.rows if pair <= {*row.cell}]
-        across, up = _drawn(x, px, made["x"]), _drawn(y, py, made["y"])
+        across, up = _range_on_axis(x, px, made["x"]), _range_on_axis(y, py, made["y"])
         if across is None or up is None:
             continue
         cells.append(
@@ -178,7 +178,9 @@ def _dimension(domain: Domain, axis: Mapping[str, Any]) -> Dimension:
     raise InvalidOption(f"The map is over {axis['title']}, which is no dimension of {domain.name}.")
 
 
-def _drawn(dimension: Dimension, part: DimensionPart, axis: Mapping[str, Any]) -> tuple[float, float] | None:
+def _range_on_axis(
+    dimension: Dimension, part: DimensionPart, axis: Mapping[str, Any]
+) -> tuple[float, float] | None:
     """The range of a cell on an axis; None if it lies outside. Where the corruption is absent, the range is a
     strip at the milder end."""
     if part.low == part.high:

@@ -84,7 +84,7 @@ def telling(losses: Losses) -> Losses:
     return [*first, *(pair for pair in each_image_once(losses) if pair[1].image not in images)]
 
 
-def measured(losses: Losses, scene: Imagery) -> list[Loss]:
+def measure_losses(losses: Losses, scene: Imagery) -> list[Loss]:
     """The losses with how similar the corrupted image is to the clean one."""
     found = []
     for scores, loss in losses:

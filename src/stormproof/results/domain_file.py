@@ -105,7 +105,7 @@ def _dimension(name: str, row: Any, where: str) -> Dimension:
         raise InvalidOption(f"{where} is {row!r:.60}; write {{unit: m, range: [100, 1000]}}.")
     _check_keys(row, _KEYS, where)
     if "tag" in row or "values" in row:
-        return _tagged(name, row, where)
+        return _read_tags(name, row, where)
     corruptions = row.get("corruptions", row.get("corruption"))
     if corruptions is not None:
         return _of_corruptions(name, row, corruptions, where)
@@ -171,7 +171,7 @@ def _check_unit(row: Mapping[str, Any], unit: str | None, where: str) -> None:
         raise InvalidOption(f"{where}: the unit is {given!r}; ranges of it are in {unit}: convert them.")
 
 
-def _tagged(name: str, row: Mapping[str, Any], where: str) -> Dimension:
+def _read_tags(name: str, row: Mapping[str, Any], where: str) -> Dimension:
     """A dimension of tags: values of an attribute of images, a cell each, or named groups of them."""
     tag, values = row.get("tag", name), row.get("values")
     extra = [key for key in ("unit", "range", "cells", "corruption", "corruptions") if key in row]
@@ -297,7 +297,7 @@ def _requirement(row: Any, known: Mapping[str, Dimension], where: str) -> Domain
     min_score = row.get("min_score", MIN_SCORE)
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score < 1:
         raise InvalidOption(f"{where}: min_score is {min_score!r:.60}; give a score from 0 to below 1.")
-    chosen = _chosen(row.get("where", {}), known, where)
+    chosen = _choose(row.get("where", {}), known, where)
     if metric is not None:
         cut = [name for name, _ in chosen if known[name].kind == "attribute"]
         if cut:
@@ -322,7 +322,7 @@ def _bound(row: Mapping[str, Any], metric: str | None, where: str) -> tuple[str,
     return right, float(value)
 
 
-def _chosen(
+def _choose(
     given: Any, known: Mapping[str, Dimension], where: str
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Cells of dimensions by name: {distance: near, visibility: [fog, clear]}."""
@@ -357,7 +357,7 @@ def _outside(
         if isinstance(row, str):
             words.append(row)
             continue
-        chosen = _chosen(row, known, f"{called}, outside {k}")
+        chosen = _choose(row, known, f"{called}, outside {k}")
         excluded += product(*([(name, part) for part in parts] for name, parts in chosen))
     return tuple(excluded), tuple(words)
 

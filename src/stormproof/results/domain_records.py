@@ -181,14 +181,14 @@ def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> l
     for key, value in again["stormproof"].items():
         if key not in ("created", "environment"):
             pairs[f"predicate.stormproof.{key}"] = (body.get(key), value)
-    wrong = [name for name, (one, two) in pairs.items() if _rounded(one) != _rounded(two)]
+    wrong = [name for name, (one, two) in pairs.items() if _round(one) != _round(two)]
     return [f"{name} does not follow from the run" for name in wrong]
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """Plain data with numbers to nine digits: what writing and reading them again leaves."""
     if isinstance(value, Mapping):
-        return {str(key): _rounded(each) for key, each in value.items()}
+        return {str(key): _round(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_round(each) for each in value]
     return float(f"{value:.9g}") if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -323,7 +323,8 @@ def judge_domain(
     judged = judge_rows(prober.filled(rows), look.level)
     taken = [each for each in looks if each.requirements == this.requirements and each != this]
     judged = [
-        replace(row, images_needed=_needed(row, run, look, [*taken, this], len(asked))) for row in judged
+        replace(row, images_needed=_images_to_decide(row, run, look, [*taken, this], len(asked)))
+        for row in judged
     ]
     dataset = run.record.dataset.images
     apart = tuple(
@@ -477,7 +478,9 @@ class _Prober:
         return np.bincount(still.image[~still.excused], minlength=len(self.run.readable))
 
 
-def _needed(row: DomainVerdict, run: Run, look: Spent, looks: Sequence[Look], together: int) -> float | None:
+def _images_to_decide(
+    row: DomainVerdict, run: Run, look: Spent, looks: Sequence[Look], together: int
+) -> float | None:
     """About how many images would likely decide a covered cell that is open; None if unknown or decided."""
     worst, images = row.worst, run.record.images
     if row.outcome is not Outcome.INCONCLUSIVE or row.coverage is not Coverage.COVERED or worst is None:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 import stormproof
 from stormproof.core.errors import StoreError
-from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
+from stormproof.core.files import make_folder, refuse_link, sweep_below, whole_file
 from stormproof.core.text import json_safe, plain
 from stormproof.metrics.metric import DETAILS, METRICS, measures
 from stormproof.metrics.task import all_tasks
@@ -64,7 +64,7 @@ def _foreign_code(options: ScoreOptions) -> list[str]:
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
     """Keep scores in the run folder."""
-    folder = make_folder(unlinked(run.folder / FOLDER))
+    folder = make_folder(refuse_link(run.folder / FOLDER))
     content = {
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),

@@ -25,7 +25,7 @@ from stormproof.core.sample import RLE, Floats, Ints, Prediction
 from stormproof.metrics.quality import ImageChange
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.results.store.parts import coded, open_part
+from stormproof.results.store.parts import encode_strings, open_part
 from stormproof.results.store.schema import (
     DETECTION,
     MAP_COLUMNS,
@@ -115,7 +115,7 @@ def detections(
             buffer.add(text, part)
     for text in conditions:
         image, boxes, scores, labels, sides = join_parts(list(buffer.take(text)))
-        yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
+        yield text, Detections(image, boxes, scores, _map_labels(labels, match), sides=sides)
 
 
 def read_counts(
@@ -175,7 +175,7 @@ def _whole(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, mas
         np.repeat(owners, lengths),
         boxes,
         numbers(table["scores"]),
-        _mapped(numbers(table["labels"]).astype(np.int64), match),
+        _map_labels(numbers(table["labels"]).astype(np.int64), match),
         tuple(_masks(table)) if masks else (),
         stated_sides(table["sides"], boxes, lengths),  # type: ignore[arg-type]  # None: what corners give
     )
@@ -196,7 +196,7 @@ def _array_of(table: pa.Table, name: str, found: Detections) -> Floats:
     return array
 
 
-def _mapped(labels: Ints, match: ClassMatch) -> Ints:
+def _map_labels(labels: Ints, match: ClassMatch) -> Ints:
     """The model's labels converted to the dataset's."""
     known = np.asarray(match.labels, np.int64)
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(known):
@@ -307,7 +307,7 @@ def join_parts(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floa
 
 def _codes_of(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
     """Strings as numbers; −1 for unknown ones."""
-    words, codes = coded(column)
+    words, codes = encode_strings(column)
     found = np.array([known.get(word, -1) for word in words], np.int32)
     return found[codes] if len(found) else found
 

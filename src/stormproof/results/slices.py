@@ -335,7 +335,7 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
     images, units = int(inside.sum()), units_in(run, inside)
     first = next(iter(found.values()))
     measured = list(first.numbers)
-    shown = _shown(first, cells.classes)
+    shown = _scored_classes(first, cells.classes)
     record = run.record
     return Scores(
         plain(record.model.name), plain(record.dataset.name), images,
@@ -361,7 +361,7 @@ def units_in(run: Run, inside: Bools) -> int:
     return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
-def _shown(scored: Scored, classes: Sequence[str]) -> list[str]:
+def _scored_classes(scored: Scored, classes: Sequence[str]) -> list[str]:
     """The classes that the numbers are over: those with a value, or all if there is none by class."""
     tables = [*scored.per_class.values(), *scored.parts.values()]
     tables += [scored.by_class.values[:, 0]] if scored.by_class is not None else []

@@ -188,18 +188,18 @@ def by_size(names: Sequence[str], *, objects: bool) -> Callable[[Sample, Iterabl
     for name in names:
         if name not in MEASURES:
             raise UnknownName("measure", name, MEASURES, f"Measures: {', '.join(MEASURES)}.")
-    return partial(_measured_by_size, tuple(names), objects)
+    return partial(_measure_by_size, tuple(names), objects)
 
 
-def _measured_by_size(
+def _measure_by_size(
     names: tuple[str, ...], objects: bool, sample: Sample, corrupted: Iterable[Image]
 ) -> list[Found]:
     truth = sample.truth.instances if objects else None
     counted = None if truth is None else select(truth, np.flatnonzero(~(truth.crowd | truth.ignore)))
-    return [_found(names, sample.image, image, counted) for image in corrupted]
+    return [_measure(names, sample.image, image, counted) for image in corrupted]
 
 
-def _found(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
+def _measure(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
     found: Found = {WHOLE: [tuple(MEASURES[name](clean, corrupted) for name in names)]}
     if objects is not None:
         columns = (object_quality(clean, corrupted, objects, MEASURES[name]).tolist() for name in names)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.each import BySize, is_mixed
-from stormproof.imaging.gpu.tensors import NUMPY, divided, planar, root, to_device, torch_type
+from stormproof.imaging.gpu.tensors import NUMPY, divide, planar, root, to_device, torch_type
 
 
 class OneByOne(Exception):
@@ -248,7 +248,7 @@ def _most(a: Any, b: Any) -> Tensor:
 
 
 _UFUNCS: dict[str, Callable[..., Tensor]] = {
-    "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": divided,
+    "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": divide,
     "minimum": _least, "maximum": _most, "absolute": torch.abs, "negative": torch.neg,
     "rint": torch.round, "floor": torch.floor, "sqrt": root, "invert": torch.bitwise_not,
     "bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or,

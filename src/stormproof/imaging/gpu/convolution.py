@@ -15,7 +15,7 @@ from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, by_planes
 from stormproof.imaging.gpu.each import Each, of_each
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import edges, resident, to_device
+from stormproof.imaging.gpu.tensors import edges, keep_on_device, to_device
 from stormproof.imaging.gpu.triton_kernels import COLUMNS, STEP
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
 
@@ -38,7 +38,7 @@ def _symmetric_sum(
     planes: Tensor, half: Field, rule: str, axis: int, guard: float, gain: float, dtype: torch.dtype
 ) -> Tensor:
     radius, length = len(half) - 1, planes.shape[axis]
-    padded = planes.index_select(axis, resident(edges(length, radius, rule))).to(torch.float32)
+    padded = planes.index_select(axis, keep_on_device(edges(length, radius, rule))).to(torch.float32)
     total = padded.narrow(axis, radius, length) * float(half[0])
     for j in range(1, radius + 1):
         pair = padded.narrow(axis, radius - j, length) + padded.narrow(axis, radius + j, length)
@@ -155,7 +155,7 @@ def _convolved(padded: Tensor, kernel: IntegerKernel, *, sizes: Any) -> Tensor:
 
 def _correlated(source: Tensor, kernel: IntegerKernel, shift: int) -> Tensor:
     height, width = source.shape[1:3]
-    rows, columns = (resident(edges(side, kernel.reach, "mirror")) for side in (height, width))
+    rows, columns = (keep_on_device(edges(side, kernel.reach, "mirror")) for side in (height, width))
     padded = source.index_select(1, rows).index_select(2, columns).to(torch.int32)
     total = torch.full(source.shape, 1 << (shift - 12), dtype=torch.int32, device=source.device)
     for row, column, weight in kernel.taps.tolist():
@@ -235,7 +235,7 @@ def path_of(path: tuple[Any, Any], images: int, wide: int, reach: int) -> npt.ND
 
 def _line(planes: Tensor, paths: Tensor, channels: int, reach: int, guard: float) -> Tensor:
     """`planes` is N·channels × H × W × 1; an image's planes follow one path."""
-    rows, columns = (resident(edges(side, reach, "nearest")) for side in planes.shape[1:3])
+    rows, columns = (keep_on_device(edges(side, reach, "nearest")) for side in planes.shape[1:3])
     bordered = planes[..., 0].index_select(1, rows).index_select(2, columns)
     size = int(planes.shape[1]), int(planes.shape[2])
     total = summed(bordered, paths.repeat_interleave(channels, 0), size, guard)

@@ -22,7 +22,7 @@ from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, OnePerImage
 from stormproof.imaging.gpu.each import BySize, is_mixed, of_each
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import resident, take_entries, to_device
+from stormproof.imaging.gpu.tensors import keep_on_device, take_entries, to_device
 
 _LOW = 0xFFFFFFFF
 
@@ -274,7 +274,7 @@ class Draws:
         keys, number, table = (
             self._on_device(stream),
             stream_number(stream),
-            resident(_normal_table(mean, sd)),
+            keep_on_device(_normal_table(mean, sd)),
         )
         if is_mixed(shape):
             sizes = ragged.sizes_in(shape)

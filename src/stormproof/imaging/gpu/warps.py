@@ -16,7 +16,7 @@ from stormproof.imaging.gpu.batch import Batch, Lazy, as_batch
 from stormproof.imaging.gpu.draws import Packed
 from stormproof.imaging.gpu.each import BySize, is_mixed
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
+from stormproof.imaging.gpu.tensors import current_device, keep_on_device, root, to_device
 from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, picked, zoom_crops
 
 _GUARD = float(GUARD)
@@ -53,7 +53,7 @@ def _zoomed(data: Tensor, factors: npt.NDArray[np.float64], *, sizes: ragged.Siz
     each = np.array([data.shape[1:3]], np.int64) if sizes is None else sizes.each
     plans, last = _zoom_plan(each.tobytes(), larger.tobytes())
     copies = 1 + len(factors) - len(larger)
-    return triton_kernels.zoom(data, resident(plans), resident(last), copies, _GUARD, sizes=sizes)
+    return triton_kernels.zoom(data, keep_on_device(plans), keep_on_device(last), copies, _GUARD, sizes=sizes)
 
 
 def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
@@ -71,8 +71,8 @@ def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
 
 def _stretched(source: Tensor, down: tuple[Any, Any], across: tuple[Any, Any]) -> Tensor:
     """Bilinear: rows are blended first, then sampled along the blend."""
-    i, j = resident(down[0]), resident(across[0])
-    f, g = resident(down[1])[:, None, None], resident(across[1])[:, None]
+    i, j = keep_on_device(down[0]), keep_on_device(across[0])
+    f, g = keep_on_device(down[1])[:, None, None], keep_on_device(across[1])[:, None]
     upper = source.index_select(1, i).to(torch.float32)
     lower = source.index_select(1, (i + 1).clamp(max=source.shape[1] - 1)).to(torch.float32)
     line = upper + (lower - upper) * f
@@ -329,7 +329,7 @@ class EnlargedParts(Lazy):
 
     def textures(self) -> npt.NDArray[np.int64]:
         """The address of every image's source, and its height and width."""
-        known = [(resident(source).data_ptr(), *source.shape[:2]) for source in self._images]
+        known = [(keep_on_device(source).data_ptr(), *source.shape[:2]) for source in self._images]
         return np.array(known)[self._which]
 
     def plans(self) -> npt.NDArray[np.float64]:
@@ -360,7 +360,8 @@ def enlarged_part(
         return EnlargedParts(images, each, which, corners, part)
     used, order = np.unique(which, return_inverse=True)
     sources = [
-        resident(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i])) for i in used.tolist()
+        keep_on_device(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i]))
+        for i in used.tolist()
     ]
     return Parts(sources, order, corners, part)
 

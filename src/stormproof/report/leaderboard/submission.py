@@ -26,7 +26,7 @@ from pydantic import (
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption, StoreError
-from stormproof.core.files import opened_file, read_text
+from stormproof.core.files import open_regular, read_text
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import measures
 from stormproof.metrics.task import TASKS, task_of_measure
@@ -142,7 +142,7 @@ class Submission(_Frozen):
         for field, value in self.derived().items():
             given = getattr(self, field)
             if (given is None) != (value is None):
-                raise ValueError(f"{field}: is {_shown(given)}, but the grid gives {_shown(value)}")
+                raise ValueError(f"{field}: is {_show(given)}, but the grid gives {_show(value)}")
             if given is not None and value is not None and abs(given - value) > _SAME:
                 raise ValueError(f"{field}: is {given}, but the grid gives {value}")
         return self
@@ -236,7 +236,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _shown(value: float | None) -> str:
+def _show(value: float | None) -> str:
     return "null" if value is None or math.isnan(value) else str(value)
 
 
@@ -291,7 +291,7 @@ def predictions_hash(run: Run) -> str:
     """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
     found = hashlib.blake2b(digest_size=32)
     for path in run.parts:
-        with opened_file(path, error=StoreError) as file:
+        with open_regular(path, error=StoreError) as file:
             while block := file.read(_BLOCK):
                 found.update(block)
     return found.hexdigest()

@@ -83,7 +83,7 @@ def unit(measure: str) -> str:
     return f"{measure} ({found.unit})" if found.unit else measure
 
 
-def scaled(measure: str, value: float) -> float:
+def per_cent(measure: str, value: float) -> float:
     """A score as it is printed: fractions in per cent."""
     return measures()[measure].scale * value
 
@@ -107,7 +107,7 @@ def limits(
     return {"low": max(least, scale * interval.low), "high": min(most, scale * interval.high)}
 
 
-def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+def group_by_severity(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     """Conditions that have a severity, by corruption, in order of severity."""
     found: dict[str, list[Condition]] = {}
     for condition in conditions:
@@ -116,7 +116,7 @@ def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in found.items()}
 
 
-def ungraded(conditions: Iterable[Condition]) -> list[str]:
+def without_severity(conditions: Iterable[Condition]) -> list[str]:
     """Conditions that have parameters instead of a severity."""
     return [str(condition) for condition in conditions if condition.severity is None]
 
@@ -124,7 +124,7 @@ def ungraded(conditions: Iterable[Condition]) -> list[str]:
 def all_levels(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     """Every condition by corruption; a condition without a severity is its own group."""
     held = list(conditions)
-    return graded(held) | {str(c): [c] for c in held if c.severity is None}
+    return group_by_severity(held) | {str(c): [c] for c in held if c.severity is None}
 
 
 def level_name(condition: Condition) -> str:

@@ -97,7 +97,7 @@ def worth(run: Scores, *, name: str = "") -> str:
     rank = "the worst" if first == [worst] else "among the worst"
     return (
         f"{said} and by {100 * errors[worst]:.1f} under {under(worst)}, {rank}{_leaning(run, worst)}. "
-        f"{_needed(run, worst)}"
+        f"{_say_needed(run, worst)}"
     ).strip()
 
 
@@ -137,7 +137,7 @@ def _leaning(run: Scores, text: str) -> str:
     return f", where they promise too {'much' if gap > 0 else 'little'}" if abs(gap) >= _CLEAR else ""
 
 
-def _needed(run: Scores, text: str) -> str:
+def _say_needed(run: Scores, text: str) -> str:
     now, before = run.score("safe threshold", text), run.score("safe threshold")
     precision, level = run.score("precision", text), run.score("precision")
     if not math.isfinite(level) or not math.isfinite(before) or precision >= level:

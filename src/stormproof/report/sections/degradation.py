@@ -18,7 +18,7 @@ from stormproof.metrics.degradation import (
 from stormproof.metrics.degradation import degradation as degraded
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
-from stormproof.report.sections import Scope, scaled, section, unit
+from stormproof.report.sections import Scope, per_cent, section, unit
 from stormproof.results.scores import Scores
 
 Ratios = dict[str, dict[str, dict[str, float]]]  # model → CD, rCD → corruption → fraction
@@ -81,7 +81,7 @@ def _mean(values: dict[str, float]) -> float:
 
 
 def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
-    clean = {run.name: scaled(scope.measure, run.score(scope.measure)) for run in scope.runs}
+    clean = {run.name: per_cent(scope.measure, run.score(scope.measure)) for run in scope.runs}
     every = [(name, ratio, values) for name, both in ratios.items() for ratio, values in both.items()]
     means: list[Datum] = [
         {"x": clean[name], "y": 100 * _mean(values), "series": name, "panel": ratio}
@@ -128,7 +128,7 @@ def _radar(scope: Scope) -> Figure:
         spokes = {name: spread.mean for name, spread in spreads.items() if spread.count}
         if spokes:
             rows += [
-                {"x": name, "y": scaled(scope.measure, value), "series": run.name}
+                {"x": name, "y": per_cent(scope.measure, value), "series": run.name}
                 for name, value in {"clean": run.score(scope.measure), **spokes}.items()
             ]
     drawn = rows if len({row["x"] for row in rows}) > 3 else []

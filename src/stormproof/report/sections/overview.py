@@ -20,14 +20,14 @@ from stormproof.report.sections import (
     all_conditions,
     all_levels,
     class_measure,
-    graded,
+    group_by_severity,
     group_of,
     limits,
-    scaled,
+    per_cent,
     section,
     share,
-    ungraded,
     unit,
+    without_severity,
 )
 from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.aggregates import mean_of
@@ -92,13 +92,13 @@ def every_condition(scope: Scope) -> Section | None:
         return None
     what = "Score" if scope.others else scope.measure
     names = {run.name: f"{run.name} ({m})" if scope.others else run.name for run, m in every}
-    grid = [row for run, m in every for row in _grid(run, m, graded(conditions), names[run.name])]
+    grid = [row for run, m in every for row in _grid(run, m, group_by_severity(conditions), names[run.name])]
     loose: list[Datum] = [
         {"pick": (scale,), "x": names[run.name], "y": text, **_cell(run, m, run.score(m, text), scale)}
         for scale in (RELATIVELY, ABSOLUTE)
-        for text in (*ungraded(conditions), "clean")
+        for text in (*without_severity(conditions), "clean")
         for run, m in every
-        if ungraded(conditions)
+        if without_severity(conditions)
     ]
     higher = measures()[scope.measure].higher
     value = RELATIVE.title if higher else unit(scope.measure)
@@ -116,7 +116,7 @@ def every_condition(scope: Scope) -> Section | None:
             Axis("condition", names=True), loose, pick=("Scale",), value=value, top=100.0, note=note,
             cite="pezzementi, Table IV",
         ),
-        _difference(scope, graded(conditions)),
+        _difference(scope, group_by_severity(conditions)),
     )  # fmt: skip
     return Section(
         "grid",
@@ -196,7 +196,7 @@ def _by_harm(rows: Sequence[Datum], *, higher: bool) -> list[Datum]:
 
 def _cell(run: Scores, measure: str, value: float, scale: str) -> Datum:
     """A cell's number, and its colour: what is left of the clean score, or the error itself."""
-    absolute, relative = scaled(measure, value), share(value, run.score(measure))
+    absolute, relative = per_cent(measure, value), share(value, run.score(measure))
     known = measures()[measure].higher and math.isfinite(relative)
     return {"v": absolute if scale == ABSOLUTE else relative, "shade": relative if known else absolute}
 
@@ -204,7 +204,7 @@ def _cell(run: Scores, measure: str, value: float, scale: str) -> Datum:
 def _cells(every: Shown, what: str, conditions: list[str]) -> Table:
     columns = ("condition", *(f"{run.name}, {unit(measure)}" for run, measure in every))
     rows: list[list[Entry]] = [
-        [text, *(scaled(measure, run.score(measure, text)) for run, measure in every)]
+        [text, *(per_cent(measure, run.score(measure, text)) for run, measure in every)]
         for text in ("clean", *conditions)
     ]
     return Table("cells", f"{what} of every condition", columns, rows)
@@ -215,7 +215,7 @@ def _sets(every: Shown) -> list[Table]:
     if not any(len(run.sets) > 1 for run, _ in every):
         return []
     rows = [
-        (run.name, each.words, m, scaled(m, middle), share(middle, run.score(m)))
+        (run.name, each.words, m, per_cent(m, middle), share(middle, run.score(m)))
         for run, m in every
         for each in run.sets
         if isinstance(middle := mean_of(run.totals(m, each)), float)
@@ -313,7 +313,7 @@ def clean_gains(scope: Scope) -> Section | None:
     under = {run.name: float(run.mean(m)) for run in whole}
     found = correlate(clean, under)
     rows: list[Datum] = [
-        {"x": scaled(m, clean[run.name]), "y": scaled(m, under[run.name]), "series": run.name}
+        {"x": per_cent(m, clean[run.name]), "y": per_cent(m, under[run.name]), "series": run.name}
         for run in whole
     ]
     figure = Figure(
@@ -338,7 +338,7 @@ def _gains(scope: Scope, whole: list[Scores], name: str) -> list[Table]:
     if base.name not in {run.name for run in whole}:
         return []
     rows = [
-        (run.name, scaled(m, run.score(m) - base.score(m)), scaled(m, run.mean(m) - base.mean(m)))
+        (run.name, per_cent(m, run.score(m) - base.score(m)), per_cent(m, run.mean(m) - base.mean(m)))
         for run in whole
         if run.name != base.name
     ]

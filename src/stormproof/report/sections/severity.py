@@ -24,9 +24,9 @@ from stormproof.report.sections import (
     Scope,
     all_conditions,
     all_levels,
-    graded,
+    group_by_severity,
     group_of,
-    scaled,
+    per_cent,
     section,
     share,
     unit,
@@ -47,7 +47,7 @@ _MOST = 7  # runs that bars beside each other can show
 def by_severity(scope: Scope) -> Section | None:
     """Curves over severities, where any corruption has several."""
     m = scope.measure
-    names = graded(all_conditions(scope.runs))
+    names = group_by_severity(all_conditions(scope.runs))
     if not any(len(levels) > 1 for levels in names.values()):  # a line through two points would be a guess
         return None
     rows = [
@@ -68,7 +68,7 @@ def by_severity(scope: Scope) -> Section | None:
 def by_group(scope: Scope) -> Section | None:
     """The same curves as means over the papers' groups."""
     m = scope.measure
-    if not any(len(levels) > 1 for levels in graded(all_conditions(scope.runs)).values()):
+    if not any(len(levels) > 1 for levels in group_by_severity(all_conditions(scope.runs)).values()):
         return None
     y = Axis(unit(m), zero=True)
     michaelis = [row for run in scope.runs for row in _groups(run.grid(m), run, m, MICHAELIS)]
@@ -91,7 +91,7 @@ def by_group(scope: Scope) -> Section | None:
 
 def _curve(run: Scores, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Datum]:
     return [
-        {"x": x, "y": scaled(measure, run.score(measure, text)), "series": run.name, "panel": panel}
+        {"x": x, "y": per_cent(measure, run.score(measure, text)), "series": run.name, "panel": panel}
         for x, text in ((0.0, "clean"), *levels)
     ]
 
@@ -108,7 +108,7 @@ def _groups(grid: Grid, run: Scores, measure: str, groups: Groups) -> list[Datum
     for panel, members in panels.items():
         means = {0: grid.clean} | {s: _mean(grid.over(members).at_severity(s)) for s in grid.severities}
         rows += [
-            {"x": float(s), "y": scaled(measure, mean), "series": run.name, "panel": panel}
+            {"x": float(s), "y": per_cent(measure, mean), "series": run.name, "panel": panel}
             for s, mean in means.items()
         ]
     return rows
@@ -124,7 +124,7 @@ def _mean(grid: Grid) -> float:
 def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     """The severity at which each run has lost half of its clean score, for the three corruptions where that
     comes first; straight lines between the severities that were run."""
-    levels = graded(all_conditions(runs))
+    levels = group_by_severity(all_conditions(runs))
     rows = {
         name: [row for run in runs if (row := _crossing_row(run, measure, name, held)) is not None]
         for name, held in levels.items()
@@ -244,12 +244,12 @@ def _by_snr(run: Scores, measure: str, *, several: bool) -> list[Datum]:
     return [
         {
             "x": run.detail("quality").get(str(c), {}).get("snr", math.nan),
-            "y": scaled(measure, run.score(measure, str(c))),
+            "y": per_cent(measure, run.score(measure, str(c))),
             "series": name,
             **({"panel": run.name} if several else {}),
             "pick": (_kamann_group(name),),
         }
-        for name, levels in graded(run.corrupted).items()
+        for name, levels in group_by_severity(run.corrupted).items()
         if len(levels) > 1
         for c in levels
     ]

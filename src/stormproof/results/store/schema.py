@@ -178,7 +178,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     for column in (*_OF_FORMS, *further):
         held = [row.columns.get(column.name) for row in rows]
         kind = pa.type_for_alias(column.dtype)
-        columns[column.name] = _nested(held, kind) if column.per_object else _lists(held, kind)
+        columns[column.name] = _nest(held, kind) if column.per_object else _lists(held, kind)
     return pa.table(columns, schema=pa.schema([*ROWS, *_fields(further)]))
 
 
@@ -232,7 +232,7 @@ def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
     return pa.ListArray.from_arrays(pa.array(offsets), fixed, type=kind, mask=nulls)
 
 
-def _nested(parts: Sequence[Sequence[npt.NDArray[Any]] | None], kind: pa.DataType) -> pa.ListArray:
+def _nest(parts: Sequence[Sequence[npt.NDArray[Any]] | None], kind: pa.DataType) -> pa.ListArray:
     """One list of lists per row; None is null."""
     inner = [each for part in parts for each in part or ()]
     offsets = np.concatenate(([0], np.cumsum([len(part or ()) for part in parts]))).astype(np.int32)
