@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.conftest import AXE
-from engine.scenes import write_scene
-from report.hostile import SCRIPT, TEMPLATE, rename_classes, rename_model
-from results.conftest import MODELS
+from helpers.hostile import SCRIPT, TEMPLATE, rename_classes, rename_model
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.visits import AXE
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene, write_street
+from helpers.scenes import write_scene, write_street
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.corruptions import apply, truth_under
@@ -17,7 +18,6 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.run import Run
 
-MODELS = Path(__file__).parents[1] / "results" / "scored_models.py"
 MOVED = "geometric_distortion@5[delta=0.5]"  # far more than any severity, as the images are tiny
 
 

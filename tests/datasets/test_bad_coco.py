@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from complaints import complaint
+from helpers.complaints import complaint
 from stormproof.core.errors import DatasetError
 from stormproof.datasets import read_dataset
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depth.boxes import scene, thinned
+from helpers.depth_scene import scene, thinned
 from stormproof.core.errors import (
     InvalidOption,
     MissingContext,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from depth.boxes import scene, thinned
+from helpers.depth_scene import scene, thinned
 from stormproof import apply, datasets, open_dataset
 from stormproof.cli import app
 from stormproof.core.errors import (

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.conftest import Configure
-from engine.scenes import write_scene
+from helpers.runs import Configure
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import StoreError
 from stormproof.core.imagefile import write_image

@@ -9,10 +9,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from engine.conftest import MODELS, Configure, all_bytes
-from engine.scenes import write_scene
-from forked import outcome
-from kills import kills
+from helpers.fake_models import MODELS
+from helpers.forked import outcome
+from helpers.kills import kills
+from helpers.runs import Configure, all_bytes
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.imagefile import write_image

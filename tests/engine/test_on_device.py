@@ -15,8 +15,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 import stormproof as sp
-from engine.conftest import Configure, all_bytes, all_rows
-from engine.scenes import write_scene, write_street
+from helpers.runs import Configure, all_bytes, all_rows
+from helpers.scenes import write_scene, write_street
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.datasets.dataset import SampleDataset

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.conftest import MODELS
-from engine.scenes import write_scene
-from forked import outcome
+from helpers.fake_models import MODELS
+from helpers.forked import outcome
+from helpers.scenes import write_scene
 from stormproof.datasets import read_dataset
 
 SHIFT = '''

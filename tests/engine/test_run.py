@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.conftest import Configure, all_bytes, all_rows
-from engine.scenes import write_scene
+from helpers.runs import Configure, all_bytes, all_rows
+from helpers.scenes import write_scene
 from stormproof.core.errors import RunError
 from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
@@ -21,7 +21,7 @@ from stormproof.results.store.record import read_record
 
 
 def test_rows_hold_what_the_model_said(configure: Configure) -> None:
-    from engine.fake_models import brightness_boxes
+    from helpers.fake_models import brightness_boxes
 
     config = configure()
     summary = run(config)

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from explore.conftest import CONDITIONS, MODEL, Client
+from helpers.explorer import CONDITIONS, MODEL, Client
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption
 from stormproof.explore.desk import Desk, Dropped, Turns

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-from datasets.conftest import BUILDERS
 from fuzz.mutate import flip, json_bytes, mutate
+from helpers.tiny_datasets import BUILDERS
 from stormproof.core.errors import StormproofError
 from stormproof.datasets import read_dataset
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from datasets.conftest import BUILDERS
 from fuzz.dataset_targets import Case, arrays, context, dataset, lay, polygons, quietly, seeds
 from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
 from fuzz.run_targets import manifest, plan, requirements, run_folder
 from fuzz.sealed_targets import evidence, sealed_again, submission
+from helpers.tiny_datasets import BUILDERS
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.spec import Spec

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from imaging.both_sets import EVERY, depths, photographs
+from helpers.both_sets import EVERY, depths, photographs
 from stormproof.core.condition import Condition
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample

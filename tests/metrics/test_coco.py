@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from oracle import coco_evaluation, twelve
-from scenes import scenes
 
+from helpers.coco_oracle import coco_evaluation, twelve
+from helpers.object_sets import scenes
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import RLE, Instances, Prediction
 from stormproof.datasets import read_dataset

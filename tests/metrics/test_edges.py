@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import twelve
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from helpers.coco_oracle import twelve
 from stormproof.core.condition import CLEAN
 from stormproof.datasets import read_dataset
 from stormproof.metrics.coco import box_numbers

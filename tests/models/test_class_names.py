@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions import apply
 from stormproof.datasets import read_dataset
@@ -22,7 +23,7 @@ from stormproof.results.run import Run
 from stormproof.results.truths import check_classes, chosen_classes
 
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "véhicule") for form in ("NFC", "NFD"))
-MODEL = f"{Path(__file__).parents[1] / 'results' / 'scored_models.py'}:contrast_boxes"
+MODEL = f"{MODELS}:contrast_boxes"
 
 
 @pytest.mark.parametrize("dataset", [*permutations(["W-1", "w 1", "W_1"])])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.standins import IMAGE, Weighted, file, install
+from helpers.standins import IMAGE, Weighted, file, install
 from stormproof.core.errors import ModelError
 from stormproof.models import load_model
 from stormproof.models.detectron2 import _pixels

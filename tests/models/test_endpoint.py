@@ -16,7 +16,7 @@ import PIL.Image
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, InvalidPrediction, ModelError
 from stormproof.engine.config import make_config

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from models.standins import IMAGE, Weighted, file, install
+from helpers.standins import IMAGE, Weighted, file, install
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.models import load_model
 

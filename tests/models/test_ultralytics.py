@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.standins import IMAGE, file, install
+from helpers.standins import IMAGE, file, install
 from stormproof.core.errors import ModelError
 from stormproof.models import load_model
 

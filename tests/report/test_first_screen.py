@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.cli.report import _table
 from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.corruptions.geometry import select

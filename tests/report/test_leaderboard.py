@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from report.hostile import CONTROL, SCRIPT
-from results.conftest import MODELS
+from helpers.hostile import CONTROL, SCRIPT
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.engine.config import make_config

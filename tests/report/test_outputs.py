@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from report.conftest import toy_scores
-from report.hostile import MARKDOWN, SCRIPT
-from results.conftest import MODELS
+from helpers.hostile import MARKDOWN, SCRIPT
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.toy_scores import toy_scores
 from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run

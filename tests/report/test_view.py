@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores, weather_scores
+from helpers.toy_scores import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.report.charts import with_labels
 from stormproof.report.comparison import compare_view

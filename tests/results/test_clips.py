@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stormproof
-from results.conftest import Make
+from helpers.runs import Make
 from stormproof.core.sample import Image, Instances, Prediction, Sample, Truth
 from stormproof.datasets.opened import OpenedDataset, open_dataset
 from stormproof.report.view import make_view

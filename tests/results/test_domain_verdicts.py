@@ -13,8 +13,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from results.conftest import Make
-from results.test_detection_rate import BOXES, near_ones
+from helpers.distances import BOXES, near_ones
+from helpers.runs import Make
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.sample import Instances, Sample, Truth

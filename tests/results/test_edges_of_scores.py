@@ -13,8 +13,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config

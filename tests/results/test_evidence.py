@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.conftest import MODELS
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import StoreError, StormproofError
 from stormproof.core.files import sha256

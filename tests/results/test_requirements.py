@@ -17,7 +17,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from results.conftest import MODELS
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import make_config
@@ -359,7 +359,7 @@ def test_copies_are_hashed_as_they_are(run, tmp_path):
 
 @pytest.mark.slow
 def test_breaking_point_from_the_command_line(make, tmp_path):
-    from engine.scenes import write_scene
+    from helpers.scenes import write_scene
 
     data = write_scene(tmp_path / "scene", images=8)
     usual = ["breaking-point", "--model", f"{MODELS}:contrast_boxes", "--data", data, "-j", "1", "--json"]
@@ -379,7 +379,7 @@ def test_breaking_point_from_the_command_line(make, tmp_path):
 
 
 def test_score_says_intervals_and_marks_estimates(run, tmp_path):
-    from engine.scenes import write_scene
+    from helpers.scenes import write_scene
 
     result = RUNNER.invoke(app, ["score", str(run), "--interval", "--all"])
     assert result.exit_code == 0, result.output

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.conftest import Make
+from helpers.runs import Make
 from stormproof.cli import app
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError, UnknownName
 from stormproof.core.sample import RLE
@@ -49,7 +49,7 @@ def photos(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
 
 
 def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
-    from results.scored_models import contrast_masks
+    from helpers.scored_models import contrast_masks
 
     run = make("contrast_masks")
     scores = Run(run).score()
@@ -83,7 +83,7 @@ def test_conditions_are_read_in_groups_alike(make: Make, monkeypatch: pytest.Mon
 
 
 def test_label_maps_score_as_by_hand(make: Make) -> None:
-    from results.scored_models import thresholds
+    from helpers.scored_models import thresholds
 
     run = make("thresholds", "street")
     scores = Run(run).score()
@@ -177,7 +177,7 @@ def test_a_reference_is_compared_cell_by_cell(make: Make) -> None:
 
 
 def test_boxes_without_masks_on_some_images_are_masks_that_meet_nothing(make: Make) -> None:
-    from results.scored_models import contrast_masks, some_masks
+    from helpers.scored_models import contrast_masks, some_masks
 
     run = make("some_masks", conditions=["clean"])
     scores = Run(run).score().cells

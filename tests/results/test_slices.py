@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.conftest import Make
+from helpers.runs import Make
 from stormproof.cli import app
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName
 from stormproof.core.sample import Instances, Prediction, Sample, Truth

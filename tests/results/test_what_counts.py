@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS, Make
+from helpers.runs import Make
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Instances, Prediction, Sample, Truth

@@ -5,7 +5,8 @@ range is cut into cells, and a cell of the domain is one cell of every dimension
 domains from YAML.
 
 Names of ISO 34503:2023, the taxonomy of operational design domains for automated driving, are given beside
-dimensions where they fit, for the reader; nothing here claims conformity with it.
+dimensions where they fit, for the reader; nothing here claims conformity with it. They are those on which
+public transcriptions of the standard agree; it was not at hand itself.
 """
 
 from __future__ import annotations
@@ -47,23 +48,24 @@ _ENVIRONMENT = "Environmental conditions"
 QUANTITIES = {
     "visibility": VariedQuantity(
         "haze", "visibility", "m", "low", math.inf, "clear",
-        f"{_ENVIRONMENT} / Particulates / Mist or fog", "ParticulatesWater",
+        f"{_ENVIRONMENT} / Particulates / Non-precipitating water droplets", "ParticulatesWater",
     ),
     "rain": VariedQuantity(
-        "rain", "rate", "mm/h", "high", 0.0, "", f"{_ENVIRONMENT} / Weather / Rainfall", "WeatherRain"
+        "rain", "rate", "mm/h", "high", 0.0, "",
+        f"{_ENVIRONMENT} / Weather / Rainfall intensity", "WeatherRain",
     ),
     "illuminance": VariedQuantity(
         "night", "lux", "lux", "low", math.inf, "day",
-        f"{_ENVIRONMENT} / Illumination / Low-ambient lighting", "IlluminationLowLight",
+        f"{_ENVIRONMENT} / Illumination", "IlluminationLowLight",
         highest=40.0,  # the exposure of `night`: brighter streets are overexposed
     ),
     "glare": VariedQuantity(
         "sun_glare", "lux", "lux", "high", 0.0, "",
-        f"{_ENVIRONMENT} / Illumination / Day / Position of the sun", "DaySunPosition",
+        f"{_ENVIRONMENT} / Illumination", "DaySunPosition",
     ),
     "sun_elevation": VariedQuantity(
         "sun_glare", "elevation", "degrees", "low", 90.0, "",
-        f"{_ENVIRONMENT} / Illumination / Day / Elevation of the sun", "DaySunElevation", (("lux", 20000.0),),
+        f"{_ENVIRONMENT} / Illumination / Elevation of the sun", "DaySunElevation", (("lux", 20000.0),),
     ),
     "jpeg_quality": VariedQuantity("jpeg_compression", "quality", "of 100", "low", 100.0),
 }  # fmt: skip

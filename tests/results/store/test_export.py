@@ -13,8 +13,9 @@ import PIL.Image
 import pytest
 from typer.testing import CliRunner, Result
 
-from engine.conftest import MODELS
-from engine.scenes import write_scene, write_street
+from helpers import scored_models
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene, write_street
 from stormproof.cli import app
 from stormproof.core import files, imagefile
 from stormproof.core.condition import Condition
@@ -25,7 +26,7 @@ from stormproof.engine.run import run
 from stormproof.results.run import Run
 from stormproof.results.store import export as store_export
 
-SCORED = MODELS.parents[1] / "results" / "scored_models.py"
+SCORED = scored_models.MODELS
 
 
 def export(*arguments: object) -> Result:
