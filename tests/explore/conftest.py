@@ -34,9 +34,9 @@ def folder(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def client(folder: Path) -> Iterator[Client]:
     """A server of the run, whose model the user named again."""
-    from stormproof.explore.serve import Server, opened
+    from stormproof.explore.serve import Server, open_subjects
 
-    server = Server(opened([folder], [MODEL], None), token=TOKEN)
+    server = Server(open_subjects([folder], [MODEL], None), token=TOKEN)
     server.start()
     yield Client(server.port)
     server.stop()

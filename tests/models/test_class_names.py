@@ -15,7 +15,7 @@ from helpers.scenes import write_scene
 from helpers.scored_models import MODELS
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions import apply
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.models.classes import VOCABULARIES, match_classes
@@ -91,7 +91,7 @@ def test_names_that_a_user_types_match_in_any_unicode_form(tmp_path: Path) -> No
     data = write_scene(tmp_path / "scene", images=1)
     file = tmp_path / "scene" / "instances.json"
     file.write_text(json.dumps(json.loads(file.read_text().replace('"cat"', f'"{COMPOSED}"'))))
-    sample = open_dataset(data)[0]
+    sample = read_dataset(data)[0]
     typed, own = (apply(sample, f'contrast@5[on="{name}"]').image for name in (DECOMPOSED, COMPOSED))
     assert (typed == own).all()
     run(make_config({"model": MODEL, "data": data, "conditions": ["clean"], "engine": "local",

@@ -18,7 +18,7 @@ from stormproof.cli import app
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError, UnknownName
 from stormproof.core.sample import RLE
 from stormproof.corruptions import corrupt_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes
@@ -33,7 +33,7 @@ from stormproof.results.store.seal import json_digest
 
 
 def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth, dict[str, object]]:
-    dataset = open_dataset(read_record(run).dataset.spec)
+    dataset = read_dataset(read_record(run).dataset.spec)
     truth = DetectionTruth.of(
         [(name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)],  # type: ignore[misc]
         dataset.classes,
@@ -44,7 +44,7 @@ def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth
 
 
 def photos(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
-    dataset = open_dataset(read_record(run).dataset.spec)
+    dataset = read_dataset(read_record(run).dataset.spec)
     return [(dataset.ids[i], dataset[i].image) for i in range(len(dataset))]
 
 
@@ -88,7 +88,7 @@ def test_label_maps_score_as_by_hand(make: Make) -> None:
     run = make("thresholds", "street")
     scores = Run(run).score()
     assert scores.cells["mIoU"]["clean"] == 1.0
-    dataset = open_dataset(read_record(run).dataset.spec)
+    dataset = read_dataset(read_record(run).dataset.spec)
     total = Confusion.empty(3)
     for i in range(len(dataset)):
         sample = dataset[i]

@@ -13,16 +13,17 @@ import torch
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
+from stormproof.core.forms import Size
 from stormproof.core.sample import Image
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
-from stormproof.corruptions.on_device import Size, check_device, corrupt_batch, download, upload
+from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
-from stormproof.metrics.quality import Change, change_from_sums
+from stormproof.metrics.quality import ImageChange, change_from_sums
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -117,7 +118,7 @@ class DeviceCorruptor:
         )
 
     def _cell(
-        self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], Change]
+        self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], ImageChange]
     ) -> PreparedCell:
         sample, size = read.sample, (image.shape[0], image.shape[1])
         truth = partial(truth_under, sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
@@ -160,6 +161,6 @@ class _Changes:
         sums: list[list[int]] = self._sums.tolist()
         return sums
 
-    def of(self, row: int) -> Change:
+    def of(self, row: int) -> ImageChange:
         noise, power = (sums[row] for sums in self._fetched)
         return change_from_sums(noise, power, self._values[row])
