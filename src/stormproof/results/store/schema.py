@@ -131,6 +131,8 @@ class Row:
     @property
     def elements(self) -> int:
         """How many boxes and runs it holds."""
+        if not self.columns:
+            return len(self.boxes)
         bulky = [column for column in columns_of(self.columns) if column.bulky]
         lengths = (
             sum(map(len, held)) if column.per_object else len(held)
@@ -174,11 +176,15 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     }
     for k, name in enumerate(ImageChange._fields):
         columns[name] = [None if row.change is None else row.change[k] for row in rows]
-    further = columns_of(sorted({name for row in rows for name in row.columns} - {*ROWS.names}))
+    carrying = rows if any(row.columns for row in rows) else ()
+    further = columns_of(sorted({name for row in carrying for name in row.columns} - {*ROWS.names}))
     for column in (*_OF_FORMS, *further):
-        held = [row.columns.get(column.name) for row in rows]
         kind = pa.type_for_alias(column.dtype)
-        columns[column.name] = _nest(held, kind) if column.per_object else _lists(held, kind)
+        held = [row.columns.get(column.name) for row in carrying]
+        if not carrying:
+            columns[column.name] = pa.nulls(len(rows), arrow_type(column))
+        else:
+            columns[column.name] = _nest(held, kind) if column.per_object else _lists(held, kind)
     return pa.table(columns, schema=pa.schema([*ROWS, *_fields(further)]))
 
 
