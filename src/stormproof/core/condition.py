@@ -90,7 +90,9 @@ class Condition:
                 "fog@2+jpeg_compression@3; leave 'clean' out."
             )
         if self.severity is not None or self.params:
-            raise InvalidCondition(f"{self._write()}: every part of a composed condition has its own severity.")
+            raise InvalidCondition(
+                f"{self._write()}: every part of a composed condition has its own severity."
+            )
         object.__setattr__(self, "corruption", PLUS.join(str(part.corruption) for part in self.chain))
 
     @property

@@ -56,7 +56,14 @@ class Encoder:
         try:
             checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
             return self._row(
-                cell.index, cell.id, cell.condition, cell.size, checked, cell.truth, cell.content, cell.change()
+                cell.index,
+                cell.id,
+                cell.condition,
+                cell.size,
+                checked,
+                cell.truth,
+                cell.content,
+                cell.change(),
             )
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")
