@@ -86,8 +86,8 @@ class Condition:
     def _check_chain(self) -> None:
         if len(self.chain) < 2 or any(part.is_clean or part.chain for part in self.chain):
             raise InvalidCondition(
-                f"{self._write()!r:.200}: the parts of a composed condition are two or more corruptions, as in "
-                "fog@2+jpeg_compression@3; leave 'clean' out."
+                f"{self._write()!r:.200}: the parts of a composed condition are two or more corruptions, as "
+                "in fog@2+jpeg_compression@3; leave 'clean' out."
             )
         if self.severity is not None or self.params:
             raise InvalidCondition(

@@ -1,4 +1,4 @@
-"""YOLO's tables decoded where they lie: thresholds, suppression and the way back to the image, a batch at a time.
+"""YOLO's tables decoded where they lie: thresholds, suppression and the way back to the image, by batch.
 
 The arithmetic is that of `to_prediction`, operation by operation and in double precision, so boxes, scores
 and labels are the same bits. What is unusual is left to the host, which says what is wrong.

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
-from stormproof.core.forms import find_object_form
+from stormproof.core.forms import Array, find_object_form
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.object_arrays import box_shape_problem
 from stormproof.core.prediction_batch import join_boxes
 from stormproof.core.sample import RLE, Prediction, panoptic_map
 from stormproof.datasets.object_data import boxes_of
 
-Array = npt.NDArray[Any]
 PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
 _BOXES_ONLY = {*PREDICTION_KEYS[:3]}
 _KEYPOINTS = ("keypoints", "keypoints_scores")  # torchvision's names: the first are points, the second unused

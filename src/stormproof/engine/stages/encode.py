@@ -18,7 +18,7 @@ from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import Answer, PreparedCell
 from stormproof.engine.work import Work
-from stormproof.metrics.quality import Change
+from stormproof.metrics.quality import ImageChange
 from stormproof.models.classes import match_classes
 from stormproof.results.store.schema import Row
 
@@ -78,7 +78,7 @@ class Encoder:
 
     def _row(
         self, index: int, name: str, condition: Condition, size: tuple[int, int], prediction: Prediction,
-        truth_under: Callable[[], Truth], content: str | None = None, change: Change | None = None,
+        truth_under: Callable[[], Truth], content: str | None = None, change: ImageChange | None = None,
     ) -> Row:  # fmt: skip
         compared = [form for form in forms_of(prediction) if form.derive is not None]
         derived: dict[str, Any] = {}
