@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import stormproof as sp
-from engine.scenes import write_scene
-from results.conftest import MODELS
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.core.errors import DatasetError
 from stormproof.core.sample import Sample, Truth
-from stormproof.datasets import open_dataset
 from stormproof.datasets.attributes import read_attribute
 from stormproof.datasets.chosen import with_chosen
 from stormproof.datasets.dataset import SampleDataset
+from stormproof.datasets.opened import open_dataset
 from stormproof.results.slices import slice_scores
 
 

@@ -149,7 +149,7 @@ def test_explore_draws_them_and_says_that_boxes_are_matched(made: tuple[str, Pat
     from stormproof.core.condition import Condition
     from stormproof.explore.desk import Desk
     from stormproof.explore.subject import explore_runs
-    from stormproof.report.imagery import drawn_outline
+    from stormproof.report.imagery import outline_object
 
     form, folder = made
     run = Run(folder)
@@ -157,5 +157,5 @@ def test_explore_draws_them_and_says_that_boxes_are_matched(made: tuple[str, Pat
     assert seen["carried"] == [{"points": "key points", "corners": "oriented boxes"}[form]]
     stored = run.predictions("gaussian_noise@3")[run.ids[3]]
     drawn = {thing["outline"] for thing in seen["subjects"][0]["found"]}
-    assert drawn == {drawn_outline(stored, k, 1.0)["outline"] for k in range(len(stored))}
+    assert drawn == {outline_object(stored, k, 1.0)["outline"] for k in range(len(stored))}
     assert all(thing["outline"].startswith("M") for thing in seen["truth"])

@@ -104,9 +104,9 @@ def test_pixels_are_counted_by_hand() -> None:
 
 
 def test_colours_are_those_of_painted_maps() -> None:
-    from stormproof.report.imagery import painted
+    from stormproof.report.imagery import paint_map
 
     names = ("road", "sky", "car")
     for label, colour in enumerate(colours(names).values()):
-        pixel = painted(np.full((1, 1), label, np.uint8), len(names))[0, 0, :3]
+        pixel = paint_map(np.full((1, 1), label, np.uint8), len(names))[0, 0, :3]
         assert colour == "#" + bytes(pixel.tolist()).hex()

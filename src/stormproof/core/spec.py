@@ -71,7 +71,7 @@ class Spec:
         return cls(kind, "", cls.parse(f"{kind or '?'}:-{comma}{pairs}").options)
 
     def __str__(self) -> str:
-        values = (f"{key}={_escaped(value)}" for key, value in self.options.items())
+        values = (f"{key}={_escape(value)}" for key, value in self.options.items())
         main = self.main.replace(",", "\\,")
         return self.kind.replace(",", "\\,") + ":" + ",".join((main, *values))
 
@@ -129,10 +129,10 @@ def with_option(text: str, key: str, value: str) -> str:
     >>> with_option("coco:val.json", "only", "a,b.txt")
     'coco:val.json,only=a\\,b.txt'
     """
-    return f"{text},{key}={_escaped(value)}"
+    return f"{text},{key}={_escape(value)}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value if _LIST.fullmatch(f"={value}", 1) else value.replace(",", "\\,")
 
 

@@ -101,7 +101,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
     own = abilities(dataset).attributes
     ids = [dataset.ids[index] for index in indices]
     if asked in own:
-        return _sliced(asked, [own[asked].get(name) for name in ids])
+        return _slice(asked, [own[asked].get(name) for name in ids])
     if asked in MEASURED:
         measured = [MEASURED[asked](dataset[index].image) for index in indices]
         return _tertiles(asked, measured, f"{asked} of the clean images")
@@ -113,7 +113,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
         if not listed & {*ids}:
             fix = f"ids of this dataset look like {ids[0]!r}"
             raise DatasetError(asked, f"lists none of the {counted(len(ids), 'image')}; {fix}.")
-        return _sliced(Path(asked).stem, ["listed" if name in listed else "others" for name in ids])
+        return _slice(Path(asked).stem, ["listed" if name in listed else "others" for name in ids])
     path, column = _file(asked)
     if path is None:
         known = (*own, *MEASURED, COUNT)
@@ -129,7 +129,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
     if all(value is None for value in values):
         fix = f"ids of this dataset look like {ids[0]!r}"
         raise DatasetError(path, f"has no row for any of the {counted(len(ids), 'image')}; {fix}.")
-    return _sliced(name, values)
+    return _slice(name, values)
 
 
 def _file(asked: str) -> tuple[Path | None, str | None]:
@@ -173,7 +173,7 @@ def _objects(objects: Instances | None) -> float:
     return math.nan if objects is None else float((~(objects.crowd | objects.ignore)).sum())
 
 
-def _sliced(name: str, values: Sequence[str | None]) -> Attribute:
+def _slice(name: str, values: Sequence[str | None]) -> Attribute:
     """Names as they are; numbers in tertiles, unless there are few different ones."""
     known = sorted({value for value in values if value is not None})
     numbers = [_number(value) for value in known]
