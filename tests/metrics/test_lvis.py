@@ -137,6 +137,7 @@ def test_images_are_found_by_their_address(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (lambda content: content["images"][0].update(neg_category_ids=[99]), "image 1.*neg_category_ids"),
+        (lambda content: content["images"][0].update(neg_category_ids=[[]]), "image 1.*neg_category_ids"),
         (lambda content: content["categories"][2].update(frequency="x"), "category 3.*must be r, c or f"),
     ],
 )
