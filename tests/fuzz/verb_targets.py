@@ -110,6 +110,7 @@ def domain(dice: random.Random, folder: Path) -> None:
     from stormproof.results.domain_verdicts import judge_domain
     from stormproof.results.run import Run
 
+    _map_and_verdicts()  # which compiles what verdicts need, before the clock runs
     path = folder / "odd.yaml"
     judged = dice.random() < 0.15
     path.write_bytes(mutate("odd.yaml", _SHORT if judged else _DOMAIN, dice))
@@ -132,6 +133,7 @@ dimensions:
   illuminance: {unit: lux, cells: {night: [5, 40], day: day}}
 requirements:
   - {id: R1, metric: AP50, at_least: 0.3}
+  - {id: R2, found: dog, at_least: 0.3}
 """
 
 
