@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-import forked
-from engine.scenes import write_scene
-from kills import MODELS
+from helpers import forked
+from helpers.kills import MODELS
+from helpers.scenes import write_scene
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 

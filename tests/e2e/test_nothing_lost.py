@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-import forked
-from cli.typed import stormproof
-from engine.conftest import MODELS, all_bytes, all_rows
-from engine.fake_models import GATE
-from engine.scenes import write_scene
-from kills import kills
+from helpers import forked
+from helpers.fake_models import GATE, MODELS
+from helpers.kills import kills
+from helpers.runs import all_bytes, all_rows
+from helpers.scenes import write_scene
+from helpers.typed import stormproof
 
 STORMPROOF = [sys.executable, "-c", "from stormproof.cli import main; main()"]
 KILLS = 3  # of a pool, of one process, and of a pool that continues

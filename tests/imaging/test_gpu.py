@@ -19,7 +19,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
+from helpers.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingContext
 from stormproof.core.randomness import Draw

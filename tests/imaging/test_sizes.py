@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from imaging.both_sets import EVERY, depths, photographs
+from helpers.both_sets import EVERY, depths, photographs
 from stormproof.core.condition import Condition
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample
@@ -80,9 +80,11 @@ def test_grey_images_and_frames_of_a_clip(condition: Condition) -> None:
 def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many images each application of a recipe to images of one size has had."""
     counted: list[int] = []
-    applied = on_device._applied
+    applied = on_device._apply_to_part
     monkeypatch.setattr(
-        on_device, "_applied", lambda part, *rest: counted.append(len(part.images)) or applied(part, *rest)
+        on_device,
+        "_apply_to_part",
+        lambda part, *rest: counted.append(len(part.images)) or applied(part, *rest),
     )
     return counted
 

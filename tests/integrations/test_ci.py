@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-import forked
+from helpers import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{\{ (?:inputs|github)\.([\w-]+) \}\}")
