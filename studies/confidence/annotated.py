@@ -22,7 +22,7 @@ def posed(
 ) -> dict[str, Posed]:
     """The same objects and detections with seventeen points each, four fifths of which are labelled.
 
-    A detection's points are off by about the σ of their joints, more in looser boxes, and one joint in
+    A detection's points are off by half of the σ of their joints, more in looser boxes, and one joint in
     sixteen is somewhere else in the box. Those of a false alarm are anywhere in its box.
     """
     joints = len(COCO_SIGMAS)
@@ -49,7 +49,7 @@ def _with_points(truth: DetectionTruth, found: Detections, rng: np.random.Genera
             continue  # a false alarm
         of = here.start + int(apart.argmin())
         loose = apart.min() / size[k, 0, 0]
-        scale = (0.6 + 3 * loose) * 2 * COCO_SIGMAS * np.sqrt(size[k].prod())
+        scale = (0.2 + 1.2 * loose) * 2 * COCO_SIGMAS * np.sqrt(size[k].prod())
         near = truth.data["points"][of, :, :2] + rng.normal(0, 1, (joints, 2)) * scale[:, None]
         right = rng.random(joints) > 1 / 16
         points[k, right, :2] = near[right]
