@@ -22,6 +22,7 @@ from stormproof.metrics.roc import People, Worsening
 from stormproof.report.elements import Axis, Figure, Kind, Row, View
 from stormproof.report.sections.people import PREDICTION
 from stormproof.results.people import PeopleRun, histograms, levels, open_people, predict_contextual
+from stormproof.results.rows import changes
 from stormproof.results.run import Run
 from stormproof.tools.drawing import Colour, write_label
 
@@ -53,13 +54,16 @@ def lost_people(people: PeopleRun, count: int = SHOWN) -> PIL.Image.Image | None
 
 def hardest(people: PeopleRun, count: int) -> list[tuple[str, Worsening]]:
     """Conditions and people, the largest rise of the required FPPI first; a condition and an image come once,
-    so that the few that are shown differ. Among equals those come first whom the detector knew best."""
+    so that the few that are shown differ. Among equals the smallest change of pixels comes first."""
+    size = {text: change["rmse"] for text, change in changes(people.run, [*people.found]).items()}
     found: list[tuple[str, Worsening]] = []
     for text in people.found:
         if text != "clean" and np.array_equal(people.at(text).truth.boxes, people.at("clean").truth.boxes):
             found += [(text, one) for one in people.worst(text, count=count) if one.after > one.before]
     chosen: list[tuple[str, Worsening]] = []
-    for text, one in sorted(found, key=lambda pair: (-pair[1].orders, pair[1].before, pair[1].id)):
+    for text, one in sorted(
+        found, key=lambda pair: (-pair[1].orders, size.get(pair[0], math.inf), pair[1].before, pair[1].id)
+    ):
         if not any(text == other or one.id == each.id for other, each in chosen):
             chosen.append((text, one))
     return chosen[:count]
