@@ -19,7 +19,7 @@ from stormproof.core.sample import Image, as_rgb
 from stormproof.core.table import file_name
 from stormproof.corruptions import apply
 from stormproof.metrics.roc import People, Worsening
-from stormproof.report.elements import Axis, Figure, Kind, Row, View
+from stormproof.report.elements import Axis, Datum, Figure, Kind, View
 from stormproof.report.sections.people import PREDICTION
 from stormproof.results.people import PeopleRun, histograms, levels, open_people, predict_contextual
 from stormproof.results.rows import changes
@@ -138,7 +138,7 @@ def distributions(people: Sequence[PeopleRun]) -> Figure:
     """For each contextual condition, bars over the magnitudes of the simple mutator: the weight that predicts
     it, and the share of the pixels of people's boxes with that magnitude."""
     inside = histograms(people[0])
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for contextual, found in predict_contextual(people).items():
         magnitudes = [_magnitude(text) for text in found.simple]
         for text, weights in zip(found.contextual, found.overall.tolist(), strict=True):
@@ -154,7 +154,7 @@ def distributions(people: Sequence[PeopleRun]) -> Figure:
     )  # fmt: skip
 
 
-def _bars(series: str, panel: str, contextual: str, values: Mapping[float, float]) -> list[Row]:
+def _bars(series: str, panel: str, contextual: str, values: Mapping[float, float]) -> list[Datum]:
     sign = "σ" if contextual == "defocus" else "α"
     return [
         {"x": f"{sign} {at:g}", "y": float(v), "series": series, "panel": panel, "magnitude": at}
