@@ -17,10 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from stormproof.core.errors import counted, first_few
+from stormproof.core.forms import Size
 from stormproof.core.oriented import polygon_areas
 from stormproof.core.sample import Bools, Floats, Ints, Truth
-
-Size = tuple[int, int]  # height, width
 
 _RARE = 0.01  # the share of objects or images up to which a defect is a note
 _PIXEL = 1.0  # tolerance: formats that count from 1, or round, may exceed the edge by one pixel
@@ -142,7 +141,7 @@ def _level(count: int, total: int) -> Gravity:
     return Gravity.problem if count > _RARE * total else Gravity.note
 
 
-def _marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
+def _report_marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
     """A finding about the boxes or masks that are marked."""
     count, total = int(wrong.sum()), len(wrong)
     return Finding(_level(count, total), f"{count} of {total} {what} ({seen.example(wrong)}).")
@@ -187,7 +186,7 @@ def _fractions(seen: Inspected) -> bool:
     return bool(len(reach)) and bool(large.any()) and bool((reach[large] <= _PIXEL).mean() > 0.5)
 
 
-def _normalised(seen: Inspected) -> Iterator[Finding]:
+def _find_normalised(seen: Inspected) -> Iterator[Finding]:
     """Coordinates from 0 to 1 where the format wants pixels."""
     if _fractions(seen):
         count, total = int((seen.boxes.max(axis=1) <= _PIXEL).sum()), len(seen.boxes)
@@ -237,7 +236,7 @@ def _past(seen: Inspected) -> Iterator[Finding]:
         yield Finding(Gravity.problem, f"{said}; nearly all fit if the file holds {meant}.")
         return
     if beyond.any():
-        yield _marked(seen, beyond, "boxes lie outside their image")
+        yield _report_marked(seen, beyond, "boxes lie outside their image")
     often = count > 0.5 * total and count > 2
     level = Gravity.problem if often else Gravity.warning if count > 0.2 * total else Gravity.note
     yield Finding(level, f"{said} ({seen.example(past)}), as some datasets intend.")
@@ -270,7 +269,7 @@ def _flat(seen: Inspected) -> Iterator[Finding]:
         return
     flat = np.asarray((seen.boxes[:, 2:] <= seen.boxes[:, :2]).any(axis=1))
     if flat.any():
-        yield _marked(seen, flat, "boxes have no width or no height")
+        yield _report_marked(seen, flat, "boxes have no width or no height")
 
 
 def _whole_image(seen: Inspected) -> Iterator[Finding]:
@@ -300,7 +299,7 @@ def _masks(seen: Inspected) -> Iterator[Finding]:
     """Masks without pixels, or outside their boxes."""
     stray = np.concatenate([np.zeros(0, bool), *(image.stray[~image.excused] for image in seen.images)])
     if stray.any() and not _fractions(seen):
-        yield _marked(seen, stray, "masks are empty or lie outside their box")
+        yield _report_marked(seen, stray, "masks are empty or lie outside their box")
 
 
 def _points(seen: Inspected) -> Iterator[Finding]:
@@ -314,7 +313,7 @@ def _points(seen: Inspected) -> Iterator[Finding]:
     if wrong.any():
         value = f"{flags[wrong][0]:g}"
         what = f"objects have key points with a flag such as {value}, not 0 (unlabelled), 1 (hidden) or 2"
-        yield _marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
+        yield _report_marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
     if not marked.any():
         yield Finding(
             Gravity.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
@@ -322,18 +321,18 @@ def _points(seen: Inspected) -> Iterator[Finding]:
         return
     unlabelled = ((flags == 0) & (places != 0).any(axis=-1)).any(axis=1)
     if unlabelled.any():
-        yield _marked(
+        yield _report_marked(
             seen, unlabelled, "objects have key points with a place but the flag 0, which do not count"
         )
     past = ((places < -_PIXEL) | (places > seen.limits[:, None] + _PIXEL)).any(axis=-1) & marked
     if past.any():
-        yield _marked(
+        yield _report_marked(
             seen, np.asarray(past.any(axis=1)), "objects have labelled key points outside their image"
         )
     low, side = seen.boxes[:, None, :2], (seen.boxes[:, 2:] - seen.boxes[:, :2])[:, None]
     far = ((places < low - side) | (places > low + 2 * side)).any(axis=-1) & marked & ~past
     if far.any():
-        yield _marked(
+        yield _report_marked(
             seen, np.asarray(far.any(axis=1)), "objects have labelled key points far from their box"
         )
 
@@ -349,9 +348,9 @@ def _corners(seen: Inspected) -> Iterator[Finding]:
     crossed = (turns > 0).any(axis=1) & (turns < 0).any(axis=1)
     flat = (polygon_areas(corners) <= 0) & ~crossed
     if flat.any():
-        yield _marked(seen, flat, "oriented boxes have no area")
+        yield _report_marked(seen, flat, "oriented boxes have no area")
     if crossed.any():
-        yield _marked(
+        yield _report_marked(
             seen, np.asarray(crossed), "oriented boxes have corners that are not in order around the box"
         )
 
@@ -408,7 +407,7 @@ def _sizes(seen: Inspected) -> Iterator[Finding]:
     fix = "the labels belong to other images, or to resized ones"
     if all(image.stated == image.stored and image.orientation in _SIDEWAYS for image in wrong):
         fix = "they carry an orientation tag and were labelled before rotation: leave out exif=apply"
-    elif all(image.stated == _turned(image) for image in wrong):
+    elif all(image.stated == _turned_size(image) for image in wrong):
         fix = "they carry an orientation tag and were labelled after rotation: add exif=apply"
     elif all(image.stated == image.stored[::-1] for image in wrong if image.stored):
         fix = "width and height seem to be exchanged"
@@ -424,7 +423,7 @@ def _orientation(seen: Inspected) -> Iterator[Finding]:
     tagged = [
         image
         for image in seen.images
-        if image.labelled and image.orientation in _TURNS and image.turned is None and not _decided(image)
+        if image.labelled and image.orientation in _TURNS and image.turned is None and not _is_decided(image)
     ]
     if not tagged:
         return
@@ -443,23 +442,23 @@ def _orientation(seen: Inspected) -> Iterator[Finding]:
     yield Finding(_level(len(tagged), len(seen.images)), f"{what}, {fix}.")
 
 
-def _turned(image: ImageFacts) -> Size | None:
+def _turned_size(image: ImageFacts) -> Size | None:
     """The size of an image file after rotation by its tag, if the rotation changes it."""
     swaps = image.orientation in _SIDEWAYS and image.stored and image.stored[0] != image.stored[1]
     return image.stored[::-1] if swaps and image.stored else None
 
 
 def _read_size(image: ImageFacts) -> Size | None:
-    return (_turned(image) if image.turned else None) or image.stored
+    return (_turned_size(image) if image.turned else None) or image.stored
 
 
-def _decided(image: ImageFacts) -> bool:
+def _is_decided(image: ImageFacts) -> bool:
     """Whether the size in the annotation shows which way the labels were drawn."""
-    return image.stated is not None and _turned(image) is not None
+    return image.stated is not None and _turned_size(image) is not None
 
 
 def _fits_turned_only(image: ImageFacts) -> bool:
-    turned = _turned(image)
+    turned = _turned_size(image)
     if turned is None or image.stored is None or not len(image.boxes):
         return False
     as_stored, rotated = (np.array(size[::-1], float) for size in (image.stored, turned))
@@ -478,7 +477,7 @@ def _twins(seen: Inspected) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Inspected], Iterator[Finding]], ...] = (
-    _truth, _normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _points, _corners,
+    _truth, _find_normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _points, _corners,
     _class_counts, _maps, _sizes,
     _orientation, _twins,
 )  # fmt: skip

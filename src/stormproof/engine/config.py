@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_yaml
+from stormproof.core.spec import with_option
 
 if TYPE_CHECKING:
     from stormproof.corruptions.presets import Preset
@@ -34,7 +35,7 @@ class Setting:
     per_model: bool = False  # whether each entry of `models:` may have its own
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A single string as a list of one, which is how people write it in YAML."""
     return (value,) if isinstance(value, str) else value
 
@@ -46,7 +47,7 @@ def _strings(value: Any) -> Any:
     return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
 
 
-Strings = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Strings = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 PLAN = ("models", "datasets")  # the settings of a plan of many runs, in place of model and data
 EXPECTED = {  # keyed by pydantic's error types, which are part of its interface; its sentences are not
     "string_type": "a string",
@@ -118,6 +119,10 @@ class RunConfig(BaseModel):
     ] = ()
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
     limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
+    images: Annotated[
+        str | None,
+        Setting("Only the images that FILE lists, an id on every line, as 'stormproof explore' saves them."),
+    ] = None
     workers: Annotated[
         int,
         Field(ge=0),
@@ -220,10 +225,11 @@ class RunConfig(BaseModel):
         return find_preset(self.benchmark)
 
     def data_spec(self) -> str:
-        """The dataset as named, or the benchmark's."""
+        """The dataset as named, or the benchmark's; `images` becomes its option `only`."""
+        spec = str(self.data)
         if self.preset is not None:
-            return self.preset.locate(None if self.root is None else Path(self.root))
-        return str(self.data)
+            spec = self.preset.locate(None if self.root is None else Path(self.root))
+        return spec if self.images is None else with_option(spec, "only", self.images)
 
 
 @cache

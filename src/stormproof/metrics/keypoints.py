@@ -20,7 +20,7 @@ from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lrp import locate_groups
 from stormproof.metrics.matching import ClassGroups, by_class_and_image
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, weighted_ratios
-from stormproof.metrics.oks import labelled, point_similarities
+from stormproof.metrics.oks import is_labelled, point_similarities
 from stormproof.metrics.points import POINTS
 from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.task import Task, task
@@ -69,7 +69,7 @@ def match_points(truth: DetectionTruth, found: Detections) -> Poses:
         )
     sigmas = truth.data.get("sigmas", np.tile(usual_sigmas(joints), (len(truth), 1)))
     shared = truth.excused
-    truth = replace(truth, ignore=truth.ignore | ~labelled(points).any(axis=1))
+    truth = replace(truth, ignore=truth.ignore | ~is_labelled(points).any(axis=1))
     found = replace(found, data={"points": found_points.reshape(len(found), joints, 3)})
     found = _best(truth, found)
     groups, found_points = by_class_and_image(truth, found), found.data["points"]
@@ -95,7 +95,7 @@ def _distances(
     objects, detections = groups.truths[hit], groups.detections[finder[hit]]
     apart = np.linalg.norm(found_points[detections, :, :2] - points[objects, :, :2], axis=2)
     distance[objects] = apart / np.maximum(truth.sides[objects].max(axis=1), 1e-9)[:, None]
-    distance[~labelled(points) | truth.excused[:, None]] = np.nan
+    distance[~is_labelled(points) | truth.excused[:, None]] = np.nan
     return distance
 
 
@@ -136,7 +136,7 @@ class Posed(Objects):
 def score_points(posed: Posed, weights: Weights) -> Scored:
     """COCO's ten numbers by replicate, AP by class, and PCK."""
     scored = coco_scored(posed.poses.matches, weights, OKS, _PRECISIONS, _RECALLS)
-    return scored | Scored(_placed(posed.poses, weights, {"PCK": slice(None)}))
+    return scored | Scored(_share_placed(posed.poses, weights, {"PCK": slice(None)}))
 
 
 @metric(
@@ -147,12 +147,12 @@ def score_joints(posed: Posed, weights: Weights) -> Scored:
     """PCK of each pair of COCO's joints; NaN for other sets of points."""
     if posed.poses.distance.shape[1] == len(COCO_JOINTS):
         return Scored(
-            _placed(posed.poses, weights, {f"PCK {name}": places for name, places in PAIRS.items()})
+            _share_placed(posed.poses, weights, {f"PCK {name}": places for name, places in PAIRS.items()})
         )
     return Scored({f"PCK {name}": np.full(len(weights), np.nan) for name in PAIRS})
 
 
-def _placed(poses: Poses, weights: Weights, chosen: dict[str, slice | list[int]]) -> dict[str, Floats]:
+def _share_placed(poses: Poses, weights: Weights, chosen: dict[str, slice | list[int]]) -> dict[str, Floats]:
     """The share of labelled joints that a detection puts in their place, by replicate."""
     images = weights.shape[1]
 

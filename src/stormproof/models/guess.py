@@ -172,7 +172,7 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     return {}
 
 
-def _finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+def _guess_finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Decoded boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
     cells = sum(_cells(size, (8, 16, 32)))
     tables = [i for i, s in enumerate(shapes) if s[1:] == (6,) and s[0] not in (cells, 3 * cells)]
@@ -299,7 +299,7 @@ def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str
     return {}
 
 
-def _oriented(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+def _guess_oriented(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Oriented boxes of the YOLO family, which its metadata names: the last row, or column, is the angle."""
     if graph.metadata.get("task") != "obb" or len(shapes) != 1 or len(shapes[0]) != 2:
         return {}
@@ -338,8 +338,8 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
 
 # The first rule that recognises the outputs decides.
 _RULES = (
-    _by_names, _finished, _anchored, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels,
-    _pose, _oriented, _table, _torchvision,
+    _by_names, _guess_finished, _anchored, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
+    _levels, _pose, _guess_oriented, _table, _torchvision,
 )  # fmt: skip
 
 

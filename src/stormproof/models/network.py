@@ -11,19 +11,19 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.errors import CardChange, ModelError, StormproofError
+from stormproof.core.forms import Array
+from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import Candidates, to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
-from stormproof.models.classes import BACKGROUND, normalised
-from stormproof.models.decoders import DECODERS, Decoder
+from stormproof.models.classes import BACKGROUND, normalise
+from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.decoding import Unreadable
 from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
 from stormproof.models.model import fingerprint
 
-Array = npt.NDArray[Any]
 # From a batch as the network expects it to its outputs in the decoder's order, each with a batch axis.
 Outputs = Sequence[Array | list[Array]]
 Forward = Callable[[Any], Outputs]
@@ -74,10 +74,10 @@ class Network:
     @cached_property
     def _background(self) -> tuple[int, ...]:
         """The labels that mean background."""
-        return tuple(i for i, name in enumerate(self.names) if normalised(name) in BACKGROUND - {""})
+        return tuple(i for i, name in enumerate(self.names) if normalise(name) in BACKGROUND - {""})
 
     @property
-    def _decoder(self) -> Decoder:
+    def _decoder(self) -> OutputDecoder:
         return DECODERS[self.card.decoder]
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
@@ -86,9 +86,19 @@ class Network:
         for group in _batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
             pairs = [(images[i], fits[i]) for i in group]
             each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)
-            outputs = self.forward(each)
-            predictions.extend(self._decode(outputs, row, fits[i]) for row, i in enumerate(group))
+            found = self._run(each, [fits[i] for i in group], on_device=not isinstance(images[0], np.ndarray))
+            if isinstance(found, JoinedBoxes):
+                predictions += map(self._checked, found.predictions())
+            else:
+                predictions += (self._decode(found, row, fits[i]) for row, i in enumerate(group))
         return predictions
+
+    def _run(self, given: Any, fits: Sequence[Fit], *, on_device: bool) -> JoinedBoxes | Outputs:
+        """The boxes that were decoded where the outputs lie, or the outputs."""
+        boxes: Callable[..., JoinedBoxes | Outputs] | None = getattr(self.forward, "boxes", None)
+        if on_device and boxes is not None:
+            return boxes(given, fits, self._background)
+        return self.forward(given)
 
     def _stack(self, pairs: Sequence[tuple[Image, Fit]]) -> Any:
         if self.takes_tensors and not isinstance(pairs[0][0], np.ndarray):
@@ -131,10 +141,9 @@ class Network:
                 f"expects {', '.join(decoder.outputs)}. Choose another decoder, or list the outputs in this "
                 "order in the card."
             ) from error
-        self._check_labels(prediction)
-        return prediction
+        return self._checked(prediction)
 
-    def _check_labels(self, prediction: Prediction) -> None:
+    def _checked(self, prediction: Prediction) -> Prediction:
         top = int(prediction.labels.max(initial=0))
         if self.names and top >= len(self.names):
             coco = len(self.names) == 80 and top < 91
@@ -144,6 +153,7 @@ class Network:
             said = f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}"
             change = {"classes": "coco91"} if coco else {}
             raise CardChange(f"{said}, or set label_offset in the card.", change)
+        return prediction
 
 
 def _of_image(outputs: Outputs, row: int) -> list[Array]:

@@ -95,7 +95,7 @@ def outline(mask: RLE, ratio: float) -> str:
     return "".join(paths)
 
 
-def _outline(
+def outline_object(
     holder: Instances | Prediction, entry: int, ratio: float, *, masks: bool = True
 ) -> dict[str, str]:
     """What is drawn of an object instead of its box: its mask, and the lines of whatever else it carries."""
@@ -104,13 +104,10 @@ def _outline(
     return {} if path is None and not lines else {"outline": (path or "") + "".join(lines)}
 
 
-def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
+def paint_map(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
     """A label map in colours that differ in hue and brightness; pixels without a class are clear."""
     small = cv2.resize(labels, _small(labels), interpolation=cv2.INTER_NEAREST)
-    hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
-    value = 130 + (np.arange(max(classes, 1)) * 53) % 126
-    table = np.stack([hue, np.full_like(hue, 200), value], axis=1).astype(np.uint8)[None]
-    colours = cv2.cvtColor(table, cv2.COLOR_HSV2RGB)[0]
+    colours = class_colours(classes)
     known = small < classes
     rgba = np.zeros((*small.shape, 4), np.uint8)
     rgba[known, :3] = colours[small[known]]
@@ -118,8 +115,17 @@ def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int
     return rgba
 
 
+def class_colours(classes: int) -> npt.NDArray[Any]:
+    """The colour of each class in a painted map, red, green, blue."""
+    hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
+    value = 130 + (np.arange(max(classes, 1)) * 53) % 126
+    table = np.stack([hue, np.full_like(hue, 200), value], axis=1).astype(np.uint8)[None]
+    colours: npt.NDArray[Any] = cv2.cvtColor(table, cv2.COLOR_HSV2RGB)[0]
+    return colours
+
+
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Imagery:
     """A dataset whose images can be recreated under any condition of the runs on it."""
 
     dataset: Dataset
@@ -162,7 +168,7 @@ class Scene:
             {
                 "box": _box(objects.boxes[i], ratio),
                 "name": self.classes[objects.labels[i]],
-                **_outline(objects, i, ratio, masks=self.outlines),
+                **outline_object(objects, i, ratio, masks=self.outlines),
             }
             for i in np.flatnonzero(shown).tolist()
         ]
@@ -173,7 +179,7 @@ class RunPredictions:
     """One run's predictions for a few images."""
 
     scores: Scores
-    scene: Scene
+    scene: Imagery
     images: frozenset[str]
 
     @cached_property
@@ -203,7 +209,7 @@ class RunPredictions:
                 "box": _box(found.boxes[i], ratio),
                 "name": self.scene.classes[labels[i]],
                 "score": round(float(found.scores[i]), 3),
-                **_outline(found, i, ratio),
+                **outline_object(found, i, ratio),
             }
             for i in order.tolist()
             if found.scores[i] >= _LEAST and labels[i] >= 0
@@ -216,7 +222,7 @@ class RunPredictions:
             return None
         found = self._match.apply(found, maps=self._maps)
         drawn = painted_map(found)
-        return None if drawn is None else painted(drawn[0], len(self.scene.dataset.semantic_classes))
+        return None if drawn is None else paint_map(drawn[0], len(self.scene.dataset.semantic_classes))
 
 
 def _box(box: Iterable[float], ratio: float) -> list[float]:
@@ -224,7 +230,7 @@ def _box(box: Iterable[float], ratio: float) -> list[float]:
 
 
 def browser(
-    scene: Scene,
+    scene: Imagery,
     runs: Sequence[RunPredictions],
     images: Sequence[str],
     conditions: Sequence[str],
@@ -245,7 +251,7 @@ def browser(
     for entry in kept:
         entry["whole"] = len(entry["cells"]) == len({"clean", *conditions})
         if (labels := entry.pop("labels")) is not None:
-            entry["map"] = album.add(painted(labels, len(scene.dataset.semantic_classes)), exact=True)
+            entry["map"] = album.add(paint_map(labels, len(scene.dataset.semantic_classes)), exact=True)
     held = {text for entry in kept for text in entry["cells"]}
     levels = all_levels(c for c in map(Condition.parse, conditions) if not c.is_clean and str(c) in held)
     return {
@@ -270,7 +276,7 @@ def _telling_first(conditions: Iterable[str]) -> list[str]:
     return ["clean", *sorted(rounds, key=lambda text: rounds[text])]
 
 
-def _entry(scene: Scene, name: str) -> dict[str, Any]:
+def _entry(scene: Imagery, name: str) -> dict[str, Any]:
     """An image without its cells."""
     sample = scene.sample(name)
     width, height = _small(sample.image, _BROWSED)
@@ -288,7 +294,7 @@ def _entry(scene: Scene, name: str) -> dict[str, Any]:
 
 
 def _cell(
-    scene: Scene, runs: Sequence[RunPredictions], name: str, text: str, album: Album
+    scene: Imagery, runs: Sequence[RunPredictions], name: str, text: str, album: Album
 ) -> dict[str, Any] | None:
     """An image under a condition; none if the album is full."""
     sample = scene.sample(name)

@@ -22,7 +22,7 @@ from stormproof.corruptions.chain import moves_labels
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
-from stormproof.metrics.records import Detections, DetectionTruth, counted
+from stormproof.metrics.records import Detections, DetectionTruth, keep_judgeable
 from stormproof.metrics.stability import steps
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 from stormproof.results import rows
@@ -75,7 +75,7 @@ def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
     )
 
 
-def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
+def restrict_to(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
     """The match restricted to some of the dataset's classes; predictions of others have no class."""
     place = {name: i for i, name in enumerate(chosen)}
     labels = (
@@ -205,9 +205,9 @@ def iter_matches(
     run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool, forms: Sequence[str] = ()
 ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
     """Truth and detections of each condition, clean first, with labels that index the scored classes."""
-    match = narrowed(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
+    match = restrict_to(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     place = truths.still.position
     for text, found in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
         truth = truths.under(Condition.parse(text))
-        yield text, truth, counted(found, truth)
+        yield text, truth, keep_judgeable(found, truth)

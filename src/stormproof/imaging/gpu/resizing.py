@@ -25,7 +25,7 @@ _BITS = 22  # of Pillow's weights
 _Taps = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
-class Side(NamedTuple):
+class ResizedSide(NamedTuple):
     """A side of an image of `source` pixels, resized to `inner`, `offset` pixels into a side of `whole`."""
 
     source: int
@@ -34,18 +34,17 @@ class Side(NamedTuple):
     whole: int
 
 
-def fit_images(images: Sequence[Tensor], sides: Sequence[tuple[Side, Side]], rule: str, pad: int) -> Tensor:
+def fit_images(
+    images: Sequence[Tensor], sides: Sequence[tuple[ResizedSide, ResizedSide]], rule: str, pad: int
+) -> Tensor:
     """H×W×3 images of any sizes, resized and padded: N×H×W×3, planes in memory.
 
     `sides` are those of each image, down and across; `rule` is nearest or linear, as in OpenCV, or antialias:
     linear, but averaging where an image shrinks, as in Pillow.
     """
-    taps = [_taps(side, rule) for pair in sides for side in pair]
-    most = max(index.shape[1] for index, _ in taps)
-    turned = [rule == "antialias" and shrinks_down_first(*pair) for pair in sides]
+    most, turned, tables = _tables(tuple(sides), rule, images[0].device)
     where = [(image.data_ptr(), *image.stride(), turn) for image, turn in zip(images, turned, strict=True)]
     with device(images[0].device):
-        tables = [to_device(_stacked([pair[k] for pair in taps[axis::2]], most)) for axis, k in _TABLES]
         places = to_device(np.array(where, np.int64))
     given = images, tables, turned, rule, pad
     if triton_kernels.usable(images[0]):
@@ -58,6 +57,19 @@ def fit_images(images: Sequence[Tensor], sides: Sequence[tuple[Side, Side]], rul
         if name in triton_kernels.trusted:
             return triton_kernels.fit_images(places, tables, rule == "linear", pad)
     return _fit_in_torch(*given)
+
+
+@lru_cache(maxsize=64)  # a batch of images comes again under every condition
+def _tables(
+    sides: tuple[tuple[Side, Side], ...], rule: str, where: torch.device
+) -> tuple[int, list[bool], list[Tensor]]:
+    """The most taps of a pixel, whether each image shrinks down first, and the tables on the device."""
+    taps = [_taps(side, rule) for pair in sides for side in pair]
+    most = max(index.shape[1] for index, _ in taps)
+    turned = [rule == "antialias" and shrinks_down_first(*pair) for pair in sides]
+    with device(where):
+        made = [to_device(_stacked([pair[k] for pair in taps[axis::2]], most)) for axis, k in _TABLES]
+    return most, turned, made
 
 
 _TABLES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of rows and columns: the pixels, and their weights
@@ -102,7 +114,7 @@ def _stacked(tables: Sequence[npt.NDArray[np.int32]], most: int) -> npt.NDArray[
 
 
 @lru_cache(maxsize=1024)
-def _taps(side: Side, rule: str) -> _Taps:
+def _taps(side: ResizedSide, rule: str) -> _Taps:
     """The pixels that each pixel of a side is made of, −1 in the padding, and their weights: side × taps."""
     index, weights = {"nearest": _nearest, "linear": _linear, "antialias": _antialias}[rule](
         side.source, side.inner
@@ -151,7 +163,7 @@ def _antialias(source: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return np.minimum(first[:, None] + taps, source - 1), (0.5 + weights * (1 << _BITS)).astype(np.int64)
 
 
-def shrinks_down_first(down: Side, across: Side) -> bool:
+def shrinks_down_first(down: ResizedSide, across: ResizedSide) -> bool:
     """Whether Pillow resizes a side's columns before its rows, which rounds differently.
 
     It does so where height shrinks by more than twice as many pixels as width, from some version on.
