@@ -9,18 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
 from stormproof.results.interval import FEWEST
-from stormproof.results.maps import ScoreMap, level_segments
+from stormproof.results.maps import ScoreMap
 from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
 ZONES = {MET: "met", OPEN: "open", MISSED: "missed"}
 _WORDS = {"met": "met with confidence", "open": "not decided", "missed": "missed with confidence"}
+_SKETCHED = {"met": "seems met", "open": "not decided", "missed": "seems missed"}
 # Colours that colour-blind readers can tell apart, which both themes of the page can show.
 COLOURS = {"met": "#3b8bc2", "open": "#b9bec4", "missed": "#e0813a"}
 _HEIGHT = 420
@@ -115,7 +114,8 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
         {"field": "high", "title": "at most", "format": ".3f"}, {"field": "zone", "title": "requirement"},
     ]  # fmt: skip
     legend = {"orient": "top", "title": None, "symbolType": "square"}
-    scale = {"domain": list(_WORDS.values()), "range": [COLOURS[name] for name in _WORDS]}
+    words = _SKETCHED if made.is_sketch else _WORDS
+    scale = {"domain": list(words.values()), "range": [COLOURS[name] for name in words]}
     zones = {"field": "zone", "type": "nominal", "scale": scale, "legend": legend}
     top = float(max(estimate.score.max() * plane.sign, plane.threshold))
     score = {
@@ -125,8 +125,7 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     columns = ("xm", "ym", "v", "low", "high", "zone")
     rows = [*cells, *lines, *points]
     band = "Solid: the estimated breaking line. Dashed: the edges of its band. Dots: what was run."
-    few = min(point.interval.images or 0 for point in made.points) < FEWEST
-    sure = "" if few else " With a chance of 95 %, the true line lies within the band everywhere."
+    sure = "" if made.is_sketch else " With a chance of 95 %, the true line lies within the band everywhere."
     return (
         Chart(
             "zones", f"Where {plane.requirement} holds",
@@ -141,13 +140,14 @@ def _cells(made: ScoreMap) -> list[Datum]:
     """The grid as rectangles around its places."""
     plane, estimate, sign = made.plane, made.estimate, made.plane.sign
     half, step = 0.5 / (GRID - 1), 1 / (GRID - 1)
+    words = _SKETCHED if made.is_sketch else _WORDS
     rows = []
     for k, zone in enumerate(estimate.zones.tolist()):
         u, v = (k % GRID) * step, (k // GRID) * step
         low, high = sorted((sign * float(estimate.low[k]), sign * float(estimate.high[k])))
         rows.append(
             {
-                "mark": "cell", "zone": _WORDS[ZONES[zone]], "v": round(sign * float(estimate.score[k]), 4),
+                "mark": "cell", "zone": words[ZONES[zone]], "v": round(sign * float(estimate.score[k]), 4),
                 "low": round(low, 4), "high": round(high, 4),
                 "x": _at(plane.x, u - half), "x2": _at(plane.x, u + half), "xm": _at(plane.x, u),
                 "y": _at(plane.y, v - half), "y2": _at(plane.y, v + half), "ym": _at(plane.y, v),
@@ -165,7 +165,7 @@ def _lines(made: ScoreMap) -> list[Datum]:
     plane, estimate = made.plane, made.estimate
     found = []
     for mark, values in (("line", estimate.score), ("edge", estimate.low), ("edge", estimate.high)):
-        for x, y, x2, y2 in level_segments(np.asarray(values), estimate.threshold).tolist():
+        for x, y, x2, y2 in made.segments(values, estimate.threshold).tolist():
             found.append(
                 {
                     "mark": mark, "x": _at(plane.x, x), "y": _at(plane.y, y),
@@ -187,12 +187,11 @@ def map_page(made: ScoreMap, name: str) -> str:
         for p in (point.as_dict(plane) for point in made.points)
     ]  # fmt: skip
     columns = ("condition", plane.x.title, plane.y.title, plane.measure, "95 % from", "to", "objects")
-    units = min(point.interval.images or 0 for point in made.points)
-    few = (
-        f"Only {units} images: fewer than {FEWEST} are not calibrated, so zones are a sketch."
-        if units < FEWEST
-        else ""
-    )
+    few = ""
+    if made.is_sketch:
+        few = (
+            f"Only {made.fewest_images} images: fewer than {FEWEST} are not calibrated, so this is a sketch."
+        )
     return environment().get_template("map.html").render(
         title=f"{name}: {plane.requirement}", words=made.words, notices=[few] if few else [], zones=zones,
         surface=surface,

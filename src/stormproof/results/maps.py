@@ -33,7 +33,7 @@ from stormproof.results.aggregates import bound_interval
 from stormproof.results.breaking import Execute, StrengthAxis, parse_axis
 from stormproof.results.detection_rate import LEAST, SCALES
 from stormproof.results.found_objects import iter_found_objects
-from stormproof.results.interval import LEADING, Interval, interval_around
+from stormproof.results.interval import FEWEST, LEADING, Interval, interval_around
 from stormproof.results.run import Run
 from stormproof.results.surface import (
     GRID,
@@ -241,14 +241,27 @@ class ScoreMap:
         return {name: float(np.mean(self.estimate.zones == zone)) for name, zone in names.items()}
 
     @property
+    def fewest_images(self) -> int:
+        """The images that decide the point that fewest decide."""
+        return min(point.interval.images or 0 for point in self.points)
+
+    @property
+    def is_sketch(self) -> bool:
+        """Whether intervals are of too few images to be calibrated: nothing is met with confidence then."""
+        return self.fewest_images < FEWEST
+
+    @property
     def words(self) -> str:
         """The map in a sentence or two."""
         shares = {name: f"{100 * share:.0f} %" for name, share in self.shares.items()}
+        sure = "seems to be met" if self.is_sketch else "is met with confidence"
         said = (
-            f"{self.plane.requirement} is met with confidence on {shares['met']} of the plane and missed "
-            f"with confidence on {shares['missed']}; on the {shares['open']} between, these images do not "
-            "decide."
+            f"{self.plane.requirement} {sure} on {shares['met']} of the plane and "
+            f"{'to be missed' if self.is_sketch else 'missed with confidence'} on {shares['missed']}; on the "
+            f"{shares['open']} between, these images do not decide."
         )
+        if self.is_sketch:
+            said += f" A sketch: intervals of {self.fewest_images} images are not calibrated ({FEWEST} are)."
         if self.precise:
             said += " More points would not narrow that band; more images would."
         return said
@@ -272,9 +285,21 @@ class ScoreMap:
 
     def line(self, threshold: float) -> list[list[float]]:
         """The breaking line as short segments: x, y and x2, y2 in the units of the axes."""
-        made = level_segments(self.estimate.score, threshold)
         x, y = self.plane.x, self.plane.y
-        return [[x.value(a), y.value(b), x.value(c), y.value(d)] for a, b, c, d in made.tolist()]
+        made = self.segments(self.estimate.score, threshold).tolist()
+        return [[x.value(a), y.value(b), x.value(c), y.value(d)] for a, b, c, d in made]
+
+    def segments(self, values: Floats, level: float) -> Floats:
+        """Where a function on the grid has a value, in places of the plane.
+
+        There is no line nearer or farther than the objects that were seen: the estimate knows nothing there.
+        """
+        made = level_segments(np.asarray(values), level)
+        if not self.plane.by_objects or not len(made):
+            return made
+        seen = [point.place[1] for point in self.points]
+        inside = (made[:, [1, 3]] >= min(seen)) & (made[:, [1, 3]] <= max(seen))
+        return made[inside.all(axis=1)]
 
 
 def level_segments(values: Floats, level: float) -> Floats:
