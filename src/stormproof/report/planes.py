@@ -13,7 +13,6 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
-from stormproof.results.interval import FEWEST
 from stormproof.results.maps import ScoreMap
 from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
@@ -187,13 +186,8 @@ def map_page(made: ScoreMap, name: str) -> str:
         for p in (point.as_dict(plane) for point in made.points)
     ]  # fmt: skip
     columns = ("condition", plane.x.title, plane.y.title, plane.measure, "95 % from", "to", "objects")
-    few = ""
-    if made.is_sketch:
-        few = (
-            f"Only {made.fewest_images} images: fewer than {FEWEST} are not calibrated, so this is a sketch."
-        )
     return environment().get_template("map.html").render(
-        title=f"{name}: {plane.requirement}", words=made.words, notices=[few] if few else [], zones=zones,
+        title=f"{name}: {plane.requirement}", words=made.words, zones=zones,
         surface=surface,
         points=Table("points", f"Scores of the conditions run ({plane.measure} in %)", columns, rows),
         cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions, clean among "
