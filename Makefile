@@ -84,16 +84,16 @@ FLIPS ?= 300
 KILLS ?= 12
 SEED ?= 0
 torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how many survived
-	$(BIN)/python tests/torture.py flips --count $(FLIPS) --seed $(SEED)
+	$(BIN)/python tests/programs/torture.py flips --count $(FLIPS) --seed $(SEED)
 	@for engine in pool ray corrupt; do \
-		$(BIN)/python tests/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
+		$(BIN)/python tests/programs/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
 
 odd-models: $(VENV)/.test  ## models that do odd things, each run in four ways; prints those with other rows
-	$(BIN)/python tests/odd.py
+	$(BIN)/python tests/programs/odd.py
 
 test-wheel:  ## build both wheels; the README, the demo and the notebook in an empty environment
 	$(INSTALL) .wheel-venv build 'hatchling>=1.25' pyyaml
-	.wheel-venv/bin/python tests/wheel.py --out dist
+	.wheel-venv/bin/python tests/programs/wheel.py --out dist
 
 N ?= 10000
 FIRST ?= 0
@@ -101,7 +101,7 @@ fuzz: $(VENV)/.test  ## N mutated inputs of every kind, from number FIRST on
 	$(BIN)/python tests/fuzz/attack.py --cases $(N) --first $(FIRST)
 
 mutants: $(VENV)/.test  ## put faults into a copy of the source one by one; prints which the tests notice
-	$(BIN)/python tests/mutants.py
+	$(BIN)/python tests/programs/mutants.py
 
 golden: $(VENV)/.test  ## store the golden pixels of new recipes and of recipes with a new version
 	$(BIN)/python tests/golden/pixels.py --write

@@ -29,7 +29,7 @@ import numpy as np
 import skimage.data
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-import reference
+from helpers import reference
 from stormproof import corrupt, get_corruption_names
 
 SMALL, LARGE = (480, 640), (1024, 2048)

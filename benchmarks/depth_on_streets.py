@@ -21,10 +21,10 @@ import numpy.typing as npt
 from stormproof import apply
 from stormproof.core.sample import Sample
 from stormproof.core.table import Table
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.depthmaps import DOUBT, MOST_DOUBTFUL, DepthEstimate, Map
 from stormproof.depth.estimate import FromGiven, FromStereo
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.figures import write_figures
 from wrong_depth import with_laser
 
@@ -103,7 +103,7 @@ def describe(kind: str, results: Sequence[Result]) -> str:
 
 
 def figure(curves: dict[str, Sequence[Result]]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for kind, results in curves.items():
         right, wrong, area = curve(results)
         label = f"{kind}, area {area:.2f}"
@@ -135,7 +135,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     results: dict[str, list[Result]] = {"stereo": [], "laser": []}
     for seed in SEEDS:
-        scenes = open_dataset(f"world:test,seed={seed},stereo=true,count={APART * SCENES}")
+        scenes = read_dataset(f"world:test,seed={seed},stereo=true,count={APART * SCENES}")
         for sample in (scenes[k * APART] for k in range(SCENES)):
             results["stereo"].append(judge(sample, FromStereo()(sample)))
             laser = FromGiven()(with_laser(sample, scenes.semantic_classes))

@@ -29,7 +29,7 @@ from rich.table import Table
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Prediction
 from stormproof.corruptions import SUITES, find
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.site import build_site
 from stormproof.report.make import Options, make_report
@@ -68,7 +68,7 @@ def write_scene(folder: Path, images: int) -> str:
 
 def write_run(out: Path, spec: str, model: int, conditions: Sequence[Condition]) -> Path:
     """A run as the engine leaves it: boxes near the truth, fewer and worse the stronger the condition."""
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     names = dict.fromkeys(c.corruption for c in conditions if c.corruption)
     record = RunRecord(
         model=ModelRecord(spec=f"model-{model}", name=f"model-{model}", fingerprint=f"{model:032x}",

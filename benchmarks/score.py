@@ -31,7 +31,7 @@ from rich.table import Table
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Prediction
 from stormproof.corruptions import find, suites
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.results.store.parts import part_path, writing_part
 from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim
 from stormproof.results.store.schema import Row
@@ -131,7 +131,7 @@ def _conditions(count: int) -> list[Condition]:
 
 
 def _record(spec: str, shape: Shape) -> RunRecord:
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     conditions = _conditions(shape.conditions)
     recipes = {c.corruption: find(c.corruption).version for c in conditions if c.corruption}
     return RunRecord(

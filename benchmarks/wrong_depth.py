@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 import stormproof as sp
 from stormproof.core.sample import Camera, Sample
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.depthmaps import DepthFolder, Map
 from stormproof.depth.estimate import FromGiven, FromStereo, make_depth
 from stormproof.results.interval import paired_differences
@@ -77,7 +77,7 @@ def with_laser(sample: Sample, classes: Sequence[str]) -> Sample:
 
 
 def make_maps(spec: str, out: Path) -> None:
-    scenes = open_dataset(spec)
+    scenes = read_dataset(spec)
     stereo, laser = DepthFolder(out / "stereo"), DepthFolder(out / "laser")
     for i in range(len(scenes)):
         make_depth(scenes[i], stereo, FromStereo())

@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from parts import write_part
 
-import camera_quality as q
+from helpers import camera_quality as q
 from stormproof import imaging
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.imagefile import read_image

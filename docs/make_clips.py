@@ -16,7 +16,7 @@ from parts import write_part
 
 import stormproof
 from stormproof.core.randomness import Frame
-from stormproof.report.imagery import RunPredictions, Scene
+from stormproof.report.imagery import Imagery, RunPredictions
 from stormproof.report.sections.clips import FRAMES, liveliest, row
 from stormproof.results.interval import Interval, interval_around
 from stormproof.results.scores import Scores
@@ -81,7 +81,7 @@ def picture(run: stormproof.Run, scores: Scores) -> np.ndarray:
     """Six frames of a clip: clean, in rain, with noise, through dirt."""
     frames: dict[str, Frame] = dict(run.dataset.frames)
     texts = ("clean", *(pair[0] for pair in PAIRS.values()))
-    seen = RunPredictions(scores, Scene(run.dataset, run.record.seed), frozenset(frames))
+    seen = RunPredictions(scores, Imagery(run.dataset, run.record.seed), frozenset(frames))
     images = liveliest(seen, frames, texts[1:])
     assert len(images) == FRAMES
     rows = [row(seen, images, text)[0] for text in texts]

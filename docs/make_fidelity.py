@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from parts import write_part
 
-import agreement as a
+from helpers import agreement as a
 from stormproof.core.condition import SEVERITIES
 
 INTRODUCTION = """\

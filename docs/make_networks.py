@@ -18,7 +18,7 @@ from parts import write_part
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Prediction, Sample
 from stormproof.corruptions import apply
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.builtin import builtins, training_record
 from stormproof.report.tables import plus_minus
 from stormproof.results.run import Run
@@ -110,7 +110,7 @@ def figure() -> Image:
     samples = [scene if c == "clean" else apply(scene, c) for c in CONDITIONS]
     rows = []
     for name in SHOWN:
-        model = open_model(f"builtin:{name}")
+        model = load_model(f"builtin:{name}")
         assert callable(model)
         seen = [drawn(s, model([s.image])[0]) for s in samples]
         size = (WIDTH, WIDTH * seen[0].shape[0] // seen[0].shape[1])

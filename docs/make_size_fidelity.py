@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from parts import write_part
 
-import agreement as a
+from helpers import agreement as a
 
 SIZES = ((32, 32), (48, 64), (64, 48), (97, 131), (131, 97), (150, 200), (200, 150), (320, 120), (240, 320),
          (320, 240))  # fmt: skip

@@ -12,7 +12,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from stormproof.corruptions.needs import BACKGROUND, OBJECTS, part_mask
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.style.painting import stylize
 from stormproof.style.sources import list_styles
 
@@ -26,7 +26,7 @@ QUALITY = 52
 
 
 def main() -> None:
-    dataset, styles = open_dataset("world:val,size=384x240"), list_styles()
+    dataset, styles = read_dataset("world:val,size=384x240"), list_styles()
     width, height = len(CHOSEN) * len(ALPHAS) * TILE[0], HEAD + len(SCENES) * len(MODES) * TILE[1]
     sheet = PIL.Image.new("RGB", (width, height), "white")
     pen = PIL.ImageDraw.Draw(sheet)

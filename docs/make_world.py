@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 
 from stormproof.core.sample import Floats, Image, Instances
-from stormproof.datasets import open_dataset
-from stormproof.datasets.cityscapes import coloured, id_map
+from stormproof.datasets import read_dataset
+from stormproof.datasets.cityscapes import id_map, paint_ids
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import OBJECTS
 from stormproof.world.formats import FORMATS, as_cityscapes
@@ -69,7 +69,7 @@ def objects_drawn(scene: Rendered) -> Image:
 
 def semantics_drawn(scene: Rendered) -> Image:
     known = FORMATS["cityscapes"]
-    return coloured(id_map(as_cityscapes(scene), known.classes, known.semantic_classes))
+    return paint_ids(id_map(as_cityscapes(scene), known.classes, known.semantic_classes))
 
 
 def depth_drawn(scene: Rendered) -> Image:
@@ -116,7 +116,7 @@ def statistics(objects: Iterable[Instances]) -> dict[str, str]:
 
 
 def measured(spec: str, count: int | None = None) -> dict[str, str]:
-    dataset: Dataset = open_dataset(spec)
+    dataset: Dataset = read_dataset(spec)
     truths = (dataset.truth(k).instances for k in range(count or len(dataset)))
     return statistics(o for o in truths if o is not None)
 
@@ -133,7 +133,7 @@ def table() -> str:
     names = list(columns)
     lines = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     lines += [f"| {row} | {' | '.join(columns[name][row] for name in names)} |" for row in columns[names[0]]]
-    truths = [open_dataset("world:val").truth(k).instances for k in range(200)]
+    truths = [read_dataset("world:val").truth(k).instances for k in range(200)]
     labels = np.concatenate([t.labels[~t.ignore] for t in truths if t is not None])
     parts = 100 * np.bincount(labels, minlength=len(OBJECTS)) / len(labels)
     named = ", ".join(f"{name} {part:.0f} %" for name, part in zip(OBJECTS, parts, strict=True))

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-import preloaded
+from helpers import preloaded
 from stormproof.core import registry as registries
 from stormproof.core.processes import keep_memory
 

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import stormproof
+from programs.wheel import blocks, commands
 from stormproof.cli import app, inspect
 from stormproof.core.imagefile import write_image
 from stormproof.core.loading import ON_PYPI
-from wheel import blocks, commands
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -59,7 +59,7 @@ def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path, monkeypatch:
     for command in commands(page):
         program, *words = shlex.split(command)
         if program == "pip" or words[0] == "demo":
-            continue  # tests/wheel.py runs both in an empty environment
+            continue  # tests/programs/wheel.py runs both in an empty environment
         done = CliRunner().invoke(app, [*words, *ALONE.get(words[0], ())])
         assert done.exit_code in ((0, 3) if words[0] == "check" else (0,)), (
             f"{command}\n{done.output}\n{done.exception}"

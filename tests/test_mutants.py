@@ -6,13 +6,13 @@ import ast
 
 import pytest
 
-from mutants import ROOT, Mutant, read_mutants
+from programs.mutants import ROOT, Mutant, read_mutants
 
 
 @pytest.mark.parametrize("mutant", read_mutants(), ids=lambda mutant: mutant.what)
 def test_a_fault_can_be_applied(mutant: Mutant) -> None:
     changed = mutant.applied((ROOT / "src" / "stormproof" / mutant.file).read_text(encoding="utf-8"))
-    assert changed is not None, f"{mutant.file} has changed; write this fault of tests/mutants.toml anew"
+    assert changed is not None, f"{mutant.file} has changed; write this fault of mutants.toml anew"
     ast.parse(changed)
     for test in mutant.tests:
         path, _, name = test.partition("::")

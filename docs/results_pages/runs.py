@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from stormproof.corruptions.corruption import recipe_versions
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.models.builtin import find_builtin
 from stormproof.results.run import Run as RunFolder
 from stormproof.results.scores import Scores
@@ -132,7 +132,7 @@ def network_hash(name: str) -> str:
 
 def images_hash(data: str) -> str:
     """The fingerprint of a dataset."""
-    return open_dataset(filled(data)).fingerprint
+    return read_dataset(filled(data)).fingerprint
 
 
 def _networks(records: Sequence[RunRecord]) -> list[str]:

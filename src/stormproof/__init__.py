@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.corruptions.dropin import corrupt, get_corruption_names, init_as_imagecorruptions
     from stormproof.corruptions.on_device import corrupt_batch
-    from stormproof.datasets.dataset import open_dataset
+    from stormproof.datasets.opened import open_dataset
     from stormproof.engine.api import run
     from stormproof.integrations.transform import CorruptionTransform
     from stormproof.integrations.watch import watch
     from stormproof.metrics.published import published
-    from stormproof.models.python import open_model
+    from stormproof.models.opened import open_model
     from stormproof.report.comparison import compare
     from stormproof.report.make import report
     from stormproof.results.run import Run
@@ -35,8 +35,8 @@ __version__ = "0.1.0"
 _HOMES = {
     name: home
     for home, names in {
-        "datasets.dataset": ("open_dataset",),
-        "models.python": ("open_model",),
+        "datasets.opened": ("open_dataset",),
+        "models.opened": ("open_model",),
         "results.run": ("Run",),
         "results.scores": ("Scores",),
         "engine.api": ("run",),

@@ -39,10 +39,10 @@ _HOMES = {
         "metrics.performance": ("mpc_by_corruption",),
         "metrics.records": ("DetectionTruth", "Detections"),
         "metrics.task": ("Task", "task"),
-        "models.decoders": ("DECODERS", "Decoder"),
+        "models.decoders": ("DECODERS", "OutputDecoder"),
         "models.model": ("ADAPTERS", "Model", "PerImage"),
         "report.elements": ("Section",),
-        "report.sections": ("Scope", "graded", "scaled", "section"),
+        "report.sections": ("Scope", "group_by_severity", "per_cent", "section"),
     }.items()
     for name in names
 }  # fmt: skip

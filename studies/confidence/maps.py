@@ -25,7 +25,7 @@ from stormproof.core.sample import Floats
 from stormproof.results import maps
 from stormproof.results.breaking import parse_requirement
 from stormproof.results.domain import DomainRequirement
-from stormproof.results.domain_verdicts import CellVerdict, Coverage, Probe, judge_rows
+from stormproof.results.domain_verdicts import CornerScore, Coverage, DomainVerdict, judge_rows
 from stormproof.results.found_objects import FoundObjects
 from stormproof.results.interval import WRONG
 from stormproof.results.maps import Plane, draw_map, level_segments, parse_map_axis
@@ -109,7 +109,7 @@ def bands(sets: int, images: int, conditions: int) -> None:
         print(f"  {name}: {np.mean([each[name] for each in found]):.4g}")
 
 
-def make_cells(rng: np.random.Generator, images: int, cells: int, rate: float) -> list[CellVerdict]:
+def make_cells(rng: np.random.Generator, images: int, cells: int, rate: float) -> list[DomainVerdict]:
     """Cells whose objects are found at a rate, alike within an image, as are those of other cells of it."""
     halves = np.concatenate([np.ones((1, images)), rng.integers(0, 2, (HALVES, images))]).astype(np.uint8)
     chance = rng.beta(3 * rate, 3 * (1 - rate), images)
@@ -119,8 +119,10 @@ def make_cells(rng: np.random.Generator, images: int, cells: int, rate: float) -
         image = np.repeat(np.arange(images), rng.poisson(1.5, images))
         hit = rng.random(len(image)) < chance[image]
         share = FoundObjects(hit, image, {}, np.arange(images), halves).share(np.ones(len(image), np.bool_))
-        probe = Probe("clean", share.interval(), share.interval(WRONG / cells), share.units, share.objects)
-        made.append(CellVerdict(requirement, (), Coverage.COVERED, Outcome.INCONCLUSIVE, (probe,), ()))
+        probe = CornerScore(
+            "clean", share.interval(), share.interval(WRONG / cells), share.units, share.objects
+        )
+        made.append(DomainVerdict(requirement, (), Coverage.COVERED, Outcome.INCONCLUSIVE, (probe,), ()))
     return made
 
 

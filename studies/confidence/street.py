@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stormproof.core.sample import Sample, Truth
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 
 SCENES = 120
@@ -34,4 +34,4 @@ class Kept:
         return self._dataset.size(index)
 
 
-street = Kept(open_dataset(NAME))
+street = Kept(read_dataset(NAME))

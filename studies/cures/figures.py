@@ -13,7 +13,7 @@ from study import Networks
 from stormproof import corrupt_image
 from stormproof.corruptions.suites import BENCHMARK_15, HOLDOUT, KAMANN, KAMANN_19
 from stormproof.metrics.quality import snr
-from stormproof.report.charts import around
+from stormproof.report.charts import place_on_circle
 from stormproof.world.samples import render
 
 TRAININGS = {"longer": "clean scenes", "corrupted": "clean and corrupted scenes"}
@@ -143,7 +143,7 @@ def _radar(found: Networks, cure: str, seeds: Sequence[int], spokes: Spokes, *, 
     room = GAP + 6 * max(map(len, spokes))  # pixels beside the circle, for names
     reach = {"x": 1 + room / size, "y": 1 + 2 * GAP / size}
     scales = {axis: altair.Scale(domain=[-far, far]) for axis, far in reach.items()}
-    base = altair.Chart(altair.Data(values=_beside(around(rows), GAP / size))).encode(
+    base = altair.Chart(altair.Data(values=_beside(place_on_circle(rows), GAP / size))).encode(
         x=altair.X("px:Q", axis=None, scale=scales["x"]), y=altair.Y("py:Q", axis=None, scale=scales["y"])
     )
     colours = altair.Scale(domain=list(TRAININGS.values()), range=[GREY, BLUE])

@@ -4,6 +4,7 @@
     python studies/together/study.py --runs DIR --device cuda  # the same on a GPU
     python studies/together/study.py                           # renews README.md from scores.npz
     python studies/together/study.py --check                   # only compares them, and fails if they differ
+    python studies/together/study.py --runs DIR --conditions weather-at-night   # keeps other scores
 
 A stopped study continues.
 """
@@ -13,12 +14,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import stormproof as sp
+from stormproof.core.condition import CLEAN
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.results.interaction import PREDICTIONS, Interaction, interactions
 from stormproof.results.interval import LEADING, draws
 from stormproof.results.scores import Replicates, Scores
@@ -29,6 +33,7 @@ from parts import from_to, renew, table
 
 NETWORKS = {"street-grid": "AP", "street-context": "mIoU"}
 CONDITIONS, SCENES, WORST = "common-pairs,weather-at-night", 200, 10
+SAME = 1e-6  # two scores that differ by less are the same; kept ones have four bytes
 Found = Mapping[str, list[Interaction]]  # by network
 
 
@@ -64,6 +69,30 @@ def read(path: Path) -> dict[str, Scores]:
                 replicates=Replicates({measure: drawn}, {}),
             )  # fmt: skip
     return found
+
+
+def renewed(kept: Scores, run: Scores, name: str) -> Scores:
+    """The scores of the study: those of a run of some conditions, and kept ones for the others.
+
+    Intervals of pairs compare halves of the same scenes, so a condition that is in both, as the clean one
+    always is, must have the same score in both.
+    """
+    measure = NETWORKS[name]
+    old, new = kept.cells[measure], run.cells[measure]
+    unlike = [text for text in new if abs(old.get(text, new[text]) - new[text]) > SAME]
+    if unlike or kept.images != run.images:
+        differ = ", ".join(unlike) or f"{run.images} scenes, not {kept.images}"
+        raise SystemExit(f"{name} differs from the scores kept: {differ}. Run every condition again.")
+    order = [str(condition) for condition in (CLEAN, *read_conditions([CONDITIONS]))]
+    missing = [text for text in order if text not in old and text not in new]
+    if missing:
+        raise SystemExit(f"{name} has no scores under {', '.join(missing)}: add them to --conditions.")
+    cells = {text: new.get(text, old.get(text)) for text in order}
+    drawn = {**kept.spread(measure), **run.spread(measure)}
+    return replace(
+        kept, conditions=tuple(order), cells={measure: cells},
+        replicates=Replicates({measure: {text: drawn[text] for text in order}}, {}),
+    )  # fmt: skip
 
 
 def found_in(scores: Mapping[str, Scores]) -> Found:
@@ -141,6 +170,7 @@ def _by_measure(scores: Mapping[str, Scores]) -> list[tuple[str, Scores]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=Path, help="where runs go")
+    parser.add_argument("--conditions", default=CONDITIONS, help="run only these; others keep their scores")
     parser.add_argument("--scenes", type=int, default=SCENES)
     parser.add_argument("--device", help="cuda, to corrupt on a GPU")
     parser.add_argument("--workers", type=int, default=0, help="processes; one per core unless given")
@@ -152,10 +182,13 @@ def main() -> None:
         scored = {}
         for name in NETWORKS:
             run = sp.run(
-                f"builtin:{name}", "world:test", conditions=CONDITIONS, limit=options.scenes,
+                f"builtin:{name}", "world:test", conditions=options.conditions, limit=options.scenes,
                 out=options.runs / name, workers=options.workers, device=options.device,
             )  # fmt: skip
             scored[name] = run.score(interval=True)
+        if options.conditions != CONDITIONS:
+            kept = read(options.scores)
+            scored = {name: renewed(kept[name], scored[name], name) for name in NETWORKS}
         write(options.scores, scored)
     scores = read(options.scores)
     found = found_in(scores)

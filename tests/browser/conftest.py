@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from engine.scenes import write_scene
-from report.hostile import SCRIPT, rename_classes, rename_model
-from results.conftest import MODELS
+from helpers.hostile import SCRIPT, rename_classes, rename_model
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.visits import Visit
 
 ASKED = "STORMPROOF_BROWSER"  # set by make test-browser
-AXE = Path(__file__).resolve().parents[2] / ".browser" / "node_modules" / "axe-core" / "axe.min.js"
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -71,24 +71,6 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     entry = next(p for p in sorted((folder / "board" / "models").glob("script*.html")))
     return {"report": folder / "report.html", "compare": folder / "compare.html",
             "board": folder / "board" / "index.html", "entry": entry}  # fmt: skip
-
-
-class Visit:
-    """One open page, and everything it should not have done."""
-
-    def __init__(self, page: Any, path: Path) -> None:
-        self.page, self.faults = page, []  # type: ignore[var-annotated]
-        page.on("console", lambda m: self.faults.append(f"{m.type}: {m.text}") if m.type == "error" else None)
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self._asked(request.url, path))
-        page.goto(path.as_uri())
-        page.wait_for_selector('html[data-ready="yes"]', state="attached", timeout=120_000)
-
-    def _asked(self, url: str, path: Path) -> None:
-        beside = path.parent.parent / "assets" / "charts.js"  # a site has its charts in one file
-        if not url.startswith(("data:", "blob:")) and url not in (path.as_uri(), beside.as_uri()):
-            self.faults.append(f"request {url}")
 
 
 @pytest.fixture

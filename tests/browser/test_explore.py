@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.conftest import AXE
-from engine.scenes import write_scene
-from report.hostile import SCRIPT, TEMPLATE, rename_classes, rename_model
-from results.conftest import MODELS
+from helpers.hostile import SCRIPT, TEMPLATE, rename_classes, rename_model
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.visits import AXE
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -95,12 +95,12 @@ def runs(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def served(runs: list[Path]) -> Iterator[Callable[..., str]]:
     """Start servers; the models are named again, so that they are asked."""
-    from stormproof.explore.serve import Server, opened
+    from stormproof.explore.serve import Server, open_subjects
 
     servers: list[Any] = []
 
     def start(folders: list[Path], models: tuple[str, ...] = (BOXES, MASKS), data: str | None = None) -> str:
-        server = Server(opened(folders, models, data))
+        server = Server(open_subjects(folders, models, data))
         server.start()
         servers.append(server)
         return str(server.link)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from browser.conftest import AXE
-from report.hostile import SCRIPT
+from helpers.hostile import SCRIPT
+from helpers.visits import AXE
 
 PAGES = ("report", "compare", "board", "entry")
 _REACHED = """() => [...document.querySelectorAll(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.typed import make_image
+from helpers.typed import make_image
 from stormproof.core.imagefile import write_image
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.typed import make_image, stormproof
+from helpers.typed import make_image, stormproof
 from stormproof import corrupt_image
 from stormproof.core.imagefile import read_image, write_image
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene, write_street
+from helpers.scenes import write_scene, write_street
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.corruptions import apply, truth_under
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.run import Run
 
-MODELS = Path(__file__).parents[1] / "results" / "scored_models.py"
 MOVED = "geometric_distortion@5[delta=0.5]"  # far more than any severity, as the images are tiny
 
 
@@ -67,7 +67,7 @@ def test_a_copy_scores_as_the_run_does(tmp_path: Path) -> None:
 def test_boxes_and_masks_have_moved(tmp_path: Path) -> None:
     scene = write_scene(tmp_path / "scene", images=2)
     _, (spec,) = corrupt(scene, tmp_path / "copies", "-c", MOVED, "--seed", 3)
-    source, stored = open_dataset(scene), open_dataset(spec)
+    source, stored = read_dataset(scene), read_dataset(spec)
     for k in range(2):
         seen = apply(source[k], MOVED, seed=3)
         assert np.array_equal(stored[k].image, seen.image)
@@ -95,7 +95,7 @@ def test_copies_serve_a_run_of_the_original(tmp_path: Path) -> None:
 def test_label_maps_move_too(tmp_path: Path) -> None:
     street = write_street(tmp_path / "street", images=2)
     _, (spec,) = corrupt(street, tmp_path / "copies", "-c", MOVED)
-    source, stored = open_dataset(street), open_dataset(spec)
+    source, stored = read_dataset(street), read_dataset(spec)
     for k in range(2):
         size, name = source.size(k), source.ids[k]
         moved = truth_under(source.truth(k), size, Condition.parse(MOVED), image_id=name).semantic

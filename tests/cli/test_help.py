@@ -11,7 +11,7 @@ from pathlib import Path
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from cli.typed import stormproof
+from helpers.typed import stormproof
 from stormproof.cli import RUN_AND_SCORE, VERBS, app
 
 PLUGIN = '''

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import StormproofError
 
-MODELS = Path(__file__).parents[1] / "engine" / "fake_models.py"
 RUN = (
     "run",
     "--data",

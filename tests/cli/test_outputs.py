@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cli.typed import make_image
-from engine.conftest import MODELS
-from engine.scenes import write_scene, write_street
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene, write_street
+from helpers.typed import make_image
 from stormproof.cli import app
 from stormproof.cli.console import print_csv, print_json
 from stormproof.core.errors import OutputError

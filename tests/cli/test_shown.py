@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.typed import stormproof
+from helpers.typed import stormproof
 from stormproof.core.imagefile import read_image
 from stormproof.corruptions import CORRUPTIONS, SUITES
 

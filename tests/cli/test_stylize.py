@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.style.commands import read_sequence
 
 WORLD = "world:val,count=2,size=64x48"
@@ -26,7 +26,7 @@ def test_a_sequence_in_two_modes(tmp_path: Path) -> None:
     assert len(folders) == 6
     assert "objects-feature-0.5" in folders
     spec = next(line for line in said.output.splitlines() if "open it with" in line).split("with: ")[1]
-    assert len(open_dataset(spec)) == 2
+    assert len(read_dataset(spec)) == 2
     assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
     again = CliRunner().invoke(app, ["stylize", WORLD, *asked])
     assert isinstance(again.exception, OSError)  # finished: nothing to go on with
@@ -37,7 +37,7 @@ def test_trainset_as_yolo(tmp_path: Path) -> None:
     asked = ["--mix", "combined", "--layout", "yolo", "--out", str(out), "-j", "1"]
     said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
     assert said.exit_code == 0, said.output
-    assert len(open_dataset(f"yolo:{out}/data.yaml,split=train")) == 4
+    assert len(read_dataset(f"yolo:{out}/data.yaml,split=train")) == 4
 
 
 def test_trainset_of_the_street_as_cityscapes(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_trainset_of_the_street_as_cityscapes(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
     assert said.exit_code == 0, said.output
     assert "no place for objects of class traffic light, stop sign" in said.output
-    assert len(open_dataset(f"cityscapes:{tmp_path / 'out'},split=train")) == 2
+    assert len(read_dataset(f"cityscapes:{tmp_path / 'out'},split=train")) == 2
 
 
 def test_quality_by_size_prints_a_table() -> None:

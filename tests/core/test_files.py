@@ -14,7 +14,7 @@ import pytest
 from stormproof.core.errors import DatasetError, InvalidImage, InvalidOption, StoreError, StormproofError
 from stormproof.core.files import (
     locate,
-    opened_file,
+    open_regular,
     read_bytes,
     read_json,
     read_lines,
@@ -99,7 +99,7 @@ def test_a_missing_file_is_named_with_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
     with (
         pytest.raises(DatasetError, match=r"no such file; did you mean .*labels\.json"),
-        opened_file(tmp_path / "label.json"),
+        open_regular(tmp_path / "label.json"),
     ):
         pass
     with pytest.raises(DatasetError, match="cannot be read"):

@@ -14,7 +14,7 @@ import pytest
 from stormproof.core import imagefile
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingExtra, OutputError
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, write_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 RGB = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 
@@ -123,24 +123,24 @@ def test_nvjpeg_is_opt_in_and_part_of_what_a_dataset_is(
     grey = np.full((16, 24), 90, np.uint8)
     for name, image in (("a.jpg", np.stack([grey] * 3, 2)), ("b.jpg", grey), ("c.png", grey)):
         write_image(tmp_path / name, image)
-    plain, other = open_dataset(f"images:{tmp_path}"), open_dataset(f"images:{tmp_path},decode=nvjpeg")
+    plain, other = read_dataset(f"images:{tmp_path}"), read_dataset(f"images:{tmp_path},decode=nvjpeg")
     assert [other[i].image.shape for i in range(3)] == [plain[i].image.shape for i in range(3)]
     assert [int(other[i].image.mean() - plain[i].image.mean()) for i in range(3)] == [1, 1, 0]
     assert plain.fingerprint != other.fingerprint
     with pytest.raises(InvalidOption, match="nvJPEG cannot rotate images"):
-        open_dataset(f"images:{tmp_path},decode=nvjpeg,exif=apply")
+        read_dataset(f"images:{tmp_path},decode=nvjpeg,exif=apply")
 
 
 def test_nvjpeg_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_image(tmp_path / "a.jpg", RGB)
     monkeypatch.setitem(sys.modules, "torchvision", None)
     with pytest.raises(MissingExtra, match="torchvision"):
-        open_dataset(f"images:{tmp_path},decode=nvjpeg")
+        read_dataset(f"images:{tmp_path},decode=nvjpeg")
     torch = pytest.importorskip("torch", reason="needs torch")
     monkeypatch.setattr(imagefile, "_torch_libraries", lambda: (torch, _OnGpu))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InvalidOption, match="finds no NVIDIA GPU; leave decode=nvjpeg out"):
-        open_dataset(f"images:{tmp_path},decode=nvjpeg")
+        read_dataset(f"images:{tmp_path},decode=nvjpeg")
 
 
 def test_a_rule_that_came_later_leaves_older_datasets_as_they_are() -> None:

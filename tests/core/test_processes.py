@@ -27,7 +27,7 @@ for _ in spread(sign_and_wait, [sys.argv[1]] * 2, workers=2):
 
 @pytest.fixture(autouse=True)
 def pools_of_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    import preloaded  # not above: processes without our folder of tests import this module
+    from helpers import preloaded  # not above: processes without our folder of tests import this module
 
     monkeypatch.setattr(processes, "_kernel_pool", preloaded.kernel_pool)
 

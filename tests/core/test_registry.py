@@ -29,7 +29,7 @@ def hats(monkeypatch: pytest.MonkeyPatch) -> Registry[object]:
 
 def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     entries = tuple(EntryPoint(name, value, POINT.group) for name, value in values.items())
-    monkeypatch.setattr(registry, "offered", lambda group: entries)
+    monkeypatch.setattr(registry, "entry_points_of", lambda group: entries)
 
 
 def test_finds_by_name_and_suggests_the_nearest(hats: Registry[object]) -> None:

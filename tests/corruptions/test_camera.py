@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-import camera_quality as q
+from helpers import camera_quality as q
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.errors import UnknownName
 from stormproof.core.imagefile import read_image

@@ -7,8 +7,8 @@ import inspect
 import numpy as np
 import pytest
 
-import reference
 import stormproof
+from helpers import reference
 from stormproof import corrupt, get_corruption_names
 from stormproof.core.errors import InvalidCondition, InvalidImage, MissingContext, UnknownName
 

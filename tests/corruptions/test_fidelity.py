@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, poisson
 
-import agreement as a
+from helpers import agreement as a
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.corruptions import corrupt_image, find
 

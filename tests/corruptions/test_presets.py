@@ -9,7 +9,7 @@ import pytest
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.corruptions import SUITES, find, find_suite
-from stormproof.corruptions.presets import PRESETS, covered, find_preset
+from stormproof.corruptions.presets import PRESETS, covered_by_mean, find_preset
 from stormproof.corruptions.suites import KAMANN
 
 KAMANN_BENCHMARKS = [name for name, preset in PRESETS.items() if preset.cite == "kamann2020"]
@@ -20,7 +20,7 @@ OTHERS = [name for name in PRESETS if name not in KAMANN_BENCHMARKS]
 @pytest.mark.parametrize("named", [True, False])
 def test_means_of_kamann_cover_noise_of_severities_1_to_3(name: str, *, named: bool) -> None:
     conditions = PRESETS[name].conditions()
-    kept = covered(conditions, benchmark=name if named else None)
+    kept = covered_by_mean(conditions, benchmark=name if named else None)
     left_out = {*conditions} - {*kept} - {CLEAN}
     assert left_out == {Condition.of(noise, severity) for noise in KAMANN["noise"] for severity in (4, 5)}
     assert kept == tuple(c for c in conditions if c in kept)
@@ -30,7 +30,7 @@ def test_means_of_kamann_cover_noise_of_severities_1_to_3(name: str, *, named: b
 @pytest.mark.parametrize("named", [True, False])
 def test_other_means_cover_every_condition(name: str, *, named: bool) -> None:
     conditions = PRESETS[name].conditions()
-    assert covered(conditions, benchmark=name if named else None) == conditions[1:]
+    assert covered_by_mean(conditions, benchmark=name if named else None) == conditions[1:]
 
 
 def test_the_suite_kamann_is_the_benchmark_cityscapes_seg_c() -> None:
@@ -38,20 +38,20 @@ def test_the_suite_kamann_is_the_benchmark_cityscapes_seg_c() -> None:
     assert (CLEAN, *suite) == PRESETS["cityscapes-seg-c"].conditions()
     assert len(suite.corruptions) == 19
     assert [c.severity for c in suite if c.corruption == "psf_blur"] == [1, 2, 3]
-    assert len(covered(suite, suite="kamann")) == len(covered((CLEAN, *suite))) == 93 - 10
+    assert len(covered_by_mean(suite, suite="kamann")) == len(covered_by_mean((CLEAN, *suite))) == 93 - 10
 
 
 def test_one_more_condition_makes_it_another_mean() -> None:
     more = (*find_suite("kamann"), Condition.of("zoom_blur", 1))
-    assert covered(more) == more
-    assert len(covered(more, suite="kamann")) == len(more) - 10
+    assert covered_by_mean(more) == more
+    assert len(covered_by_mean(more, suite="kamann")) == len(more) - 10
     noise = find_suite("noise").conditions
-    assert covered(noise) == noise
+    assert covered_by_mean(noise) == noise
 
 
 def test_noise_with_parameters_of_its_own_always_counts() -> None:
     given = (Condition.parse("gaussian_noise[sigma=0.5]"), Condition.parse("shot_noise@4.5"))
-    assert covered(given, suite="kamann") == given
+    assert covered_by_mean(given, suite="kamann") == given
 
 
 def make_tree(root: Path, files: dict[str, str]) -> None:

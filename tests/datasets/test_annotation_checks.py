@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from stormproof.cli import app
 from stormproof.core.errors import DatasetError
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.annotation_checks import Gravity
 from stormproof.datasets.survey import check, evenly_spread, first_findings, survey
 
@@ -293,7 +293,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], str]] = {
 def said_of(spec: str, *levels: Gravity) -> list[str]:
     """What `inspect --check` would print: its problems, and findings of these levels."""
     try:
-        found = check(open_dataset(spec))
+        found = check(read_dataset(spec))
     except DatasetError as error:
         return [str(error)]
     findings = [one.what for one in found.findings if one.level in levels]
@@ -304,7 +304,7 @@ def said_of(spec: str, *levels: Gravity) -> list[str]:
 def test_right_files_raise_no_alarm(tmp_path: Path, name: str) -> None:
     spec = RIGHT[name](tmp_path)
     assert said_of(spec, Gravity.warning) == []
-    assert first_findings(open_dataset(spec), IMAGES) == []
+    assert first_findings(read_dataset(spec), IMAGES) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -328,7 +328,7 @@ def test_there_are_twenty_wrong_files() -> None:
 )  # fmt: skip
 def test_real_files_raise_no_alarm(shared: Path, kind: str) -> None:
     name, _, rest = kind.partition(":")
-    dataset = open_dataset(f"{name}:{shared}/{rest}")
+    dataset = read_dataset(f"{name}:{shared}/{rest}")
     assert first_findings(dataset, len(dataset)) == []
     found = survey(dataset, evenly_spread(len(dataset), 100))
     assert found.problems == []
@@ -345,5 +345,5 @@ def test_inspect_says_it_and_exits_with_1(tmp_path: Path) -> None:
 
 def test_tags_decide_how_a_fingerprint_reads_only_if_they_turn_images(tmp_path: Path) -> None:
     spec = yolo(tmp_path)
-    plain, stated, turned = (open_dataset(spec + rule) for rule in ("", ",exif=ignore", ",exif=apply"))
+    plain, stated, turned = (read_dataset(spec + rule) for rule in ("", ",exif=ignore", ",exif=apply"))
     assert plain.fingerprint == stated.fingerprint != turned.fingerprint

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from complaints import complaint
+from helpers.complaints import complaint
 from stormproof.core.errors import DatasetError
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 Build = Callable[..., str]
 
@@ -95,7 +95,7 @@ def test_all_problems_of_a_file_come_together(build: Build, tmp_path: Path) -> N
     spec = build("coco")
     edit_coco(tmp_path, lambda c: [row.update(bbox=[0, 0, -1, 1]) for row in c["annotations"]])
     with pytest.raises(DatasetError) as caught:
-        open_dataset(spec)
+        read_dataset(spec)
     assert [error.record for error in (caught.value, *caught.value.others)] == [
         f"annotation {i}" for i in (1, 2, 5)
     ]

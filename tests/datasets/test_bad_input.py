@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from complaints import complaint
+from helpers.complaints import complaint
 from stormproof.core.errors import DatasetError
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 Build = Callable[..., str]
 
@@ -69,7 +69,7 @@ def test_labels_without_image_and_image_without_labels(build: Build, tmp_path: P
     image = tmp_path / "tree/images/validation/ADE_val_00000001.jpg"
     image.rename(image.with_name("ADE_val_00000002.jpg"))
     with pytest.raises(DatasetError) as caught:
-        open_dataset(spec)
+        read_dataset(spec)
     found = (caught.value, *caught.value.others)
     texts = sorted(f"{Path(each.file).name} {each.problem}" for each in found)
     assert texts == ["ADE_val_00000001.png has no image.", "ADE_val_00000002.jpg has no label file."]
@@ -161,14 +161,14 @@ def test_kitti_images_without_labels(build: Build, tmp_path: Path) -> None:
     assert "000001.png: has no label file; add one, an empty file if it shows no object" in complaint(spec)
     (tmp_path / "tree/training/ImageSets").mkdir()
     (tmp_path / "tree/training/ImageSets/some.txt").write_text("000000\n")
-    assert open_dataset(f"{spec},split=some").ids == ("000000",)
+    assert read_dataset(f"{spec},split=some").ids == ("000000",)
 
 
 def test_kitti_sequences_without_labels(build: Build, tmp_path: Path) -> None:
     spec = build("kitti-tracking")
     (tmp_path / "tree/training/image_02/0099").mkdir()
     assert "0099: has no label file; add one, an empty file if it shows no object" in complaint(spec)
-    first = open_dataset(f"{spec},sequence=0000").ids[0]
+    first = read_dataset(f"{spec},sequence=0000").ids[0]
     assert first.startswith("0000/")
 
 
@@ -178,7 +178,7 @@ def test_kitti_tracks_with_numbers_too_large(build: Build, tmp_path: Path, digit
     line = f"0 {'9' * digits} Car 0 2 1.55 2.5 3 20 15.75 1.5 1.6 4.1 1.0 1.7 13.2 1.6\n"
     (tmp_path / "tree/training/label_02/0000.txt").write_text(line)
     with pytest.raises(DatasetError, match="must begin with the numbers of its frame and its track"):
-        open_dataset(spec).truth(0)
+        read_dataset(spec).truth(0)
 
 
 @pytest.mark.parametrize("digits", [19, 20, 5001])
@@ -190,7 +190,7 @@ def test_bdd_ids_too_large_for_a_track(build: Build, tmp_path: Path, digits: int
         for label in frame["labels"] or ():
             label["id"] = "9" * digits
     file.write_text(json.dumps(frames))
-    objects = open_dataset(spec).truth(0).instances
+    objects = read_dataset(spec).truth(0).instances
     assert objects is not None
     assert {*objects.tracks.tolist()} == {-1}
 
@@ -201,7 +201,7 @@ def test_yolo_names_are_read_as_they_are_written(build: Build, tmp_path: Path) -
     names = ["on", "no", "Yes", "010", "1_0", "1.50", "~", "null", "2001-01-01", "1:30"]
     for listed in (f"[{', '.join(names)}]", "".join(f"\n  {k}: {name}" for k, name in enumerate(names))):
         (tmp_path / "tree/data.yaml").write_text(f"val: images/val\nnames: {listed}\n")
-        assert open_dataset(spec).classes == tuple(names)
+        assert read_dataset(spec).classes == tuple(names)
 
 
 @pytest.mark.parametrize(

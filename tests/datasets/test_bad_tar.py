@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from complaints import complaint, open_everything
+from helpers.complaints import complaint, open_everything
 from stormproof.core.errors import StormproofError
 
 

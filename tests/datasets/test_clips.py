@@ -13,7 +13,7 @@ import pytest
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import SampleDataset, identity_of
 
 Build = Callable[..., str]
@@ -23,7 +23,7 @@ def test_a_csv_file_makes_clips_of_any_dataset(build: Build, tmp_path: Path) -> 
     spec = build("kitti")
     table = tmp_path / "clips.csv"
     table.write_text("id,sequence,time\n000001, drive , 0.4\n", encoding="utf-8")
-    plain, dataset = open_dataset(spec), open_dataset(f"{spec},sequences={table}")
+    plain, dataset = read_dataset(spec), read_dataset(f"{spec},sequences={table}")
     assert dataset.frames == {"000001": Frame("000001", "drive", 0.4)}
     assert (dataset[1].sequence, dataset[1].time) == ("drive", 0.4)
     assert (dataset[0].sequence, dataset[0].time) == ("", 0.0)
@@ -31,7 +31,7 @@ def test_a_csv_file_makes_clips_of_any_dataset(build: Build, tmp_path: Path) -> 
     assert dataset.fingerprint != plain.fingerprint
     assert (dataset[1].image == plain[1].image).all()
     table.write_text("id,sequence,time\n000001,drive,0.5\n", encoding="utf-8")
-    assert open_dataset(f"{spec},sequences={table}").fingerprint != dataset.fingerprint
+    assert read_dataset(f"{spec},sequences={table}").fingerprint != dataset.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_tables_that_cannot_be_read(build: Build, tmp_path: Path, text: str, wor
     table = tmp_path / "clips.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError, match=words):
-        open_dataset(f"{build('kitti')},sequences={table}")
+        read_dataset(f"{build('kitti')},sequences={table}")
 
 
 def test_kitti_tracking(build: Build) -> None:
     spec = build("kitti-tracking")
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     assert dataset.ids == ("0000/000000", "0000/000001", "0000/000002", "0001/000000")
     assert dataset.frames["0000/000002"] == Frame("0000/000002", "0000", 0.2)
     first, later = dataset.truth(0).instances, dataset.truth(2).instances
@@ -65,9 +65,9 @@ def test_kitti_tracking(build: Build) -> None:
     assert (first.tracks[first.ignore] == -1).all()
     assert later.tracks.tolist() == [7]
     assert len(dataset.truth(1).instances) == len(dataset.truth(3).instances) == 0
-    assert open_dataset(f"{spec},sequence=0001").ids == ("0001/000000",)
+    assert read_dataset(f"{spec},sequence=0001").ids == ("0001/000000",)
     with pytest.raises(DatasetError, match="0002"):
-        open_dataset(f"{spec},sequence=0002")
+        read_dataset(f"{spec},sequence=0002")
 
 
 def test_bdd_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None:
@@ -83,14 +83,14 @@ def test_bdd_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None:
         trees.save_text(tmp_path / f"labels/{video}.json", json.dumps(frames))
         for frame in frames:
             trees.save(tmp_path / f"images/{video}/{frame['name']}", trees.make_image())
-    dataset = open_dataset(f"bdd:{tmp_path}/labels,images={tmp_path}/images")
+    dataset = read_dataset(f"bdd:{tmp_path}/labels,images={tmp_path}/images")
     assert dict(dataset.frames) == {"v1-0": Frame("v1-0", "v1", 0.0), "v1-1": Frame("v1-1", "v1", 0.2)}
     assert [dataset.truth(k).instances.tracks.tolist() for k in range(3)] == [[3], [4], [3]]
     assert dataset[2].sequence == ""  # a video's only frame
 
 
 def test_detection_labels_of_bdd_are_single_images(build: Build) -> None:
-    assert open_dataset(build("bdd")).frames == {}
+    assert read_dataset(build("bdd")).frames == {}
 
 
 def test_samples_in_memory_may_be_frames() -> None:
@@ -106,11 +106,11 @@ def test_samples_in_memory_may_be_frames() -> None:
 
 
 def test_the_world_moves() -> None:
-    dataset = open_dataset("world:test,clips=2,frames=3,size=96x64")
+    dataset = read_dataset("world:test,clips=2,frames=3,size=96x64")
     assert len(dataset) == 6
     assert dataset.ids[4] == "world-test-000001-0001"
     assert dataset.frames[dataset.ids[4]] == Frame(dataset.ids[4], "world-test-000001", 0.1)
-    still = open_dataset("world:test,count=2,size=96x64")
+    still = read_dataset("world:test,count=2,size=96x64")
     assert (dataset[3].image == still[1].image).all()  # a clip begins as the scene that stands still
     assert (dataset[3].image != dataset[4].image).any()
     assert dataset.fingerprint != still.fingerprint
@@ -129,9 +129,9 @@ def test_the_world_moves() -> None:
 )
 def test_clips_that_the_world_cannot_show(options: str, words: str) -> None:
     with pytest.raises(InvalidOption, match=words):
-        open_dataset(f"world:test,{options}")
+        read_dataset(f"world:test,{options}")
 
 
 def test_an_option_that_is_misspelt() -> None:
     with pytest.raises(UnknownName, match="sequences"):
-        open_dataset("coco:none.json,sequence=a.csv")
+        read_dataset("coco:none.json,sequence=a.csv")

@@ -22,7 +22,7 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
 from stormproof.core.sample import RLE
-from stormproof.datasets import coco, open_dataset
+from stormproof.datasets import coco, read_dataset
 
 REAL = [
     "coco/instances_val2017.json",
@@ -40,7 +40,7 @@ def quietly(path: Path) -> COCO:
 def test_real_files_read_as_pycocotools_reads_them(shared: Path, file: str) -> None:
     if not (shared / file).is_file():
         pytest.skip(f"needs {file}")
-    dataset, api = open_dataset(f"coco:{shared / file}"), quietly(shared / file)
+    dataset, api = read_dataset(f"coco:{shared / file}"), quietly(shared / file)
     assert [int(name) for name in dataset.ids] == [image["id"] for image in api.dataset["images"]]
     for i, name in enumerate(dataset.ids):
         found = dataset.truth(i).instances
@@ -57,7 +57,7 @@ def test_real_files_read_as_pycocotools_reads_them(shared: Path, file: str) -> N
 
 
 def test_every_kind_of_segmentation(build: Callable[..., str], tmp_path: Path) -> None:
-    dataset = open_dataset(build("coco"))
+    dataset = read_dataset(build("coco"))
     api = quietly(tmp_path / "tree/instances_val.json")
     assert dataset.ids == ("7", "9")
     assert dataset.classes == ("car", "dog")  # by category id, not by place in the file
@@ -93,11 +93,11 @@ def test_an_area_that_is_not_stated_is_the_masks(tmp_path: Path) -> None:
     }
     (tmp_path / "a.json").write_text(json.dumps(content))
     spec = f"coco:{tmp_path / 'a.json'},images={tmp_path / 'images'}"
-    found = open_dataset(spec).truth(0).instances
+    found = read_dataset(spec).truth(0).instances
     assert found is not None
     drawn = oracle.area(oracle.merge(oracle.frPyObjects(content["annotations"][0]["segmentation"], 64, 64)))
     assert found.area.tolist() == [drawn] == pytest.approx([800], rel=0.05)
-    boxes = open_dataset(f"{spec},masks=false").truth(0).instances
+    boxes = read_dataset(f"{spec},masks=false").truth(0).instances
     assert boxes is not None
     assert boxes.area.tolist() == [1600]
 
@@ -108,7 +108,7 @@ def _as_list(encoded: object) -> list[object]:
 
 def test_boxes_only_when_asked_and_when_there_are_no_masks(build: Callable[..., str], tmp_path: Path) -> None:
     spec = build("coco")
-    masks, boxes = open_dataset(spec), open_dataset(f"{spec},masks=false")
+    masks, boxes = read_dataset(spec), read_dataset(f"{spec},masks=false")
     assert boxes.truth(1).instances.masks is None
     assert boxes.fingerprint != masks.fingerprint
     path = tmp_path / "tree/instances_val.json"
@@ -116,7 +116,7 @@ def test_boxes_only_when_asked_and_when_there_are_no_masks(build: Callable[..., 
     for row in content["annotations"]:
         row["segmentation"] = []
     path.write_text(json.dumps(content))
-    plain = open_dataset(spec)
+    plain = read_dataset(spec)
     assert plain.truth(1).instances.masks is None
     assert plain.truth(0).instances.area.tolist() == [48]
 
@@ -128,7 +128,7 @@ def test_truth_without_file_names(build: Callable[..., str], tmp_path: Path) -> 
     for image in content["images"]:
         del image["file_name"]
     path.write_text(json.dumps(content))
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     assert len(dataset.truth(1).instances) == 2
     with pytest.raises(DatasetError, match="no such image file"):
         dataset[1]
@@ -139,7 +139,7 @@ def test_usual_image_folders_are_found(tmp_path: Path, trees: ModuleType) -> Non
     (tmp_path / "annotations").mkdir()
     (tmp_path / "instances_val.json").rename(tmp_path / "annotations/instances_val.json")
     (tmp_path / "photos").rename(tmp_path / "val")
-    assert open_dataset(f"coco:{tmp_path}/annotations/instances_val.json")[0].image.shape == (24, 32, 3)
+    assert read_dataset(f"coco:{tmp_path}/annotations/instances_val.json")[0].image.shape == (24, 32, 3)
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_big_files_are_indexed_not_rasterised(tmp_path: Path, monkeypatch: pytes
     }
     path = tmp_path / "big.json"
     path.write_text(json.dumps(content))
-    dataset = open_dataset(f"coco:{path}")
+    dataset = read_dataset(f"coco:{path}")
     assert not drawn
     assert len(dataset.truth(499).instances) == len(drawn) == 7
 
@@ -180,7 +180,7 @@ def test_scores_of_the_reference_results_are_exact(shared: Path, kind: str, expe
     root = shared / "metric_refs/cocoapi_val2014_100"
     if not root.is_dir():
         pytest.skip(f"needs {root}")
-    dataset = open_dataset(f"coco:{root}/instances_val2014_100.json")
+    dataset = read_dataset(f"coco:{root}/instances_val2014_100.json")
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in dataset.ids}
     for row in json.loads((root / f"instances_val2014_fake{kind}100_results.json").read_text()):
         rows[str(row["image_id"])].append(row)

@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.sample import Truth
 from stormproof.core.spec import OBJECT
-from stormproof.datasets import READERS, open_dataset
+from stormproof.datasets import READERS, read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import image_path
 
@@ -36,7 +36,7 @@ def spec(kind: str, build: Build) -> str:
 
 @pytest.fixture
 def dataset(spec: str) -> Dataset:
-    return open_dataset(spec)
+    return read_dataset(spec)
 
 
 def same_truth(a: Truth, b: Truth) -> None:
@@ -97,7 +97,7 @@ def test_indexing_follows_python(dataset: Dataset) -> None:
 
 
 def test_opening_twice_gives_the_same(dataset: Dataset, spec: str) -> None:
-    again = open_dataset(spec)
+    again = read_dataset(spec)
     assert list(again.ids) == list(dataset.ids)
     assert again.fingerprint == dataset.fingerprint
     same_truth(again.truth(0), dataset.truth(0))
@@ -115,7 +115,7 @@ def test_fingerprint_does_not_depend_on_the_place(
     if kind == "world":
         pytest.skip("the world lies in no place")
     shutil.copytree(tmp_path / "tree", tmp_path / "elsewhere")
-    moved = open_dataset(spec.replace(str(tmp_path / "tree"), str(tmp_path / "elsewhere")))
+    moved = read_dataset(spec.replace(str(tmp_path / "tree"), str(tmp_path / "elsewhere")))
     assert moved.fingerprint == dataset.fingerprint
 
 
@@ -126,7 +126,7 @@ def test_fingerprint_depends_on_the_annotations(dataset: Dataset, spec: str) -> 
     before = dataset.fingerprint
     with sources[-1].open("ab") as file:
         file.write(b"\n")  # means nothing to any of the formats
-    assert open_dataset(spec).fingerprint != before
+    assert read_dataset(spec).fingerprint != before
 
 
 def test_truth_needs_no_pixels(kind: str, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_truth_needs_no_image_files(spec: str, kind: str, dataset: Dataset) -> N
         path = image_path(dataset, i)
         assert path is not None
         path.unlink()
-    again = open_dataset(spec)
+    again = read_dataset(spec)
     assert list(again.ids) == list(dataset.ids)
     for i, truth in enumerate(truths):
         same_truth(again.truth(i), truth)

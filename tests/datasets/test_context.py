@@ -13,7 +13,7 @@ import pytest
 
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.sample import Camera
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.depthmaps import (
     Calibration,
     depth_from_disparity,
@@ -124,16 +124,16 @@ def attach(root: Path, trees: ModuleType) -> None:
 def test_context_is_found_by_name(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("cityscapes")
     attach(tmp_path / "tree", trees)
-    with_depth = open_dataset(f"{spec},depth=depth")
+    with_depth = read_dataset(f"{spec},depth=depth")
     np.testing.assert_array_equal(with_depth[1].context.depth, DEPTH + 1)
     np.testing.assert_array_equal(with_depth[-1].context.depth, DEPTH + 1)
-    stereo = open_dataset(f"{spec},disparity=disparity,calib=camera,right=rightImg8bit")
+    stereo = read_dataset(f"{spec},disparity=disparity,calib=camera,right=rightImg8bit")
     sample = stereo[0]
     np.testing.assert_array_equal(sample.context.right, trees.make_image(10))
     # (2561 − 1) / 256 = 10 pixels; 2000 × 0.2 / 10 = 40 metres
     np.testing.assert_allclose(sample.context.depth, 40, rtol=1e-6)
     assert sample.context.camera.baseline == 0.2
-    plain = open_dataset(spec)
+    plain = read_dataset(spec)
     assert len({plain.fingerprint, with_depth.fingerprint, stereo.fingerprint}) == 3
     assert with_depth.category_ids == plain.category_ids  # type: ignore[attr-defined]
     assert with_depth.truth(0).semantic is not None
@@ -144,7 +144,7 @@ def test_coco_finds_depth_by_image_name(build: Build, tmp_path: Path) -> None:
     (tmp_path / "tree/depth").mkdir()
     for name in "ab":
         np.save(tmp_path / f"tree/depth/{name}.npy", DEPTH)
-    assert open_dataset(f"{spec},depth=depth")[0].context.depth.shape == (24, 32)
+    assert read_dataset(f"{spec},depth=depth")[0].context.depth.shape == (24, 32)
 
 
 def test_what_is_missing_or_does_not_fit_is_named(build: Build, tmp_path: Path, trees: ModuleType) -> None:
@@ -153,12 +153,12 @@ def test_what_is_missing_or_does_not_fit_is_named(build: Build, tmp_path: Path, 
     attach(root, trees)
     np.save(root / f"depth/aa/{trees.NAMES[0]}_depth.npy", DEPTH[:5])
     with pytest.raises(DatasetError, match=rf"{trees.NAMES[0]}_depth\.npy.*\(5, 32\).*\(24, 32\)"):
-        open_dataset(f"{spec},depth=depth")[0]
+        read_dataset(f"{spec},depth=depth")[0]
     (root / f"depth/aa/{trees.NAMES[0]}_depth.npy").unlink()
     with pytest.raises(DatasetError, match=f"sample '{trees.NAMES[0]}': no depth map"):
-        open_dataset(f"{spec},depth=depth")
+        read_dataset(f"{spec},depth=depth")
     with pytest.raises(DatasetError, match="did you mean"):
-        open_dataset(f"{spec},depth=deepth")
+        read_dataset(f"{spec},depth=deepth")
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_options_that_make_no_sense_together(
     spec = build("cityscapes")
     attach(tmp_path / "tree", trees)
     with pytest.raises(InvalidOption):
-        open_dataset(f"{spec},{options}")
+        read_dataset(f"{spec},{options}")
 
 
 def test_real_kitti_depth_and_calibration(shared: Path) -> None:
-    dataset = open_dataset(f"kitti:{shared}/kitti_object,depth=depth_velo,calib=calib")
+    dataset = read_dataset(f"kitti:{shared}/kitti_object,depth=depth_velo,calib=calib")
     sample = dataset[0]
     with PIL.Image.open(shared / "kitti_object/depth_velo/000000.png") as file:
         stored = np.array(file)
@@ -188,7 +188,7 @@ def test_real_kitti_depth_and_calibration(shared: Path) -> None:
     known = stored > 0
     np.testing.assert_allclose(sample.context.depth[known], stored[known] / 256)
     assert 0.5 < sample.context.camera.baseline < 0.6
-    filled = open_dataset(f"kitti:{shared}/kitti_object,depth=depth_velo,fill_depth=true")[0].context.depth
+    filled = read_dataset(f"kitti:{shared}/kitti_object,depth=depth_velo,fill_depth=true")[0].context.depth
     assert not np.isnan(filled).any()
     np.testing.assert_array_equal(filled[known], sample.context.depth[known])
 
@@ -197,7 +197,7 @@ def test_real_stereo_scenes(shared: Path) -> None:
     root = shared / "stereo_depth"
     scene = root / "middlebury2014_motorcycle_Q"
     options = f"disparity={scene}/disp0GT.pfm,calib={scene}/calib.txt,right={scene}/im1.png"
-    sample = open_dataset(f"images:{scene}/im0.png,{options}")[0]
+    sample = read_dataset(f"images:{scene}/im0.png,{options}")[0]
     # The calibration says disparities lie between vmin = 7 and vmax = 65.
     assert 7 <= np.nanmin(sample.context.disparity) <= np.nanmax(sample.context.disparity) <= 65
     assert 1 < np.nanmin(sample.context.depth) < np.nanmax(sample.context.depth) < 6
@@ -210,11 +210,11 @@ def test_real_stereo_scenes(shared: Path) -> None:
     unshifted = sample.context.right[rows[inside], columns[inside]].astype(float)
     assert np.abs(left - right).mean() < 0.5 * np.abs(left - unshifted).mean()
     kitti = root / "kitti2015_000046"
-    found = open_dataset(f"images:{kitti}/left.png,disparity={kitti}/disp_occ_0.png")[0].context
+    found = read_dataset(f"images:{kitti}/left.png,disparity={kitti}/disp_occ_0.png")[0].context
     assert found.depth is None
     assert 1 < np.nanmin(found.disparity) < np.nanmax(found.disparity) < 100
     kinect = root / "kinect_rgbd_slambook2"
-    depth = open_dataset(f"images:{kinect}/color_1.png,depth={kinect}/depth_1.pgm,depth_scale=1000")[
+    depth = read_dataset(f"images:{kinect}/color_1.png,depth={kinect}/depth_1.pgm,depth_scale=1000")[
         0
     ].context.depth
     assert 0.9 < np.nanmin(depth) < np.nanmax(depth) < 10

@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.sample import RLE, Instances
-from stormproof.datasets import ade20k, cityscapes, find_writer, kitti, open_dataset
+from stormproof.datasets import ade20k, cityscapes, find_writer, kitti, read_dataset
 from stormproof.datasets.writing import Destination
 from stormproof.datasets.yolo import label_file
 
@@ -24,7 +24,7 @@ def stripes(trees: ModuleType, *values: int) -> np.ndarray:
 
 
 def test_voc_boxes_count_pixels_from_one(build: Build) -> None:
-    dataset = open_dataset(build("voc"))
+    dataset = read_dataset(build("voc"))
     found = dataset.truth(0).instances
     assert dataset.ids == ("2007_000001", "2007_000002")
     assert [dataset.classes[label] for label in found.labels] == ["car", "person"]
@@ -35,18 +35,18 @@ def test_voc_boxes_count_pixels_from_one(build: Build) -> None:
 
 
 def test_voc_without_a_split_reads_every_annotation(build: Build) -> None:
-    everything = open_dataset(build("voc").removesuffix(",split=val"))
+    everything = read_dataset(build("voc").removesuffix(",split=val"))
     assert everything.ids == ("2007_000001", "2007_000002", "2007_000003")
 
 
 def test_voc_class_lists_are_splits_too(build: Build) -> None:
-    assert len(open_dataset(build("voc").replace("split=val", "split=car_val"))) == 2
+    assert len(read_dataset(build("voc").replace("split=val", "split=car_val"))) == 2
 
 
 def test_voc_with_classes_of_its_own(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("voc")
     trees.save_text(tmp_path / "tree/names.txt", "person\n\ncar\n")
-    dataset = open_dataset(f"{spec},classes=names.txt")
+    dataset = read_dataset(f"{spec},classes=names.txt")
     assert dataset.classes == ("person", "car")
     assert dataset.truth(0).instances.labels.tolist() == [1, 0]
 
@@ -54,7 +54,7 @@ def test_voc_with_classes_of_its_own(build: Build, tmp_path: Path, trees: Module
 def test_voc_devkit_folder_leads_to_its_year(tmp_path: Path, trees: ModuleType) -> None:
     (tmp_path / "VOC2012").mkdir()
     trees.voc(tmp_path / "VOC2012")
-    assert len(open_dataset(f"voc:{tmp_path},split=val")) == 2
+    assert len(read_dataset(f"voc:{tmp_path},split=val")) == 2
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_voc_devkit_folder_leads_to_its_year(tmp_path: Path, trees: ModuleType) 
     ],
 )
 def test_label_maps(build: Build, trees: ModuleType, kind: str, expected: tuple[int, ...]) -> None:
-    semantic = open_dataset(build(kind)).truth(0).semantic
+    semantic = read_dataset(build(kind)).truth(0).semantic
     assert semantic.ignore == 255
     np.testing.assert_array_equal(semantic.labels, stripes(trees, *expected))
 
@@ -83,15 +83,15 @@ def test_class_tables_have_the_published_sizes() -> None:
 
 
 def test_panoptic_keeps_the_segments(build: Build) -> None:
-    dataset = open_dataset(build("panoptic"))
+    dataset = read_dataset(build("panoptic"))
     assert dataset.semantic_classes == ("person", "rug")
     assert np.unique(dataset.truth(0).panoptic).tolist() == [0, 300, 131077]
 
 
 def test_cityscapes_instances_groups_and_trailers(build: Build) -> None:
     spec = build("cityscapes")
-    assert not open_dataset(spec).truth(0).instances.ignore.any()  # the trailer is left out
-    dataset = open_dataset(f"{spec},excuse_caravans=true")
+    assert not read_dataset(spec).truth(0).instances.ignore.any()  # the trailer is left out
+    dataset = read_dataset(f"{spec},excuse_caravans=true")
     truth = dataset.truth(0)
     found = truth.instances
     kept = ~found.ignore
@@ -112,12 +112,12 @@ def test_cityscapes_instances_groups_and_trailers(build: Build) -> None:
 def test_cityscapes_copies_excuse_what_the_original_excuses(
     build: Build, tmp_path: Path, option: str
 ) -> None:
-    original = open_dataset(build("cityscapes") + option)
+    original = read_dataset(build("cityscapes") + option)
     writer = find_writer("cityscapes")
     names = {"classes": original.classes, "semantic_classes": original.semantic_classes}
     destination = Destination(tmp_path / "copy", **names)
     writer.write(destination, "aachen_000000_000019", original[0])
-    ours, theirs = open_dataset(str(writer.spec(destination))).truth(0), original.truth(0)
+    ours, theirs = read_dataset(str(writer.spec(destination))).truth(0), original.truth(0)
     np.testing.assert_array_equal(ours.semantic.labels, theirs.semantic.labels)
     for field in ("ids", "labels", "boxes", "crowd", "ignore"):
         np.testing.assert_array_equal(getattr(ours.instances, field), getattr(theirs.instances, field))
@@ -144,11 +144,11 @@ def polygon_file() -> str:
 
 def test_cityscapes_polygons_say_the_same_as_instance_ids(build: Build, tmp_path: Path) -> None:
     spec = build("cityscapes")
-    from_ids = open_dataset(spec).truth(0)
+    from_ids = read_dataset(spec).truth(0)
     for path in (tmp_path / "tree/gtFine/val/aa").glob("*_instanceIds.png"):
         path.with_name(path.name.replace("instanceIds.png", "polygons.json")).write_text(polygon_file())
         path.unlink()
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     assert dataset.size(0) == (24, 32)
     from_polygons = dataset.truth(0)
     np.testing.assert_array_equal(from_polygons.semantic.labels, from_ids.semantic.labels)
@@ -165,14 +165,14 @@ def test_cityscapes_with_label_ids_only(
     tmp_path: Path, trees: ModuleType, kind: str, values: tuple[int, ...]
 ) -> None:
     trees.save(tmp_path / f"gtFine/val/aa/aa_1_1_gtFine_{kind}.png", trees.label_map(*values))
-    dataset = open_dataset(f"cityscapes:{tmp_path}")
+    dataset = read_dataset(f"cityscapes:{tmp_path}")
     assert dataset.classes == ()
     assert dataset.truth(0).instances is None
     np.testing.assert_array_equal(dataset.truth(0).semantic.labels, trees.label_map(0, 13, 11, 255))
 
 
 def test_bdd_names_flags_and_lanes(build: Build) -> None:
-    dataset = open_dataset(build("bdd"))
+    dataset = read_dataset(build("bdd"))
     found = dataset.truth(0).instances
     assert [dataset.classes[label] for label in found.labels] == ["pedestrian", "car"]
     assert found.boxes.tolist() == [[1.5, 2, 9, 12.25]] * 2
@@ -182,24 +182,24 @@ def test_bdd_names_flags_and_lanes(build: Build) -> None:
 
 
 def test_bdd_says_weather_and_scene(build: Build) -> None:
-    assert open_dataset(build("bdd")).attributes == {"weather": {"b1": "rainy"}, "scene": {"b1": "tunnel"}}
+    assert read_dataset(build("bdd")).attributes == {"weather": {"b1": "rainy"}, "scene": {"b1": "tunnel"}}
 
 
 def test_cityscapes_says_the_city(build: Build) -> None:
-    cities = open_dataset(build("cityscapes")).attributes["city"]
+    cities = read_dataset(build("cityscapes")).attributes["city"]
     assert [*cities.values()] == [name.partition("_")[0] for name in cities]
 
 
 def test_bdd_segmentation_in_the_older_layout(tmp_path: Path, trees: ModuleType) -> None:
     trees.save(tmp_path / "seg/images/val/x.jpg", trees.make_image())
     trees.save(tmp_path / "seg/labels/val/x_train_id.png", trees.label_map(0, 255, 1, 2))
-    dataset = open_dataset(f"bdd-seg:{tmp_path}")
+    dataset = read_dataset(f"bdd-seg:{tmp_path}")
     assert dataset.ids == ("x",)
     np.testing.assert_array_equal(dataset.truth(0).semantic.labels, trees.label_map(0, 255, 1, 2))
 
 
 def test_kitti_dont_care_excuses_every_class(build: Build) -> None:
-    dataset = open_dataset(build("kitti"))
+    dataset = read_dataset(build("kitti"))
     found = dataset.truth(0).instances
     assert found.labels.tolist() == [0, *range(8)]
     assert found.ignore.tolist() == [False] + [True] * 8
@@ -212,7 +212,7 @@ def test_kitti_dont_care_excuses_every_class(build: Build) -> None:
 def test_kitti_s_distance_is_the_z_of_its_location(build: Build) -> None:
     """… 1.5 1.6 4.1 are height, width and length, 1.0 1.7 13.2 the location x, y, z, 1.6 the turn."""
     for kind in ("kitti", "kitti-tracking"):
-        found = open_dataset(build(kind, kind)).truth(0).instances
+        found = read_dataset(build(kind, kind)).truth(0).instances
         assert found.distance[0] == 13.2
         assert np.isnan(found.distance[found.ignore]).all(), "a region without a location"
 
@@ -223,7 +223,7 @@ def test_kitti_s_grades_of_occlusion_are_thirds(
 ) -> None:
     spec, file = build("kitti"), tmp_path / "tree/training/label_2/000000.txt"
     file.write_text(file.read_text().replace("Car 0.25 2", f"Car 0.25 {grade}"))
-    np.testing.assert_allclose(open_dataset(spec).truth(0).instances.occlusion[0], hidden)
+    np.testing.assert_allclose(read_dataset(spec).truth(0).instances.occlusion[0], hidden)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def test_panoptic_crowds_are_crowds(build: Build, tmp_path: Path) -> None:
     content = json.loads(file.read_text())
     content["annotations"][0]["segments_info"][0]["iscrowd"] = 1
     file.write_text(json.dumps(content))
-    assert open_dataset(spec).truth(0).crowds == (300,)
-    assert open_dataset(spec).things == ("person",)
+    assert read_dataset(spec).truth(0).crowds == (300,)
+    assert read_dataset(spec).things == ("person",)
 
 
 def test_bdd_keeps_riders_apart_from_pedestrians(build: Build, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_bdd_keeps_riders_apart_from_pedestrians(build: Build, tmp_path: Path) -
     }  # fmt: skip
     frames[0]["labels"] = [{"id": str(k), "category": name, "box2d": box} for k, name in enumerate(said)]
     file.write_text(json.dumps(frames))
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     found = dataset.truth(0).instances
     assert [dataset.classes[label] for label in found.labels] == [*said.values()]
     assert found.ignore.tolist() == [False] * 6 + [True] * 2
@@ -275,7 +275,7 @@ def test_voc_s_flags_say_what_is_whole(build: Build, tmp_path: Path, trees: Modu
         tmp_path / "tree/Annotations/2007_000001.xml",
         trees.voc_xml(*objects, trees.voc_object("car", (1, 1, 2, 2))),
     )
-    found = open_dataset(spec).truth(0).instances
+    found = read_dataset(spec).truth(0).instances
     np.testing.assert_array_equal(found.occlusion, [0, np.nan, np.nan])
     np.testing.assert_array_equal(found.truncation, [np.nan, 0, np.nan])
 
@@ -285,13 +285,13 @@ def test_camvid_takes_classes_from_its_file(tmp_path: Path, trees: ModuleType) -
     trees.save(tmp_path / "labels/a_L.png", trees.label_map(0, 1, 2, 2))
     names = {"classes": {"0": "road", "2": "void", "1": "sky"}, "ignore_index": 2}
     trees.save_text(tmp_path / "classes.json", json.dumps(names))
-    dataset = open_dataset(f"camvid:{tmp_path}")
+    dataset = read_dataset(f"camvid:{tmp_path}")
     assert dataset.semantic_classes == ("road", "sky")
     np.testing.assert_array_equal(dataset.truth(0).semantic.labels, trees.label_map(0, 1, 255, 255))
 
 
 def test_yolo_boxes_are_fractions_around_a_centre(build: Build) -> None:
-    dataset = open_dataset(build("yolo"))
+    dataset = read_dataset(build("yolo"))
     found = dataset.truth(0).instances
     assert dataset.ids == ("a", "b")
     assert [dataset.classes[label] for label in found.labels] == ["dog", "cat"]
@@ -303,7 +303,7 @@ def test_yolo_boxes_are_fractions_around_a_centre(build: Build) -> None:
 def test_yolo_polygons_become_masks(build: Build, tmp_path: Path) -> None:
     spec = build("yolo")
     (tmp_path / "tree/labels/val/a.txt").write_text("1 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n")
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     found = dataset.truth(0).instances
     assert found.boxes.tolist() == [[8, 6, 24, 18]]
     expected = np.zeros((24, 32), bool)
@@ -325,20 +325,20 @@ def test_yolo_variants_of_data_yaml(build: Build, tmp_path: Path, yaml: str) -> 
     spec = build("yolo")
     (tmp_path / "tree/data.yaml").write_text(yaml)
     (tmp_path / "tree/list.txt").write_text("./images/val/a.png\nimages/val/b.png\n")
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     assert dataset.ids == ("a", "b")
     assert len(dataset.truth(0).instances) == 2
 
 
 def test_image_folder_ids_are_paths(build: Build, tmp_path: Path) -> None:
-    dataset = open_dataset(build("images"))
+    dataset = read_dataset(build("images"))
     assert dataset.ids == ("b", "deeper/a", "grey")
     assert dataset[2].image.shape == (24, 32)
-    assert open_dataset(f"images:{tmp_path}/tree/b.png").ids == ("b",)
+    assert read_dataset(f"images:{tmp_path}/tree/b.png").ids == ("b",)
 
 
 def test_tar_objects_and_maps(build: Build, trees: ModuleType) -> None:
-    dataset = open_dataset(build("tar"))
+    dataset = read_dataset(build("tar"))
     assert dataset.ids == ("set/a", "set/b")
     assert dataset.classes == ("dog",)
     truth = dataset.truth(0)
@@ -354,21 +354,21 @@ def test_tar_objects_and_maps(build: Build, trees: ModuleType) -> None:
 def test_tar_shards_by_range_and_pattern(tmp_path: Path, trees: ModuleType) -> None:
     for i in range(3):
         trees.write_tar(tmp_path / f"val-{i:04d}.tar", {f"{i}.png": trees.png(trees.make_image(i))})
-    assert open_dataset(f"tar:{tmp_path}/val-{{0000..0002}}.tar").ids == ("0", "1", "2")
-    assert open_dataset(f"tar:{tmp_path}/val-*.tar").ids == ("0", "1", "2")
+    assert read_dataset(f"tar:{tmp_path}/val-{{0000..0002}}.tar").ids == ("0", "1", "2")
+    assert read_dataset(f"tar:{tmp_path}/val-*.tar").ids == ("0", "1", "2")
 
 
 def test_tar_fingerprint_follows_labels_not_pixels(tmp_path: Path, trees: ModuleType) -> None:
     def fingerprint(seed: int, box: list[int]) -> str:
         label = json.dumps([{"category": "dog", "bbox": box}]).encode()
         trees.write_tar(tmp_path / "x.tar", {"a.png": trees.png(trees.make_image(seed)), "a.json": label})
-        return open_dataset(f"tar:{tmp_path}/x.tar").fingerprint
+        return read_dataset(f"tar:{tmp_path}/x.tar").fingerprint
 
     assert fingerprint(1, [1, 2, 3, 4]) == fingerprint(2, [1, 2, 3, 4]) != fingerprint(1, [1, 2, 3, 5])
 
 
 def test_nrec_parts_of_people_are_ignored(build: Callable[..., str]) -> None:
-    dataset = open_dataset(build("nrec"))
+    dataset = read_dataset(build("nrec"))
     found = dataset.truth(0).instances
     assert found is not None
     assert found.labels.tolist() == [0, 0]
@@ -377,4 +377,4 @@ def test_nrec_parts_of_people_are_ignored(build: Callable[..., str]) -> None:
     assert nobody is not None
     assert len(nobody.labels) == 0
     with pytest.raises(DatasetError, match="test"):
-        open_dataset(build("nrec", "other") + ",split=tset")
+        read_dataset(build("nrec", "other") + ",split=tset")

@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from stormproof.core.errors import DatasetError, InvalidOption
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.cityscapes import snippets
 from stormproof.datasets.dataset import identity_of
 from stormproof.datasets.groups import frames_warning, guess_groups
@@ -36,7 +36,7 @@ def test_camvid_frames_belong_to_their_recording(tmp_path: Path, trees: ModuleTy
     for name in names:
         trees.save(tmp_path / f"images/{name}.png", trees.make_image())
         trees.save(tmp_path / f"labels/{name}.png", np.zeros(trees.make_image().shape[:2], np.uint8))
-    dataset = open_dataset(f"camvid:{tmp_path}")
+    dataset = read_dataset(f"camvid:{tmp_path}")
     assert dataset.groups == {
         "0001TP_006690": "0001TP", "0001TP_006720": "0001TP",
         "Seq05VD_f00000": "Seq05VD", "Seq05VD_f00030": "Seq05VD",
@@ -51,7 +51,7 @@ def test_acdc_frames_and_references_belong_to_their_recording() -> None:
 
 
 def test_one_scene_in_several_fogs_is_one_group(build: Build) -> None:
-    dataset = open_dataset(build("foggy-cityscapes"))
+    dataset = read_dataset(build("foggy-cityscapes"))
     assert set(dataset.groups) == set(dataset.ids)
     assert len({*dataset.groups.values()}) == len(dataset) / 4
 
@@ -78,7 +78,7 @@ def test_kitti_names_of_raw_and_stereo_sets(
     for name in names:
         trees.save(tmp_path / f"image_2/{name}.png", trees.make_image())
         trees.save_text(tmp_path / f"label_2/{name}.txt", "Car 0 0 0 1 1 5 5\n")
-    assert len({*open_dataset(f"kitti:{tmp_path}").groups.values()}) == groups
+    assert len({*read_dataset(f"kitti:{tmp_path}").groups.values()}) == groups
 
 
 def test_names_of_frames_are_recognised() -> None:
@@ -91,12 +91,12 @@ def test_names_of_frames_are_recognised() -> None:
 
 
 def test_warns_of_images_that_look_like_frames(tmp_path: Path) -> None:
-    frames = open_dataset(image_folder(tmp_path / "a", *drives()))
+    frames = read_dataset(image_folder(tmp_path / "a", *drives()))
     warning = frames_warning(frames)
     assert warning is not None
     assert "8 of 8 images look like frames of 2 recordings (a/drive1_0000 …)" in warning
-    assert frames_warning(open_dataset(image_folder(tmp_path / "b", *(f"{k:06}" for k in range(8))))) is None
-    assert frames_warning(open_dataset("world:test,count=8")) is None
+    assert frames_warning(read_dataset(image_folder(tmp_path / "b", *(f"{k:06}" for k in range(8))))) is None
+    assert frames_warning(read_dataset("world:test,count=8")) is None
 
 
 def test_groups_may_be_named_and_change_no_fingerprint(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_groups_may_be_named_and_change_no_fingerprint(tmp_path: Path) -> None:
     table = tmp_path / "groups.csv"
     table.write_text("id,group\n" + "".join(f"{name},town\n" for name in drives()[:3]), encoding="utf-8")
     plain, named, listed = (
-        open_dataset(text) for text in (spec, f"{spec},groups=names", f"{spec},groups={table}")
+        read_dataset(text) for text in (spec, f"{spec},groups=names", f"{spec},groups={table}")
     )
     assert plain.groups == {}
     assert len({*named.groups.values()}) == 2
@@ -112,15 +112,15 @@ def test_groups_may_be_named_and_change_no_fingerprint(tmp_path: Path) -> None:
     assert plain.fingerprint == named.fingerprint == listed.fingerprint
     assert named[0].sequence == ""
     with pytest.raises(InvalidOption, match="takes no groups"):
-        open_dataset("world:test,count=2,groups=names")
+        read_dataset("world:test,count=2,groups=names")
 
 
 def test_groups_that_cannot_be_read(tmp_path: Path) -> None:
     spec, table = image_folder(tmp_path / "a", "one", "two"), tmp_path / "groups.csv"
     with pytest.raises(InvalidOption, match="names such as 'a/one' do not look like frames"):
-        open_dataset(f"{spec},groups=names")
+        read_dataset(f"{spec},groups=names")
     for text, words in (("name,group\n", "first line 'id,group'"), ("id,group\none\n", "and its group"),
                         ("id,group\nthree,x\n", "no image 'three'")):  # fmt: skip
         table.write_text(text, encoding="utf-8")
         with pytest.raises(DatasetError, match=words):
-            open_dataset(f"{spec},groups={table}")
+            read_dataset(f"{spec},groups={table}")

@@ -31,10 +31,10 @@ from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.masks import polygon_mask, segmentation_mask
 from stormproof.core.progress import progress_on
 from stormproof.core.sample import RLE, Prediction
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import fingerprint_of
 from stormproof.datasets.depthmaps import read_calibration
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.predictions import read_predictions
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -112,7 +112,7 @@ def test_formats_that_are_not_read(tmp_path: Path, form: str) -> None:
 
 def test_a_folder_is_not_an_archive(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is a folder; give a file"):
-        open_dataset(f"tar:{tmp_path}")
+        read_dataset(f"tar:{tmp_path}")
 
 
 FOUND_BY_FUZZING = {
@@ -132,7 +132,7 @@ FOUND_BY_FUZZING = {
 def test_strange_frames(tmp_path: Path, frames: object) -> None:
     (tmp_path / "det.json").write_text(json.dumps(frames))
     with pytest.raises(DatasetError, match=r"det\.json"):
-        open_dataset(f"bdd:{tmp_path}/det.json")
+        read_dataset(f"bdd:{tmp_path}/det.json")
 
 
 def test_names_cannot_steer_the_terminal() -> None:
@@ -178,13 +178,13 @@ def dripping() -> Iterator[int]:
 
 def test_a_server_that_drips_is_not_waited_for(dripping: int) -> None:
     with pytest.raises(ModelError, match="cannot be reached: no complete response in time"):
-        open_model(f"http://127.0.0.1:{dripping}/,timeout=0.5,retries=0")
+        load_model(f"http://127.0.0.1:{dripping}/,timeout=0.5,retries=0")
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://:80/", "http://a b/", "http://host:99999/"])
 def test_addresses_that_are_none(url: str) -> None:
     with pytest.raises(InvalidOption, match="no host"):
-        open_model(url)
+        load_model(url)
 
 
 def test_pixels_by_declared_rules(tmp_path: Path) -> None:
@@ -193,13 +193,13 @@ def test_pixels_by_declared_rules(tmp_path: Path) -> None:
     PIL.Image.fromarray(layers).save(tmp_path / "a.png")
     with pytest.raises(InvalidImage, match="alpha=drop"):
         read_image(tmp_path / "a.png")
-    image = open_dataset(f"images:{tmp_path},alpha=white")[0].image
+    image = read_dataset(f"images:{tmp_path},alpha=white")[0].image
     assert image[1].tolist() == [[255, 255, 255], [244, 204, 204], [200, 0, 0]]
-    assert open_dataset(f"images:{tmp_path},alpha=drop")[0].image[1, 0].tolist() == [200, 0, 0]
-    plain, ruled = open_dataset(f"images:{tmp_path}"), open_dataset(f"images:{tmp_path},alpha=drop")
+    assert read_dataset(f"images:{tmp_path},alpha=drop")[0].image[1, 0].tolist() == [200, 0, 0]
+    plain, ruled = read_dataset(f"images:{tmp_path}"), read_dataset(f"images:{tmp_path},alpha=drop")
     assert plain.fingerprint != ruled.fingerprint
     with pytest.raises(InvalidOption, match="white"):
-        open_dataset(f"images:{tmp_path},alpha=blue")
+        read_dataset(f"images:{tmp_path},alpha=blue")
 
 
 def test_an_opaque_image_needs_no_rule(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_sixteen_bits_by_declared_rule(tmp_path: Path) -> None:
     PIL.Image.fromarray(np.array([[0, 4095, 2048]], np.uint16)).save(tmp_path / "a.png")
     with pytest.raises(InvalidImage, match="bits=16"):
         read_image(tmp_path / "a.png")
-    assert open_dataset(f"images:{tmp_path},bits=12")[0].image.tolist() == [[0, 255, 128]]
+    assert read_dataset(f"images:{tmp_path},bits=12")[0].image.tolist() == [[0, 255, 128]]
     with pytest.raises(InvalidImage, match="bits=10"):
         read_image(tmp_path / "a.png", rules=PixelRules(bits=10))
 
@@ -221,7 +221,7 @@ def test_orientation_is_applied_where_asked(tmp_path: Path) -> None:
     exif[0x0112] = 6
     pixels = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
     PIL.Image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
-    dataset = open_dataset(f"images:{tmp_path},exif=apply")
+    dataset = read_dataset(f"images:{tmp_path},exif=apply")
     assert dataset[0].image.shape == (7, 5, 3)
     assert dataset.size(0) == image_size(tmp_path / "a.png")[::-1] == (7, 5)
     assert np.array_equal(dataset[0].image, np.rot90(pixels, -1))
@@ -232,7 +232,7 @@ def test_orientation_is_applied_where_asked(tmp_path: Path) -> None:
 def test_split_names_that_are_none(kind: str, split: str, build: Callable[..., str]) -> None:
     spec = re.sub(",split=[^,]*", "", build(kind))
     with pytest.raises(StormproofError):
-        open_dataset(f"{spec},split={split}")
+        read_dataset(f"{spec},split={split}")
 
 
 @pytest.mark.parametrize("far", [1e9, -1e9, 4e8, 1e15, 1e308, 10**30])
@@ -247,7 +247,7 @@ def test_cityscapes_polygons_far_outside(far: float, build: Callable[..., str]) 
         )
         label.unlink()
     with pytest.raises(StormproofError, match="polygons"):
-        open_dataset(spec).truth(0)
+        read_dataset(spec).truth(0)
 
 
 def test_very_long_names_of_images_and_classes(build: Callable[..., str]) -> None:
@@ -257,7 +257,7 @@ def test_very_long_names_of_images_and_classes(build: Callable[..., str]) -> Non
     content["images"][0]["file_name"] = "x" * 5000 + ".png"
     content["categories"][0]["name"] = "y" * 100_000
     path.write_text(json.dumps(content))
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     with pytest.raises(StormproofError, match="no such image file"):
         dataset[0]
 
@@ -267,7 +267,7 @@ def test_a_size_that_is_none_is_left_to_the_image(side: str, build: Callable[...
     spec = build("voc")
     for file in Path(spec.partition(":")[2].partition(",")[0]).rglob("*.xml"):
         file.write_text(re.sub("<height>.*?</height>", f"<height>{side}</height>", file.read_text()))
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     assert dataset.labels.size(0) is None
     assert dataset[0].image.shape[:2] == dataset.size(0)
 

@@ -109,10 +109,10 @@ def test_an_endless_dataset_is_glanced_at() -> None:
 def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
     from dataclasses import replace
 
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.datasets.survey import check
 
-    dataset = open_dataset(build("images"))
+    dataset = read_dataset(build("images"))
     found = check(replace(dataset, ids=("b", "a", "b")))  # type: ignore[type-var]
     assert [(problem.where, problem.what) for problem in found.problems] == [
         ("sample 'b'", "the id occurs twice.")
@@ -129,7 +129,7 @@ def test_a_kind_of_model_may_come_from_another_package(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)  # where it draws the detections
     points = EntryPoints([EntryPoint("night", "night_models:open_night", "stormproof.models")])
-    monkeypatch.setattr("stormproof.core.registry.offered", lambda group: points.select(group=group))
+    monkeypatch.setattr("stormproof.core.registry.entry_points_of", lambda group: points.select(group=group))
     monkeypatch.setattr(ADAPTERS, "_loaded_for", None)
     code, text = inspect("night:owl", "--data", build("images"))
     assert (code, text.splitlines()[0]) == (0, "run as: night owl: the dataset's classes")

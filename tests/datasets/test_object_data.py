@@ -16,7 +16,7 @@ from stormproof.core.forms import FORMS, CocoFields, Form, YoloLines, form
 from stormproof.core.joints import COCO_SIGMAS
 from stormproof.core.oriented import rotated_corners, upright
 from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.datasets import find_writer, open_dataset
+from stormproof.datasets import find_writer, read_dataset
 from stormproof.datasets.annotation_checks import Finding, Gravity, Inspected, check_annotations
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import facts_of
@@ -39,11 +39,11 @@ def written(kind: str, root: Path, samples: list[Sample], classes: tuple[str, ..
     writer, destination = find_writer(kind), Destination(root, classes=classes)
     records = [writer.write(destination, f"image_{one.id}", one)[1] for one in samples]
     writer.finish(destination, json.loads(json.dumps(records)))
-    return open_dataset(str(writer.spec(destination)))
+    return read_dataset(str(writer.spec(destination)))
 
 
 def test_coco_key_points_are_read(build: Build) -> None:
-    objects = objects_of(open_dataset(build("coco-keypoints")))
+    objects = objects_of(read_dataset(build("coco-keypoints")))
     points = objects.data["points"]
     assert points.shape == (2, 17, 3)
     assert points[0, 3].tolist() == [7, 17, 0]
@@ -56,10 +56,10 @@ def test_coco_key_points_are_read(build: Build) -> None:
 def test_own_sigmas_are_an_option(build: Build) -> None:
     spec = build("coco-keypoints")
     given = [round(0.01 * k, 2) for k in range(1, 18)]
-    objects = objects_of(open_dataset(f"{spec},sigmas=[{','.join(map(str, given))}]"))
+    objects = objects_of(read_dataset(f"{spec},sigmas=[{','.join(map(str, given))}]"))
     assert objects.data["sigmas"][1].tolist() == given
     with pytest.raises(InvalidOption, match="give 17 numbers above 0"):
-        open_dataset(f"{spec},sigmas=[0.1,0.2]")
+        read_dataset(f"{spec},sigmas=[0.1,0.2]")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_broken_key_points_name_the_annotation(tmp_path: Path, keypoints, said) 
     path = tmp_path / "person_keypoints.json"
     path.write_text(json.dumps(content))
     with pytest.raises(DatasetError, match=f"annotation 5.*{said}"):
-        open_dataset(f"coco:{path}")
+        read_dataset(f"coco:{path}")
 
 
 def test_classes_may_have_different_numbers_of_points(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_classes_may_have_different_numbers_of_points(tmp_path: Path) -> None:
         "annotations": rows,
     }
     (tmp_path / "a.json").write_text(json.dumps(content))
-    objects = objects_of(open_dataset(f"coco:{tmp_path}/a.json"))
+    objects = objects_of(read_dataset(f"coco:{tmp_path}/a.json"))
     assert np.isnan(objects.data["points"][1, 4:]).all()
     np.testing.assert_array_equal(objects.data["sigmas"][1], [0.25] * 4 + [np.nan] * 13)
 
@@ -96,16 +96,16 @@ def test_oriented_boxes_in_coco_files(tmp_path: Path) -> None:
     row = {"id": 5, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9], "obb": obb}
     content = {"images": [{"id": 1}], "categories": [{"id": 1, "name": "ship"}], "annotations": [row]}
     (tmp_path / "a.json").write_text(json.dumps(content))
-    corners = objects_of(open_dataset(f"coco:{tmp_path}/a.json")).data["corners"]
+    corners = objects_of(read_dataset(f"coco:{tmp_path}/a.json")).data["corners"]
     np.testing.assert_allclose(corners, rotated_corners(np.array([obb])))
     content["annotations"].append({**row, "id": 6, "obb": [1, 2, 3]})
     (tmp_path / "a.json").write_text(json.dumps(content))
     with pytest.raises(DatasetError, match=r"annotation 6.*no obb of 5 finite numbers"):
-        open_dataset(f"coco:{tmp_path}/a.json")
+        read_dataset(f"coco:{tmp_path}/a.json")
 
 
 def test_yolo_key_points_are_read(build: Build) -> None:
-    objects = objects_of(open_dataset(build("yolo-pose")))
+    objects = objects_of(read_dataset(build("yolo-pose")))
     assert objects.boxes.tolist() == [[12, 6, 20, 18]]
     assert objects.data["points"].tolist() == [[[8, 12, 2], [0, 0, 0]]]
     assert objects.data["sigmas"].tolist() == [[0.5, 0.5]]
@@ -116,14 +116,14 @@ def test_yolo_points_without_flags(tmp_path: Path, trees) -> None:
     spec = trees.yolo_pose(tmp_path)
     (tmp_path / "data.yaml").write_text("val: images/val\nnames: [person]\nkpt_shape: [2, 2]\n")
     (tmp_path / "labels/val/a.txt").write_text("0 0.5 0.5 0.25 0.5 0.25 0.5 0 0\n")
-    assert objects_of(open_dataset(spec)).data["points"].tolist() == [[[8, 12, 2], [0, 0, 0]]]
+    assert objects_of(read_dataset(spec)).data["points"].tolist() == [[[8, 12, 2], [0, 0, 0]]]
     (tmp_path / "labels/val/a.txt").write_text("0 0.5 0.5 0.25 0.5 0.25\n")
     with pytest.raises(DatasetError, match=r"5 numbers are not a box.*and 4 numbers of key points"):
-        open_dataset(spec)
+        read_dataset(spec)
 
 
 def test_yolo_oriented_boxes_are_read(build: Build) -> None:
-    objects = objects_of(open_dataset(build("yolo-obb")))
+    objects = objects_of(read_dataset(build("yolo-obb")))
     assert objects.data["corners"].tolist() == [[[8, 6], [16, 6], [16, 18], [8, 18]]]
     assert objects.masks is None
     assert objects.area.tolist() == [96]
@@ -131,11 +131,11 @@ def test_yolo_oriented_boxes_are_read(build: Build) -> None:
 
 def test_yolo_boxes_are_not_oriented(build: Build) -> None:
     with pytest.raises(DatasetError, match="4 numbers are not the 8 numbers of oriented boxes"):
-        open_dataset(build("yolo") + ",oriented=true")
+        read_dataset(build("yolo") + ",oriented=true")
 
 
 def test_dota_is_read(build: Build) -> None:
-    dataset = open_dataset(build("dota"))
+    dataset = read_dataset(build("dota"))
     objects = objects_of(dataset)
     np.testing.assert_array_equal(objects.data["corners"][0], TURNED)
     assert [dataset.classes[label] for label in objects.labels] == ["ship", "crane"]
@@ -148,10 +148,10 @@ def test_dota_is_read(build: Build) -> None:
 def test_dota_names_the_split_and_the_line(tmp_path: Path, trees) -> None:
     spec = trees.dota(tmp_path)
     with pytest.raises(DatasetError, match="add split=val"):
-        open_dataset(f"dota:{tmp_path}")
+        read_dataset(f"dota:{tmp_path}")
     (tmp_path / "val/labelTxt/P0002.txt").write_text("1 2 3 4 5 6 7 ship 0\n")
     with pytest.raises(DatasetError, match=r"line 1.*eight coordinates"):
-        open_dataset(spec)
+        read_dataset(spec)
 
 
 def pose_sample() -> Sample:
@@ -204,7 +204,7 @@ def findings(root: Path, field: str, values: list[list[float]]) -> str:
         "annotations": rows,
     }
     (root / "a.json").write_text(json.dumps(content))
-    dataset = open_dataset(f"coco:{root}/a.json")
+    dataset = read_dataset(f"coco:{root}/a.json")
     seen = Inspected([facts_of(dataset, 0, dataset.truth(0))], dataset.classes, (), whole=True)
     return " ".join(finding.what for finding in check_annotations(seen))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 Build = Callable[..., str]
 
 
 def test_real_voc_agrees_with_its_palette_files(shared: Path) -> None:
-    boxes, maps = open_dataset(f"voc:{shared}/voc2012"), open_dataset(f"voc-seg:{shared}/voc2012")
+    boxes, maps = read_dataset(f"voc:{shared}/voc2012"), read_dataset(f"voc-seg:{shared}/voc2012")
     assert any(boxes.truth(i).instances.ignore.any() for i in range(len(boxes)))
     for i, name in enumerate(maps.ids):
         with PIL.Image.open(shared / f"voc2012/SegmentationClass/{name}.png") as file:
@@ -28,7 +28,7 @@ def test_real_voc_agrees_with_its_palette_files(shared: Path) -> None:
 
 
 def test_real_panoptic_agrees_with_the_semantic_files(shared: Path) -> None:
-    dataset = open_dataset(f"panoptic:{shared}/coco_panoptic/panoptic_val2017.json")
+    dataset = read_dataset(f"panoptic:{shared}/coco_panoptic/panoptic_val2017.json")
     content = json.loads((shared / "coco_panoptic/panoptic_val2017.json").read_text())
     ids = np.array([*sorted(row["id"] for row in content["categories"])])
     for i in range(len(dataset)):
@@ -41,14 +41,14 @@ def test_real_panoptic_agrees_with_the_semantic_files(shared: Path) -> None:
 
 
 def test_real_camvid_and_kitti(shared: Path) -> None:
-    streets = open_dataset(f"camvid:{shared}/camvid")
+    streets = read_dataset(f"camvid:{shared}/camvid")
     assert streets.semantic_classes[:2] == ("sky", "building")
     assert len(streets.semantic_classes) == 11
     for i, path in enumerate(sorted((shared / "camvid/labels").glob("*.png"))):
         with PIL.Image.open(path) as file:
             stored = np.array(file)
         np.testing.assert_array_equal(streets.truth(i).semantic.labels, np.where(stored == 11, 255, stored))
-    roads = open_dataset(f"kitti:{shared}/kitti_object")
+    roads = read_dataset(f"kitti:{shared}/kitti_object")
     lines = (shared / "kitti_object/label_2/000003.txt").read_text().splitlines()
     found = roads.truth(roads.ids.index("000003")).instances
     assert len(found) == 1 + 8 * 2

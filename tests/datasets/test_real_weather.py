@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import DatasetError
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 Build = Callable[..., str]
 
 
 def test_acdc_has_four_conditions_and_labelled_references(build: Build) -> None:
-    dataset = open_dataset(build("acdc"))
+    dataset = read_dataset(build("acdc"))
     conditions = dataset.attributes["condition"]  # type: ignore[attr-defined]
     assert sorted(conditions.values()) == ["clear", "fog", "night", "rain", "snow"]
     assert dataset.ids[0] == "clear/GOPR0_frame_000000", "three references lack a label map"
@@ -32,13 +32,13 @@ def test_acdc_names_what_it_lacks(build: Build, tmp_path: Path) -> None:
     spec = build("acdc")
     next((tmp_path / "tree/gt/rain").rglob("*.png")).unlink()
     with pytest.raises(DatasetError, match="has no label map"):
-        open_dataset(spec)
+        read_dataset(spec)
     with pytest.raises(DatasetError, match="no labelled images"):
-        open_dataset(f"{spec},split=train")
+        read_dataset(f"{spec},split=train")
 
 
 def test_foggy_cityscapes_shares_the_truth_of_its_frames(build: Build) -> None:
-    dataset = open_dataset(build("foggy-cityscapes"))
+    dataset = read_dataset(build("foggy-cityscapes"))
     fog = dataset.attributes["fog"]  # type: ignore[attr-defined]
     assert {*fog.values()} == {"clear", "0.005", "0.01", "0.02"}
     frames = [name for name in dataset.ids if fog[name] == "clear"]
@@ -55,12 +55,12 @@ def test_foggy_cityscapes_refuses_other_names(build: Build, tmp_path: Path, tree
     spec = build("foggy-cityscapes")
     trees.save(tmp_path / "tree/leftImg8bit_foggy/val/aa/strange.png", trees.make_image())
     with pytest.raises(DatasetError, match="FRAME_leftImg8bit_foggy"):
-        open_dataset(spec)
+        read_dataset(spec)
 
 
 def test_coco_o_joins_its_domains(build: Build, tmp_path: Path) -> None:
     spec = build("coco-o")
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     domains = dataset.attributes["domain"]  # type: ignore[attr-defined]
     assert [domains[name] for name in dataset.ids] == [
         "cartoon", "handmake", "painting", "sketch", "tattoo", "weather",
@@ -73,8 +73,8 @@ def test_coco_o_joins_its_domains(build: Build, tmp_path: Path) -> None:
     assert dataset[5].id == "weather/7"
     before = dataset.fingerprint
     (tmp_path / "tree/weather/annotations/instances_val2017.json").unlink()
-    fewer = open_dataset(spec)
+    fewer = read_dataset(spec)
     assert len(fewer) == 5
     assert fewer.fingerprint != before
     with pytest.raises(DatasetError, match="cartoon"):
-        open_dataset(f"coco-o:{tmp_path}")
+        read_dataset(f"coco-o:{tmp_path}")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from stormproof.core.sample import Instances
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets import voc as voc_reader
 from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.world.classes import OBJECTS, SEMANTIC
-from stormproof.world.formats import Order, export
+from stormproof.world.formats import SceneOrder, export
 from stormproof.world.samples import Rendered, render
 
 SIZE = {"width": 320, "height": 200}
@@ -41,8 +41,8 @@ def written(tmp_path: Path) -> Written:
 
     def write(kind: str) -> Dataset:
         root = tmp_path / kind
-        export(Order("val", COUNT, kind, **SIZE, stereo=True), root)
-        return open_dataset(SPECS[kind].format(root=root))
+        export(SceneOrder("val", COUNT, kind, **SIZE, stereo=True), root)
+        return read_dataset(SPECS[kind].format(root=root))
 
     return write
 
@@ -84,7 +84,7 @@ def test_coco(written: Written, scenes: list[Rendered]) -> None:
 
 def test_voc(written: Written, scenes: list[Rendered], tmp_path: Path) -> None:
     boxes = written("voc")
-    maps = open_dataset(f"voc-seg:{tmp_path}/voc,split=val")
+    maps = read_dataset(f"voc-seg:{tmp_path}/voc,split=val")
     for i, scene in enumerate(scenes):
         expected, found = objects(scene), boxes.truth(i).instances
         known = np.array([name in voc_reader.CLASSES for name in names(scene)], bool)
@@ -146,7 +146,7 @@ def test_cityscapes_polygons_say_nearly_the_same(
     written("cityscapes")
     for path in (tmp_path / "cityscapes/gtFine").rglob("*Ids.png"):
         path.unlink()
-    dataset = open_dataset(f"cityscapes:{tmp_path}/cityscapes")
+    dataset = read_dataset(f"cityscapes:{tmp_path}/cityscapes")
     for i, scene in enumerate(scenes):
         same = dataset.truth(i).semantic.labels == cityscapes_semantic(dataset, scene)
         assert same.mean() > 0.97

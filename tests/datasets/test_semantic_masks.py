@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 
 def square(number: int, category: int, x: int, y: int, side: int, crowd: int = 0) -> dict:
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_named_classes_are_drawn_the_smaller_in_front(path: Path) -> None:
-    data = open_dataset(f"coco:{path},semantic=[car,person]")
+    data = read_dataset(f"coco:{path},semantic=[car,person]")
     assert data.semantic_classes == ("background", "car", "person")
     assert data.classes == ("person", "car", "dog")
     truth = data.truth(0)
@@ -50,16 +50,16 @@ def test_named_classes_are_drawn_the_smaller_in_front(path: Path) -> None:
 
 
 def test_one_class_leaves_the_others_to_the_background(path: Path) -> None:
-    data = open_dataset(f"coco:{path},semantic=person")
+    data = read_dataset(f"coco:{path},semantic=person")
     assert data.semantic_classes == ("background", "person")
     assert data.truth(0).semantic.labels.sum() == 4  # type: ignore[union-attr]
-    assert data.fingerprint != open_dataset(f"coco:{path}").fingerprint
+    assert data.fingerprint != read_dataset(f"coco:{path}").fingerprint
 
 
 def test_wrong_classes_are_refused(path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'person'"):
-        open_dataset(f"coco:{path},semantic=persn")
+        read_dataset(f"coco:{path},semantic=persn")
     with pytest.raises(InvalidOption, match="names a class twice"):
-        open_dataset(f"coco:{path},semantic=[car,car]")
+        read_dataset(f"coco:{path},semantic=[car,car]")
     with pytest.raises(InvalidOption, match="has no masks to draw"):
-        open_dataset(f"coco:{path},semantic=car,masks=false")
+        read_dataset(f"coco:{path},semantic=car,masks=false")

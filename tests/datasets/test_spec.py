@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import stormproof
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.spec import Spec
-from stormproof.datasets import READERS, open_dataset
+from stormproof.datasets import READERS, read_dataset
 from stormproof.datasets.images import open_images
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\\,=:\n\r"), min_size=1).filter(
@@ -46,11 +46,11 @@ def test_what_is_not_a_spec(text: str, part: str) -> None:
 
 def test_unknown_kinds_and_options_suggest_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'coco'"):
-        open_dataset("cocco:x.json")
+        read_dataset("cocco:x.json")
     with pytest.raises(UnknownName, match="Did you mean 'images'"):
-        open_dataset("coco:x.json,image=y")
+        read_dataset("coco:x.json,image=y")
     with pytest.raises(UnknownName, match="Did you mean 'depth'"):
-        open_dataset("coco:x.json,depht=y")
+        read_dataset("coco:x.json,depht=y")
 
 
 def opener(
@@ -83,15 +83,15 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
     point = EntryPoint("photos", "a_plug_in:open_photos", "stormproof.datasets")
     monkeypatch.setattr(
-        "stormproof.core.registry.offered", lambda group: EntryPoints([point]).select(group=group)
+        "stormproof.core.registry.entry_points_of", lambda group: EntryPoints([point]).select(group=group)
     )
     monkeypatch.setattr(READERS, "_loaded_for", None)
     monkeypatch.setattr(READERS, "_offered_for", None)
-    assert len(open_dataset(f"photos:{photos}")) == 3
+    assert len(read_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
-    assert len(open_dataset(f"photos:{photos},depth=anything")) == 3
+    assert len(read_dataset(f"photos:{photos},depth=anything")) == 3
     with pytest.raises(UnknownName, match="photos"):
-        open_dataset("phots:x")
+        read_dataset("phots:x")
 
 
 def test_datasets_by_module_and_attribute(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,19 +104,19 @@ def test_datasets_by_module_and_attribute(photos: Path, monkeypatch: pytest.Monk
         setattr(module, name, value)
     monkeypatch.setitem(sys.modules, "a_package", ModuleType("a_package"))
     monkeypatch.setitem(sys.modules, "a_package.module", module)
-    assert open_dataset("a_package.module:ready") is contents["ready"]
-    assert len(open_dataset("a_package.module:make")) == 3
-    assert len(open_dataset(f"a_package.module:make,where={photos}/deeper")) == 1
+    assert read_dataset("a_package.module:ready") is contents["ready"]
+    assert len(read_dataset("a_package.module:make")) == 3
+    assert len(read_dataset(f"a_package.module:make,where={photos}/deeper")) == 1
     with pytest.raises(UnknownName, match="wher"):
-        open_dataset("a_package.module:make,wher=x")
+        read_dataset("a_package.module:make,wher=x")
     with pytest.raises(UnknownName):
-        open_dataset("a_package.module:ready,where=x")
+        read_dataset("a_package.module:ready,where=x")
     with pytest.raises(InvalidOption, match="int has no name, ids"):
-        open_dataset("a_package.module:nonsense")
+        read_dataset("a_package.module:nonsense")
     with pytest.raises(InvalidOption, match="path"):
-        open_dataset("a_package.module:picky")
+        read_dataset("a_package.module:picky")
     with pytest.raises(InvalidOption, match="Cannot load 'a_package"):
-        open_dataset("a_package.module:absent")
+        read_dataset("a_package.module:absent")
 
 
 def test_a_script_may_lie_under_a_comma_and_is_shown_how_to_be_named() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Camera, Context, Instances, Sample, SemanticMap, Truth
-from stormproof.datasets import WRITERS, cityscapes, find_writer, open_dataset, voc
+from stormproof.datasets import WRITERS, cityscapes, find_writer, read_dataset, voc
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.writing import Destination
 
@@ -48,7 +48,7 @@ def written(name: str, root: Path, samples: list[Sample], **names: tuple[str, ..
     assert writer.lacks(destination) == ""
     records = [writer.write(destination, f"image_{one.id}", one)[1] for one in samples]
     writer.finish(destination, json.loads(json.dumps(records)))
-    return open_dataset(str(writer.spec(destination)))
+    return read_dataset(str(writer.spec(destination)))
 
 
 def objects_of(dataset: Dataset, index: int = 0) -> Instances:
@@ -86,7 +86,7 @@ def test_coco_counts_images_whose_ids_are_not_numbers(tmp_path: Path) -> None:
         writer, destination = find_writer("coco"), Destination(tmp_path / place, classes=("car", "person"))
         records = [writer.write(destination, f"file{k}", one)[1] for k, one in enumerate(samples)]
         writer.finish(destination, records)
-        back = open_dataset(str(writer.spec(destination)))
+        back = read_dataset(str(writer.spec(destination)))
         assert back.ids == expected
         assert len({row for k in range(2) for row in objects_of(back, k).ids.tolist()}) == 8
 
@@ -124,7 +124,7 @@ def test_voc_segmentations_leave_excused_objects_void(tmp_path: Path) -> None:
     car, person = voc.CLASSES.index("car"), voc.CLASSES.index("person")
     source = sample(labels=(car, person, person, car))
     back = written("voc", tmp_path, [source], classes=voc.CLASSES)
-    maps = open_dataset(f"voc-seg:{tmp_path},split=val").truth(0).semantic
+    maps = read_dataset(f"voc-seg:{tmp_path},split=val").truth(0).semantic
     expected = np.zeros((HEIGHT, WIDTH), int)
     for mask, value in zip(masks(), (car + 1, 255, 255, car + 1), strict=True):
         expected[mask] = value
@@ -154,7 +154,7 @@ def test_kitti_turns_excused_objects_into_regions(tmp_path: Path) -> None:
     assert text.count("DontCare") == 2
     written("kitti", tmp_path / "again", [back[0]], classes=back.classes)  # one region, eight objects
     assert text == (tmp_path / "again/training/label_2/image_image_7.txt").read_text()
-    seen = open_dataset(f"kitti:{tmp_path},split=val,depth=depth_2,calib=calib")[0].context
+    seen = read_dataset(f"kitti:{tmp_path},split=val,depth=depth_2,calib=calib")[0].context
     assert seen.camera == camera
     np.testing.assert_array_equal(np.isnan(seen.depth), np.isinf(depth))
     np.testing.assert_array_equal(seen.depth[4:], depth[4:])

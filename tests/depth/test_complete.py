@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depth.boxes import scene, thinned
+from helpers.depth_scene import scene, thinned
 from stormproof import apply, open_dataset
 from stormproof.core.errors import InvalidTruth, MissingContext
 from stormproof.core.sample import Context, Sample

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depth.boxes import scene, thinned
+from helpers.depth_scene import scene, thinned
 from stormproof.core.errors import (
     InvalidOption,
     MissingContext,
@@ -20,7 +20,7 @@ from stormproof.core.errors import (
 )
 from stormproof.core.sample import Sample, SemanticMap, Truth
 from stormproof.depth.estimate import FromModel
-from stormproof.depth.monocular import DepthModel, scaled
+from stormproof.depth.monocular import DepthModel, scale_to_metres
 from stormproof.depth.priors import Region, read_priors
 from stormproof.depth.sky import find_sky
 
@@ -57,7 +57,7 @@ def test_a_network_gives_depth_for_every_pixel(tmp_path: Path) -> None:
 def test_known_depths_anchor_a_network_without_a_scale() -> None:
     _, depth = scene()
     answer = (3 / depth + 0.7).astype(np.float32)
-    assert scaled(answer, thinned(depth), nearest=1, farthest=9) == pytest.approx(depth, rel=1e-3)
+    assert scale_to_metres(answer, thinned(depth), nearest=1, farthest=9) == pytest.approx(depth, rel=1e-3)
 
 
 def test_a_network_that_is_none_is_refused(tmp_path: Path) -> None:

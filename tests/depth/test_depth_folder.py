@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from depth.boxes import scene, thinned
+from helpers.depth_scene import scene, thinned
 from stormproof import apply, datasets, open_dataset
 from stormproof.cli import app
 from stormproof.core.errors import (
@@ -50,7 +50,7 @@ def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
     assert [*sure.ids] == ["b"]
     assert [*open_dataset(f"{spec},min_confidence=1").ids] == ["b"], "as sure as was asked for"
     assert sure[0].id == "b"
-    assert image_path(datasets.open_dataset(f"{spec},min_confidence=0.5"), 0) == tmp_path / "images" / "b.png"
+    assert image_path(datasets.read_dataset(f"{spec},min_confidence=0.5"), 0) == tmp_path / "images" / "b.png"
     assert sure.fingerprint != open_dataset(spec).fingerprint
     with pytest.raises(InvalidOption, match="leaves no image"):
         open_dataset(f"{spec},min_confidence=1.1")

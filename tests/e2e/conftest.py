@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
 
 
 @pytest.fixture(scope="session")

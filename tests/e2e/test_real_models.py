@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.typed import stormproof
+from helpers.typed import stormproof
 
 
 def call(*arguments: object) -> str:

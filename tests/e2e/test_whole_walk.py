@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cli.typed import stormproof
-
-MODEL = Path(__file__).parents[1] / "results" / "scored_models.py"
+from helpers.scored_models import MODELS
+from helpers.typed import stormproof
 
 
 def test_one_run_from_images_to_report(scene: str, here: Path) -> None:
-    ran = stormproof("run", "--model", f"{MODEL}:contrast_boxes", "--data", scene, "--engine", "local",
+    ran = stormproof("run", "--model", f"{MODELS}:contrast_boxes", "--data", scene, "--engine", "local",
                      "--conditions", "fog,contrast@2", "--out", here / "run")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     scores = json.loads(stormproof("score", here / "run", "--json").stdout)["scores"]["AP"]

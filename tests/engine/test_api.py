@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 
 import stormproof as sp
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.core.spec import local_object
 from stormproof.models.python import function_model
-
-MODELS = Path(__file__).resolve().parents[1] / "results" / "scored_models.py"
-
 
 PLACES = [(x, y) for x in range(0, 21, 4) for y in range(0, 21, 4)]
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.typed import stormproof
-from engine.conftest import MODELS, Configure, all_bytes, all_rows
-from engine.scenes import MARKED
+from helpers.fake_models import MODELS
+from helpers.runs import Configure, all_bytes, all_rows
+from helpers.scenes import MARKED
+from helpers.typed import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import corruption, ladder

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from engine.conftest import Configure, all_bytes, all_rows
-from engine.fake_models import GATE
-from engine.scenes import MARKED
+from helpers.fake_models import GATE
+from helpers.runs import Configure, all_bytes, all_rows
+from helpers.scenes import MARKED
 from stormproof.core.errors import RunError
 from stormproof.engine import executors
 from stormproof.engine.executors import Local, _connect_ray

@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from engine.conftest import Configure
+from helpers.runs import Configure
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import EXPECTED, RunConfig, make_config, overlay, read_settings
@@ -149,7 +149,7 @@ def test_every_flag_is_a_setting() -> None:
 
 
 def test_the_written_settings_repeat_the_run(configure: Configure, tmp_path: Path) -> None:
-    from engine.conftest import all_bytes
+    from helpers.runs import all_bytes
 
     config = configure(tags={"backbone": "r50"}, seed=3)
     run(config)
@@ -161,7 +161,7 @@ def test_the_written_settings_repeat_the_run(configure: Configure, tmp_path: Pat
 
 
 def test_the_settings_of_a_grown_run_repeat_all_of_it(configure: Configure, tmp_path: Path) -> None:
-    from engine.conftest import all_bytes
+    from helpers.runs import all_bytes
 
     config = configure(limit=5, conditions=["contrast@4"])
     run(config)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from engine.conftest import MODELS, Configure, all_rows
+from helpers.fake_models import MODELS
+from helpers.runs import Configure, all_rows
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.plan import make_plan

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.conftest import Configure
-from engine.scenes import write_scene
+from helpers.runs import Configure
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import StoreError
 from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import RunConfig
 from stormproof.engine.run import run
 from stormproof.results.run import Run
@@ -45,7 +45,7 @@ def refused(config: RunConfig, words: str) -> None:
 
 @pytest.fixture
 def copies(scene: str, tmp_path: Path) -> Path:
-    dataset = open_dataset(scene)
+    dataset = read_dataset(scene)
     for text in ("fog@2", "contrast@4"):
         (tmp_path / "copies" / text).mkdir(parents=True)
         for index in range(IMAGES):
@@ -105,7 +105,7 @@ def test_depth_is_known_by_its_content(configure: Configure, tmp_path: Path, kin
         spec = write_scene(tmp_path / "deep", images=3)
     else:
         spec, size = "world:val,count=3,size=64x40", (40, 64)
-        names = list(open_dataset(spec).ids)
+        names = list(read_dataset(spec).ids)
     depth = tmp_path / "depth"
     for name in names:
         (depth / name).parent.mkdir(parents=True, exist_ok=True)

@@ -9,15 +9,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from engine.conftest import MODELS, Configure, all_bytes
-from engine.scenes import write_scene
-from forked import outcome
-from kills import kills
+from helpers.fake_models import MODELS
+from helpers.forked import outcome
+from helpers.kills import kills
+from helpers.runs import Configure, all_bytes
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.many import runs_of
 from stormproof.engine.run import run
 from stormproof.results.run import Run, runs_in
@@ -201,7 +202,7 @@ def test_a_file_that_is_no_plugin_is_refused(configure: Configure, tmp_path: Pat
 
 
 def test_copies_are_read_instead_of_made(configure: Configure, tmp_path: Path, scene: str) -> None:
-    dataset = open_dataset(scene)
+    dataset = read_dataset(scene)
     for index in range(4):
         sample = dataset[index]
         for text, folder in (("fog@2", "fog@2"), ("contrast@4", "contrast/4")):

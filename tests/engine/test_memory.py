@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.conftest import Configure
+from helpers.runs import Configure
 from stormproof.core.imagefile import write_image
 from stormproof.engine.run import run
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from engine.conftest import MODELS, Configure
-from engine.scenes import write_scene
+from helpers.fake_models import MODELS
+from helpers.runs import Configure
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.engine.plan import make_plan

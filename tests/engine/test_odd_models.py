@@ -1,4 +1,4 @@
-"""Some of the odd models, in batches of one and of eight, and interrupted; `python tests/odd.py` runs all."""
+"""Some of the odd models, in batches of one and of eight, and interrupted; `make odd-models` runs all."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.odd_models import ODD
-from odd import attack
+from helpers.odd_models import ODD
+from programs.odd import attack
 
 # One for each fault that the whole set has found, and one that is refused.
 CHOSEN = (

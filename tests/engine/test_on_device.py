@@ -15,8 +15,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 import stormproof as sp
-from engine.conftest import Configure, all_bytes, all_rows
-from engine.scenes import write_scene, write_street
+from helpers.runs import Configure, all_bytes, all_rows
+from helpers.scenes import write_scene, write_street
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.datasets.dataset import SampleDataset
@@ -26,7 +26,7 @@ from stormproof.engine.stages import DecodedImage, predict
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
 from stormproof.engine.work import Times
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.network import plan_input, prepare
 from stormproof.models.torch import prepare_on_device
 from stormproof.results.store.record import read_record
@@ -209,7 +209,7 @@ def test_a_part_holds_several_whole_batches(configure: Configure) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int8"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_tensors_are_prepared_as_arrays_are(net: str, dtype: str, layout: str) -> None:
-    card = open_model(net).card.input.model_copy(update={"dtype": dtype, "layout": layout})
+    card = load_model(net).card.input.model_copy(update={"dtype": dtype, "layout": layout})
     image = np.random.default_rng(0).integers(0, 256, (9, 7, 3), np.uint8)
     expected = prepare(image, plan_input(image, card), card)
     made = prepare_on_device([(torch.from_numpy(image), plan_input(image, card))] * 2, card).numpy()
@@ -218,7 +218,7 @@ def test_tensors_are_prepared_as_arrays_are(net: str, dtype: str, layout: str) -
 
 
 def test_models_that_resize_as_opencv_cannot_on_a_device_are_given_arrays(net: str) -> None:
-    model = open_model(net)
+    model = load_model(net)
     for interpolation in ("linear", "antialias", "area", "cubic"):
         update = {"resize": "stretch", "size": (8, 8), "interpolation": interpolation}
         card = model.card.model_copy(update={"input": model.card.input.model_copy(update=update)})

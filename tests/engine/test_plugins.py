@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.conftest import MODELS
-from engine.scenes import write_scene
-from forked import outcome
-from stormproof.datasets import open_dataset
+from helpers.fake_models import MODELS
+from helpers.forked import outcome
+from helpers.scenes import write_scene
+from stormproof.datasets import read_dataset
 
 SHIFT = '''
 import numpy as np
@@ -58,8 +58,8 @@ def test_a_plugin_that_moves_labels_is_named_again_to_score(tmp_path: Path) -> N
     needed = "nudge needs the code of a plugin; give its file with --plugin FILE"
     assert needed in " ".join(texts[1].split())
     images = data.partition("images=")[2]
-    before = open_dataset(data).truth(0).instances
-    after = open_dataset(f"coco:{tmp_path}/truth/nudge@4.json,images={images}").truth(0).instances
+    before = read_dataset(data).truth(0).instances
+    after = read_dataset(f"coco:{tmp_path}/truth/nudge@4.json,images={images}").truth(0).instances
     assert before is not None
     assert after is not None
     moved = before.boxes - [4, 0, 4, 0]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.conftest import all_bytes
-from engine.scenes import write_scene, write_street
-from results.conftest import MODELS
+from helpers.runs import all_bytes
+from helpers.scenes import write_scene, write_street
+from helpers.scored_models import MODELS
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.conftest import Configure
-from engine.scenes import write_scene, write_street
+from helpers.runs import Configure
+from helpers.scenes import write_scene, write_street
 from stormproof.core.errors import InvalidOption, OutputError, RunError, StoreError
 from stormproof.core.imagefile import write_image
 from stormproof.engine.run import run
@@ -35,7 +35,7 @@ def test_another_run_is_refused(configure: Configure, change: dict[str, object],
 
 
 def test_a_changed_dataset_is_refused(configure: Configure, tmp_path: Path) -> None:
-    from engine.scenes import write_scene
+    from helpers.scenes import write_scene
 
     run(configure(limit=2, data=write_scene(tmp_path / "a", images=4)))
     with pytest.raises(StoreError, match="the dataset was instances"):
@@ -113,7 +113,7 @@ def test_a_set_without_images_stops(configure: Configure, tmp_path: Path) -> Non
 def test_a_run_without_a_readable_image_ends_with_an_error(tmp_path: Path, images: int) -> None:
     from typer.testing import CliRunner
 
-    from engine.conftest import MODELS
+    from helpers.fake_models import MODELS
     from stormproof.cli import app
 
     for index in range(images):
@@ -162,7 +162,7 @@ def test_a_first_image_without_depth_does_not_refuse_the_others(configure: Confi
 def test_more_shards_than_chunks_is_a_shard_without_work(configure: Configure, scene: str) -> None:
     from typer.testing import CliRunner
 
-    from engine.conftest import MODELS
+    from helpers.fake_models import MODELS
     from stormproof.cli import app
 
     config = configure(shard="9/9")

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.conftest import Configure, all_bytes, all_rows
-from engine.scenes import write_scene
+from helpers.runs import Configure, all_bytes, all_rows
+from helpers.scenes import write_scene
 from stormproof.core.errors import RunError
 from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
 from stormproof.results.run import Run
@@ -21,7 +21,7 @@ from stormproof.results.store.record import read_record
 
 
 def test_rows_hold_what_the_model_said(configure: Configure) -> None:
-    from engine.fake_models import brightness_boxes
+    from helpers.fake_models import brightness_boxes
 
     config = configure()
     summary = run(config)
@@ -29,7 +29,7 @@ def test_rows_hold_what_the_model_said(configure: Configure) -> None:
     assert not summary.failures
     rows = all_rows(Path(config.out)).to_pylist()
     assert len(rows) == 12 * 3
-    dataset = open_dataset(str(config.data))
+    dataset = read_dataset(str(config.data))
     for row in rows[::7]:
         sample = dataset[row["index"]]
         image = corrupt_image(sample.image, row["condition"], seed=0, image_id=sample.id)

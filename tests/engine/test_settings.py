@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 import stormproof as sp
-from engine.conftest import Configure
+from helpers.runs import Configure
 from stormproof.cli.settings import with_settings
 from stormproof.engine.api import signature
 from stormproof.engine.config import RunConfig, Setting, read_settings, settings_of

@@ -111,7 +111,7 @@ def test_boxes_checked_together_are_those_checked_one_by_one() -> None:
     answers = [(None, _boxes(count)) for count in (3, 0, 5)]
     together = check_together(answers, 3)  # type: ignore[arg-type]
     assert together is not None
-    for (_, one), checked in zip(answers, together, strict=True):
+    for (_, one), checked in zip(answers, together.predictions(), strict=True):
         for name in ("boxes", "scores", "labels", "sides"):
             own, other = getattr(one, name), getattr(checked, name)
             assert own.dtype == other.dtype

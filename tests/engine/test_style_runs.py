@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from engine.conftest import Configure, all_rows
+from helpers.runs import Configure, all_rows
 from stormproof.cli import app
 from stormproof.core.errors import DatasetError
 from stormproof.corruptions.presets import find_preset

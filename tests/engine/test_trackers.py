@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.conftest import MODELS
-from engine.scenes import write_scene
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene
 from stormproof.core.errors import MissingExtra, RunError, UnknownName
 from stormproof.core.loading import install_extra
 from stormproof.engine.config import RunConfig, make_config

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.conftest import Configure, all_bytes
+from helpers.runs import Configure, all_bytes
 from stormproof.core.files import make_folder
 from stormproof.engine import executors, liveness
 from stormproof.engine.chunk import after_death

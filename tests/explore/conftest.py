@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import pytest
 
-from engine.scenes import write_scene
-from results.conftest import MODELS
+from helpers.explorer import CONDITIONS, MODEL, TOKEN, Client
+from helpers.scenes import write_scene
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-
-MODEL = f"{MODELS}:contrast_boxes"
-TOKEN = "a-token-of-the-tests"
-CONDITIONS = ("fog@1", "fog@3", "gaussian_noise@1", "gaussian_noise@3", "contrast[factor=0.3]")
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class Client:
-    """Requests as a browser, or an attacker, sends them."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-    def get(self, path: str, *, host: str | None = None, method: str = "GET") -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.putrequest(method, path, skip_host=True)
-        connection.putheader("Host", host if host is not None else f"127.0.0.1:{self.port}")
-        connection.endheaders()
-        response = connection.getresponse()
-        made = Answer(response.status, dict(response.getheaders()), response.read())
-        connection.close()
-        return made
-
-    def ask(self, question: str, **given: object) -> Answer:
-        return self.get(f"/{TOKEN}/ask/{question}?{urlencode(given)}")
 
 
 @pytest.fixture(scope="session")
@@ -72,9 +34,9 @@ def folder(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def client(folder: Path) -> Iterator[Client]:
     """A server of the run, whose model the user named again."""
-    from stormproof.explore.serve import Server, opened
+    from stormproof.explore.serve import Server, open_subjects
 
-    server = Server(opened([folder], [MODEL], None), token=TOKEN)
+    server = Server(open_subjects([folder], [MODEL], None), token=TOKEN)
     server.start()
     yield Client(server.port)
     server.stop()

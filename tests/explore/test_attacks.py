@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from explore.conftest import TOKEN, Client
+from helpers.explorer import TOKEN, Client
 from stormproof.core.errors import InvalidOption
 from stormproof.explore.app import ANSWERS
 from stormproof.explore.serve import Server
@@ -103,7 +103,7 @@ def test_beyond_this_machine_a_token_must_be_chosen(folder: Path) -> None:
 
 
 def test_two_servers_have_different_tokens(data: str) -> None:
-    from explore.conftest import MODEL
+    from helpers.explorer import MODEL
 
     exploration = explore_models([MODEL], data)
     first, second = Server(exploration), Server(exploration)

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from explore.conftest import CONDITIONS, MODEL, Client
+from helpers.explorer import CONDITIONS, MODEL, Client
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption
 from stormproof.explore.desk import Desk, Dropped, Turns
@@ -22,7 +22,7 @@ from stormproof.explore.subject import explore_models, explore_runs, open_run
 from stormproof.metrics.inputs import Objects
 from stormproof.results.requirements import read_requirements
 from stormproof.results.run import Run
-from stormproof.results.scoring import iter_cells
+from stormproof.results.scoring import iter_inputs
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_images_are_listed_worst_first(desk: Desk, folder: Path) -> None:
 
 def test_tallies_agree_with_matched_boxes(desk: Desk, folder: Path) -> None:
     run = Run(folder)
-    cells = dict(iter_cells(run, None, ["clean", "fog@1"]))
+    cells = dict(iter_inputs(run, None, ["clean", "fog@1"]))
     for text, cell in cells.items():
         assert isinstance(cell, Objects)
         tally = desk.tallies(0, Condition.parse(text))

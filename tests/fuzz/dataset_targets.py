@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-from datasets.conftest import BUILDERS
 from fuzz.mutate import flip, json_bytes, mutate
+from helpers.tiny_datasets import BUILDERS
 from stormproof.core.errors import StormproofError
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 Case = Callable[[random.Random, Path], None]
 
@@ -51,7 +51,7 @@ def polygons(dice: random.Random, folder: Path) -> None:
         for n in images
     ]
     lay({**images, **{name: mutate(name, json_bytes(_POLYGONS), dice) for name in labels}}, folder)
-    dataset = open_dataset(f"cityscapes:{folder}")
+    dataset = read_dataset(f"cityscapes:{folder}")
     dataset.size(0)
     dataset[0]
 
@@ -67,7 +67,7 @@ def context(dice: random.Random, folder: Path) -> None:
     files = dict([("i/a.png", seeds()["images"][1]["b.png"]), ("d/a.png", plane.getvalue()), calibration])
     name = dice.choice(("d/a.png", calibration[0]))
     lay({**files, name: mutate(name, files[name], dice)}, folder)
-    open_dataset(f"images:{folder}/i,disparity={folder}/d,calib={folder}/c")[0]
+    read_dataset(f"images:{folder}/i,disparity={folder}/d,calib={folder}/c")[0]
 
 
 def arrays(dice: random.Random, folder: Path) -> None:
@@ -88,7 +88,7 @@ def arrays(dice: random.Random, folder: Path) -> None:
     else:
         content = flip(content, dice)
     lay({"i/a.png": seeds()["images"][1]["b.png"], "d/a.npy": content}, folder)
-    open_dataset(f"images:{folder}/i,depth={folder}/d")[0]
+    read_dataset(f"images:{folder}/i,depth={folder}/d")[0]
 
 
 _SHAPES = (
@@ -112,7 +112,7 @@ def dataset(kind: str) -> Case:
         weights = [1 if name.endswith((".png", ".jpg", ".bmp")) else 4 for name in files]
         name = dice.choices(list(files), weights)[0]
         lay({**files, name: mutate(name, files[name], dice)}, folder)
-        dataset = open_dataset(spec.replace("ROOT", str(folder)))
+        dataset = read_dataset(spec.replace("ROOT", str(folder)))
         for i in range(min(len(dataset), 4)):
             quietly(lambda i=i: dataset.truth(i))
             quietly(lambda i=i: dataset[i])

@@ -15,8 +15,8 @@ from stormproof.tools.corrupted_copies import check, read_manifest
 @lru_cache(maxsize=1)
 def _runs() -> dict[str, dict[str, bytes]]:
     """Finished run folders with the scores kept in them, and what they were run on beside them."""
+    from programs.torture import make_runs
     from stormproof.results.run import Run
-    from torture import make_runs
 
     root = Path(tempfile.mkdtemp())
     runs = make_runs(root)

@@ -25,7 +25,7 @@ _RENAMES = ("", "boxes", "x\x1b[2J", "index")
 @lru_cache(maxsize=1)
 def finished_runs() -> dict[str, dict[str, bytes]]:
     """Runs with everything that is kept in them: scores, intervals, an estimate, records of failures."""
-    from torture import make_kept, make_runs
+    from programs.torture import make_kept, make_runs
 
     root = Path(tempfile.mkdtemp())
     runs = [*make_kept(root / "kept"), *make_runs(root / "plain")]
@@ -144,11 +144,11 @@ def evidence(dice: random.Random, folder: Path) -> None:
 @lru_cache(maxsize=1)
 def _attested() -> tuple[Path, bytes]:
     """A run, and evidence about it."""
+    from programs.torture import make_runs
     from stormproof.results.evidence import statement
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run
     from stormproof.results.verdicts import check_run
-    from torture import make_runs
 
     root = Path(tempfile.mkdtemp())
     run, require = Run(make_runs(root)[0]), root / "requirements.yaml"

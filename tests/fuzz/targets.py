@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from datasets.conftest import BUILDERS
 from fuzz.dataset_targets import Case, arrays, context, dataset, lay, polygons, quietly, seeds
 from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
 from fuzz.run_targets import manifest, plan, requirements, run_folder
 from fuzz.sealed_targets import evidence, sealed_again, submission
+from helpers.tiny_datasets import BUILDERS
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.spec import Spec
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config, read_settings
 from stormproof.engine.plan import requested_conditions
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.card import complete_card, read_card
 from stormproof.models.endpoint import Client, Endpoint
 from stormproof.models.model import Precomputed
@@ -46,9 +46,9 @@ def _results(dice: random.Random, folder: Path) -> None:
     name = dice.choice(("fog@3.json", "fog@3[on=person].json", "%00.json", "[].json", "x@9.json"))
     if dice.random() < 0.3:
         (folder / "results" / name).write_bytes(json_bytes(seed))
-    model = open_model(f"results:{folder}/results")
+    model = load_model(f"results:{folder}/results")
     assert isinstance(model, Precomputed)
-    bound = model.bind(open_dataset(spec.replace("ROOT", str(folder))))
+    bound = model.bind(read_dataset(spec.replace("ROOT", str(folder))))
     for image in ("7", "9", "absent"):
         bound.lookup(image, CLEAN)
     quietly(lambda: bound.fingerprint)
@@ -60,7 +60,7 @@ def _maps(dice: random.Random, folder: Path) -> None:
     png = files["SegmentationClass/2007_000001.png"]
     (folder / "maps/clean").mkdir(parents=True)
     (folder / "maps/clean/2007_000001.png").write_bytes(mutate("a.png", png, dice))
-    open_model(f"results:{folder}/maps").lookup("2007_000001", CLEAN)
+    load_model(f"results:{folder}/maps").lookup("2007_000001", CLEAN)
 
 
 def _image(dice: random.Random, folder: Path) -> None:
@@ -104,9 +104,9 @@ def _spec(dice: random.Random, folder: Path) -> None:
     Spec.parse(spec)
     kind = spec.partition(":")[0].strip()
     if kind in {known.partition(":")[0] for known in _SPECS}:  # another kind would name code to import
-        quietly(lambda: open_dataset(spec))
+        quietly(lambda: read_dataset(spec))
         if kind not in ("hog", "world", "torch"):
-            quietly(lambda: open_model(spec))
+            quietly(lambda: load_model(spec))
 
 
 _CONDITIONS = (
@@ -194,7 +194,7 @@ def _onnx(dice: random.Random, folder: Path) -> None:
     path.write_bytes(flip(dice.choice(_networks()), dice))
     (folder / "weights.bin").write_bytes(bytes(4))
     quietly(lambda: probe(Spec("onnx", str(path)), _IMAGE))
-    open_model(f"onnx:{path},classes=dataset")([_IMAGE])
+    load_model(f"onnx:{path},classes=dataset")([_IMAGE])
 
 
 _ANSWER = {"predictions": [{"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0],

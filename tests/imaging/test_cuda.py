@@ -15,7 +15,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from imaging.both_sets import EVERY, IDS, SUITES_HELD, on_cpu, on_torch, photographs
+from helpers.both_sets import EVERY, IDS, SUITES_HELD, on_cpu, on_torch, photographs
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES, on_device
 from stormproof.corruptions.on_device import corrupt_batch

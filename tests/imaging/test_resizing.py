@@ -9,13 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
-from stormproof.imaging.gpu.resizing import Side, fit_images
+from stormproof.imaging.gpu.resizing import ResizedSide, fit_images
 from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
 
 
 def fitted(images: list[np.ndarray], fits: list[Fit], rule: str, device: str = "cpu") -> np.ndarray:
     sides = [
-        tuple(Side(*side) for side in zip(fit.image, fit.inner, fit.offset, fit.canvas, strict=True))
+        tuple(ResizedSide(*side) for side in zip(fit.image, fit.inner, fit.offset, fit.canvas, strict=True))
         for fit in fits
     ]
     given = [torch.from_numpy(image).to(device) for image in images]

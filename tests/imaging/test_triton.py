@@ -22,7 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
-from imaging.both_sets import photographs
+from helpers.both_sets import photographs
 from stormproof.core.randomness import Frame
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.on_device import corrupt_batch

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
-from imaging.both_sets import photographs
+from helpers.both_sets import photographs
 from stormproof.core.errors import InvalidImage
 from stormproof.integrations.transform import CorruptionTransform
 

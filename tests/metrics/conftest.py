@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 
 from stormproof.core.sample import RLE, Instances
 from stormproof.metrics.records import Detections, DetectionTruth
-
-sys.path.insert(0, str(Path(__file__).parent))  # so that the oracle is importable by name
 
 REFERENCE = Path(__file__).parents[3] / "shared/data/metric_refs/cocoapi_val2014_100"
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from crowds import crowded_set, repeated
 
+from helpers.crowds import crowded_set, repeated
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.calibration import (
     BINS,

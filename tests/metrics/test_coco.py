@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from oracle import coco_evaluation, twelve
-from scenes import scenes
 
+from helpers.coco_oracle import coco_evaluation, twelve
+from helpers.object_sets import scenes
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import RLE, Instances, Prediction
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.metrics.coco import NUMBERS, box_numbers, coco_scored, image_precision, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes, match_masks
 from stormproof.metrics.records import Detections, DetectionTruth, lay_out
@@ -138,7 +138,7 @@ def test_ties_follow_the_number_of_the_image_not_its_place_in_the_file():
 
 def test_reader_and_metric_together(coco_reference):
     _, found = coco_reference["bbox"]
-    dataset = open_dataset(f"coco:{REFERENCE / 'instances_val2014_100.json'}")
+    dataset = read_dataset(f"coco:{REFERENCE / 'instances_val2014_100.json'}")
     truth = DetectionTruth.of(
         ((name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)), dataset.classes
     )

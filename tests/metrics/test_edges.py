@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import twelve
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from helpers.coco_oracle import twelve
 from stormproof.core.condition import CLEAN
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.records import DetectionTruth
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 _SIDES = (32.0, 96.0, 31.9, 32.1, 10.1, 20.2, 64.3, 100.7)  # 32² and 96² are the bounds of small and large
 _SCORES = (0.1, 0.5, 0.5, 0.9, 0.30000000000000004)  # ties
@@ -60,8 +60,8 @@ def expected(truth: Path, results: Path) -> dict[str, float]:
 
 
 def ours(truth: Path, results: Path) -> dict[str, float]:
-    dataset = open_dataset(f"coco:{truth}")
-    model = open_model(f"results:{results}").bind(dataset)
+    dataset = read_dataset(f"coco:{truth}")
+    model = load_model(f"results:{results}").bind(dataset)
     pairs = [(name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)]
     found = {name: model.lookup(name, CLEAN) for name in dataset.ids}
     return box_numbers(DetectionTruth.of(pairs, dataset.classes), found)

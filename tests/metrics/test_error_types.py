@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracle import compressed
-from scenes import mask_of
 
+from helpers.coco_oracle import compressed
+from helpers.object_sets import mask_of
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types

@@ -7,10 +7,10 @@ from dataclasses import replace
 import hotcoco
 import numpy as np
 import pytest
-from poses import pose_set, ten_numbers
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from helpers.poses import pose_set, ten_numbers
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.joints import usual_sigmas
 from stormproof.metrics.keypoints import NUMBERS, PAIRS, Posed, score_joints, score_points

@@ -11,7 +11,7 @@ import pytest
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.sample import Prediction
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lvis import with_regions
 from stormproof.metrics.records import DetectionTruth, lay_out
@@ -66,7 +66,7 @@ def ours(content, results, root: Path) -> dict[str, float]:
 def judged(content, results, root: Path) -> Objects:
     path = root / "lvis_val.json"
     path.write_text(json.dumps(content))
-    dataset = open_dataset(f"coco:{path}")
+    dataset = read_dataset(f"coco:{path}")
     truth = DetectionTruth.of(
         ((name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)), dataset.classes
     )
@@ -133,7 +133,7 @@ def test_detections_of_classes_that_were_not_searched_for_do_not_count(tmp_path:
 def test_images_are_found_by_their_address(tmp_path: Path) -> None:
     content, _ = lvis_set(1)
     (tmp_path / "lvis_val.json").write_text(json.dumps(content))
-    dataset = open_dataset(f"coco:{tmp_path}/lvis_val.json")
+    dataset = read_dataset(f"coco:{tmp_path}/lvis_val.json")
     assert dataset.images[0].name == "000000000001.jpg"
 
 
@@ -149,7 +149,7 @@ def test_refuses_a_broken_file(tmp_path: Path, change, said: str) -> None:
     change(content)
     (tmp_path / "lvis_val.json").write_text(json.dumps(content))
     with pytest.raises(DatasetError, match=said):
-        open_dataset(f"coco:{tmp_path}/lvis_val.json")
+        read_dataset(f"coco:{tmp_path}/lvis_val.json")
 
 
 def test_detections_that_annotations_cannot_judge_change_no_number(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 import hotcoco
 import numpy as np
 import pytest
-from oracle import coco_evaluation, twelve
 from pycocotools.cocoeval import COCOeval
 
+from helpers.coco_oracle import coco_evaluation, twelve
 from stormproof.core.oriented import polygon_areas, rotated_corners, rotated_rows, upright
 from stormproof.metrics.coco import NUMBERS, coco_scored
 from stormproof.metrics.oriented import Oriented, judge_corners, match_corners, score_corners

@@ -13,7 +13,7 @@ from hotcoco import panoptic as hotcoco
 from stormproof.core.errors import InvalidTruth
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import SEGMENTS, SemanticMap, Truth, panoptic_map
-from stormproof.datasets.panoptic import coloured
+from stormproof.datasets.panoptic import paint_segments
 from stormproof.metrics.inputs import Segments
 from stormproof.metrics.panoptic import image_errors, match_segments, overlaps
 
@@ -131,7 +131,7 @@ def write(path: Path, images: list[tuple[np.ndarray, dict[int, int]]], crowds: t
     """A COCO panoptic file and its PNGs, as panopticapi reads them."""
     rows = []
     for k, (ids, labels) in enumerate(images):
-        write_image(path / f"{k}.png", coloured(ids))
+        write_image(path / f"{k}.png", paint_segments(ids))
         areas = dict(zip(*np.unique(ids, return_counts=True), strict=True))
         segments = [{"id": number, "category_id": labels[number] + 1, "area": int(area),
                      "iscrowd": int(number in crowds)}

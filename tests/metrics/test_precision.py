@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from metrics.crowds import crowded_set, repeated
-from metrics.oracle import coco_evaluation, twelve
-from metrics.scenes import scenes
+from helpers.coco_oracle import coco_evaluation, twelve
+from helpers.crowds import crowded_set, repeated
+from helpers.object_sets import scenes
 from stormproof.core.sample import Instances
 from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes, match_masks

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from scenes import scenes
 
+from helpers.object_sets import scenes
 from stormproof.core.boxes import iou, shared
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Instances, Prediction

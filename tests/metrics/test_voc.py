@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from scenes import scenes
 
+from helpers.object_sets import scenes
 from stormproof.core.boxes import iou
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.inputs import Objects

@@ -16,7 +16,7 @@ from stormproof.core.boxes import iou
 from stormproof.core.errors import MissingExtra, UnknownName
 from stormproof.core.loading import install_extra
 from stormproof.core.sample import Sample
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.builtin import Builtin, builtins, find_builtin, training_record
 from stormproof.world.classes import OBJECTS, SEMANTIC
 from stormproof.world.samples import VERSION, render
@@ -85,7 +85,7 @@ def test_weights_are_stored_as_float16_and_widened(name: str) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_sees_what_is_there(name: str, sample: Sample) -> None:
-    model = open_model(f"builtin:{name}")
+    model = load_model(f"builtin:{name}")
     assert callable(model)
     (found,) = model([sample.image])
     assert sample.truth.instances is not None

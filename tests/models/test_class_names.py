@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions import apply
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.models.classes import VOCABULARIES, match_classes
@@ -22,7 +23,7 @@ from stormproof.results.run import Run
 from stormproof.results.truths import check_classes, chosen_classes
 
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "véhicule") for form in ("NFC", "NFD"))
-MODEL = f"{Path(__file__).parents[1] / 'results' / 'scored_models.py'}:contrast_boxes"
+MODEL = f"{MODELS}:contrast_boxes"
 
 
 @pytest.mark.parametrize("dataset", [*permutations(["W-1", "w 1", "W_1"])])
@@ -90,7 +91,7 @@ def test_names_that_a_user_types_match_in_any_unicode_form(tmp_path: Path) -> No
     data = write_scene(tmp_path / "scene", images=1)
     file = tmp_path / "scene" / "instances.json"
     file.write_text(json.dumps(json.loads(file.read_text().replace('"cat"', f'"{COMPOSED}"'))))
-    sample = open_dataset(data)[0]
+    sample = read_dataset(data)[0]
     typed, own = (apply(sample, f'contrast@5[on="{name}"]').image for name in (DECOMPOSED, COMPOSED))
     assert (typed == own).all()
     run(make_config({"model": MODEL, "data": data, "conditions": ["clean"], "engine": "local",

@@ -18,7 +18,7 @@ from stormproof.models.classes import (
     VOCABULARIES,
     class_lines,
     match_classes,
-    normalised,
+    normalise,
     resolve_classes,
 )
 from stormproof.world.classes import OBJECTS, SEMANTIC
@@ -120,7 +120,7 @@ def test_classes_that_all_match_need_no_line() -> None:
 
 
 def test_no_alias_is_listed_twice() -> None:
-    names = [normalised(name) for name in chain.from_iterable(ALIASES)]
+    names = [normalise(name) for name in chain.from_iterable(ALIASES)]
     assert len(names) == len({*names})
 
 

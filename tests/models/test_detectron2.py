@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.standins import IMAGE, Weighted, file, install
+from helpers.standins import IMAGE, Weighted, file, install
 from stormproof.core.errors import ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.detectron2 import _pixels
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -66,14 +66,14 @@ def test_detectron2(monkeypatch, tmp_path: Path) -> None:
     )
     config = file(tmp_path, "mask_rcnn.yaml")
     torch.save({"model": {"weight": torch.ones(1)}}, tmp_path / "model.pth")
-    model = open_model(f"detectron2:{config},weights={tmp_path}/model.pth")
+    model = load_model(f"detectron2:{config},weights={tmp_path}/model.pth")
     (found,) = model([IMAGE])
     assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [2])
     assert found.masks is not None
-    semantic = open_model(f"detectron2:{config},weights={tmp_path}/model.pth,semantic=true,classes=voc21")
+    semantic = load_model(f"detectron2:{config},weights={tmp_path}/model.pth,semantic=true,classes=voc21")
     assert (semantic([IMAGE])[0].semantic == 0).all()
     with pytest.raises(ModelError, match="is a pickle"):
-        open_model(f"detectron2:{config},weights={file(tmp_path, 'model.pkl')}")
+        load_model(f"detectron2:{config},weights={file(tmp_path, 'model.pkl')}")
 
 
 def test_detectron2_scales_as_pillow_does() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from stormproof.models import ADAPTERS, open_model
+from stormproof.models import ADAPTERS, load_model
 from stormproof.models.card import Card, InputCard, complete_card
 from stormproof.models.classes import VOCABULARIES
 from stormproof.models.decoders import DECODERS
@@ -42,5 +42,5 @@ def test_adapters_are_listed(kind: str) -> None:
 def test_the_script_runs(tmp_path: Path) -> None:
     (text,) = blocks("python")
     (tmp_path / "my_script.py").write_text(text)
-    model = open_model(f"{tmp_path}/my_script.py:my_detector")
+    model = load_model(f"{tmp_path}/my_script.py:my_detector")
     assert len(model([np.zeros((9, 9, 3), np.uint8)])[0]) == 1

@@ -16,13 +16,13 @@ import PIL.Image
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, InvalidPrediction, ModelError
 from stormproof.engine.config import make_config
 from stormproof.engine.executors import executor_for
 from stormproof.engine.many import runs_of
-from stormproof.models import endpoint, open_model
+from stormproof.models import endpoint, load_model
 
 IMAGES = [np.full((10, 12, 3), value, np.uint8) for value in (7, 9)]
 DESCRIPTION = {"name": "remote", "classes": ["cat"], "version": "3"}
@@ -98,7 +98,7 @@ BOX = {"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0]}
 
 
 def test_boxes_over_http(server: Server) -> None:
-    model = open_model(server.url)
+    model = load_model(server.url)
     assert (model.name, model.classes) == ("remote", ("cat",))
     server.answers = [says([BOX, {"boxes": [], "scores": [], "labels": []}])]
     first, second = model(IMAGES)
@@ -116,20 +116,20 @@ def test_maps_and_masks_over_http(server: Server) -> None:
     plane = base64.b64encode(buffer.getvalue()).decode()
     mask = {"size": [10, 12], "counts": [21, 3, 96]}
     server.answers = [says([{"semantic": plane}, {"scores": [1], "labels": [0], "masks": [mask]}])]
-    first, second = open_model(server.url)(IMAGES)
+    first, second = load_model(server.url)(IMAGES)
     assert (first.semantic == 4).all()
     assert second.masks[0].area == 3
 
 
 def test_the_server_says_which_weights_it_runs(server: Server) -> None:
-    first = open_model(server.url).fingerprint
+    first = load_model(server.url).fingerprint
     server.description = {**DESCRIPTION, "version": "4"}
-    assert open_model(server.url).fingerprint != first
+    assert load_model(server.url).fingerprint != first
 
 
 def test_passing_trouble_is_tried_again_with_growing_pauses(server: Server, no_waiting: list[float]) -> None:
     server.answers = [status(503), lambda handler: handler.connection.close(), status(429), says([BOX, BOX])]
-    assert len(open_model(server.url)(IMAGES)) == 2
+    assert len(load_model(server.url)(IMAGES)) == 2
     assert len(server.posts) == 4
     assert no_waiting == [0.5, 1.0, 2.0]
 
@@ -137,11 +137,11 @@ def test_passing_trouble_is_tried_again_with_growing_pauses(server: Server, no_w
 def test_it_gives_up(server: Server) -> None:
     server.answers = [status(503)]
     with pytest.raises(ModelError, match="answered 503"):
-        open_model(f"{server.url},retries=1")(IMAGES)
+        load_model(f"{server.url},retries=1")(IMAGES)
     assert len(server.posts) == 2
     server.answers = [status(400)]  # asking again would change nothing
     with pytest.raises(ModelError, match="400 Bad Request: no luck"):
-        open_model(server.url)(IMAGES)
+        load_model(server.url)(IMAGES)
     assert len(server.posts) == 3
 
 
@@ -150,7 +150,7 @@ def test_a_server_that_hangs(server: Server) -> None:
     server.answers = [lambda handler: release.wait()]
     try:
         with pytest.raises(ModelError, match="cannot be reached"):
-            open_model(f"{server.url},timeout=0.1,retries=0")(IMAGES)
+            load_model(f"{server.url},timeout=0.1,retries=0")(IMAGES)
     finally:
         release.set()
 
@@ -158,14 +158,14 @@ def test_a_server_that_hangs(server: Server) -> None:
 def test_answers_are_bounded(server: Server) -> None:
     server.answers = [lambda handler: handler.reply(200, b"x" * 2_000_000)]
     with pytest.raises(ModelError, match="more than 1 MB"):
-        open_model(f"{server.url},limit_mb=1")(IMAGES)
+        load_model(f"{server.url},limit_mb=1")(IMAGES)
 
 
 def test_redirects_stay_on_the_host(server: Server) -> None:
     elsewhere = f"http://localhost:{server.server_port}/stolen"
     server.answers = [lambda handler: handler.reply(302, b"", Location=elsewhere)]
     with pytest.raises(ModelError, match="another host"):
-        open_model(server.url)(IMAGES)
+        load_model(server.url)(IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -181,28 +181,28 @@ def test_redirects_stay_on_the_host(server: Server) -> None:
 def test_wrong_answers(server: Server, answer, error, said: str) -> None:
     server.answers = [answer]
     with pytest.raises(error, match=said):
-        open_model(server.url)(IMAGES)
+        load_model(server.url)(IMAGES)
 
 
 def test_tokens_come_from_the_environment(server: Server, monkeypatch) -> None:
     with pytest.raises(InvalidOption, match="not set"):
-        open_model(f"{server.url},token_env=MODEL_TOKEN")
+        load_model(f"{server.url},token_env=MODEL_TOKEN")
     monkeypatch.setenv("MODEL_TOKEN", "open sesame")
-    model = open_model(f"{server.url},token_env=MODEL_TOKEN")
+    model = load_model(f"{server.url},token_env=MODEL_TOKEN")
     assert server.tokens == ["Bearer open sesame"]
-    assert model.fingerprint == open_model(server.url).fingerprint
+    assert model.fingerprint == load_model(server.url).fingerprint
 
 
 def test_addresses_that_are_none(server: Server) -> None:
     with pytest.raises(InvalidOption, match="has no host"):
-        open_model("http:predict")
+        load_model("http:predict")
     with pytest.raises(InvalidOption, match="positive"):
-        open_model(f"{server.url},timeout=0")
+        load_model(f"{server.url},timeout=0")
     server.description = []
     with pytest.raises(ModelError, match="without a 'name'"):
-        open_model(server.url)
+        load_model(server.url)
     with pytest.raises(ModelError, match="cannot be reached"):
-        open_model("http://127.0.0.1:9/predict,retries=0")
+        load_model("http://127.0.0.1:9/predict,retries=0")
 
 
 def test_a_chunk_of_less_than_nothing() -> None:
@@ -232,7 +232,7 @@ def with_secrets(server: Server) -> str:
 
 
 def test_a_user_and_a_key_reach_the_server(server: Server) -> None:
-    open_model(with_secrets(server))
+    load_model(with_secrets(server))
     assert server.paths == [f"/predict?api_key={KEY}&v=2"]
     assert server.tokens == ["Basic " + base64.b64encode(f"somebody:{PASSWORD}".encode()).decode()]
 
@@ -246,7 +246,7 @@ def test_no_error_repeats_a_key_or_a_password(server: Server) -> None:
     def redirects(handler: Handler) -> None:
         handler.reply(302, b"", Location=f"http://elsewhere/predict?api_key={KEY}")
 
-    model = open_model(f"{with_secrets(server)},retries=0,limit_mb=0.01")
+    model = load_model(f"{with_secrets(server)},retries=0,limit_mb=0.01")
     told = []
     for answer in (echoes, redirects, status(503), lambda handler: handler.reply(200, b"no JSON"),
                    lambda handler: handler.reply(200, b" " * 20_000), says(3),
@@ -259,24 +259,24 @@ def test_no_error_repeats_a_key_or_a_password(server: Server) -> None:
                  f"http://127.0.0.1:1/x?api_key={KEY},retries=0", f"http://h/p?api_key=a,{KEY}",
                  f"http://h/p?api_key={KEY},timeout=1,timeout=2"):  # fmt: skip
         with pytest.raises((ModelError, InvalidOption)) as raised:
-            open_model(text)
+            load_model(text)
         told.append(str(raised.value))
     assert [text for text in told if KEY in text or PASSWORD in text or "c29tZWJvZHk" in text] == []
 
 
 def test_the_query_identifies_a_model_but_a_password_does_not(server: Server, monkeypatch) -> None:
-    plain, other = (open_model(f"{server.url}?model={name}").fingerprint for name in "ab")
+    plain, other = (load_model(f"{server.url}?model={name}").fingerprint for name in "ab")
     assert plain != other
-    assert open_model(f"{server.url}?model=a").fingerprint == plain
-    assert open_model(f"{server.url.replace('//', '//u:p@')}?model=a").fingerprint == plain
+    assert load_model(f"{server.url}?model=a").fingerprint == plain
+    assert load_model(f"{server.url.replace('//', '//u:p@')}?model=a").fingerprint == plain
     spec = f"{server.url}?key=${{MODEL_KEY}}"
     with pytest.raises(InvalidOption, match="variable MODEL_KEY, which the model's spec names, is not set"):
-        open_model(spec)
+        load_model(spec)
     monkeypatch.setenv("MODEL_KEY", "a b")
-    first = open_model(spec).fingerprint
+    first = load_model(spec).fingerprint
     assert server.paths[-1] == "/predict?key=a%20b"
     monkeypatch.setenv("MODEL_KEY", "renewed")
-    assert open_model(spec).fingerprint == first
+    assert load_model(spec).fingerprint == first
 
 
 def test_a_run_stores_and_shows_neither_key_nor_password(server: Server, tmp_path, monkeypatch) -> None:

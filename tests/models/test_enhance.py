@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
-from stormproof.models import open_model
-from stormproof.models.enhance import clahe, enhanced, nlm
+from stormproof.models import load_model
+from stormproof.models.enhance import clahe, enhance_model, nlm
 
 RNG = np.random.default_rng(0)
 DIM = np.clip(RNG.normal(60, 4, (64, 96, 3)), 0, 255).astype(np.uint8)
@@ -73,28 +73,28 @@ class Recorder:
 
 def test_steps_run_in_order_and_name_the_model() -> None:
     model = Recorder()
-    both = enhanced(model, ["clahe", "nlm"])
+    both = enhance_model(model, ["clahe", "nlm"])
     both([DIM])
     assert np.array_equal(model.seen[0], nlm(clahe(DIM)))
     assert both.name == "net+clahe+nlm"
     assert both.classes == ("cat",)
     prints = {
-        enhanced(model, steps).fingerprint
+        enhance_model(model, steps).fingerprint
         for steps in ([], ["clahe"], ["nlm"], ["clahe", "nlm"], ["nlm", "clahe"])
     }
     assert len(prints) == 5
-    assert enhanced(model, []) is model
+    assert enhance_model(model, []) is model
 
 
 def test_parameters_of_an_enhancement_are_part_of_the_model() -> None:
     model = Recorder()
-    strong = enhanced(model, ["nlm[h=20]"])
+    strong = enhance_model(model, ["nlm[h=20]"])
     strong([DIM])
     assert np.array_equal(model.seen[0], nlm(DIM, h=20))
     assert strong.name == "net+nlm[h=20]"
-    assert strong.fingerprint == enhanced(model, [" nlm[ h = 20.0 ]"]).fingerprint
-    assert strong.fingerprint != enhanced(model, ["nlm"]).fingerprint
-    assert enhanced(model, ["clahe[tiles=4,clip=3]"]).name == "net+clahe[clip=3,tiles=4]"
+    assert strong.fingerprint == enhance_model(model, [" nlm[ h = 20.0 ]"]).fingerprint
+    assert strong.fingerprint != enhance_model(model, ["nlm"]).fingerprint
+    assert enhance_model(model, ["clahe[tiles=4,clip=3]"]).name == "net+clahe[clip=3,tiles=4]"
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,17 @@ def test_parameters_of_an_enhancement_are_part_of_the_model() -> None:
 )
 def test_wrong_parameters_are_refused(text: str, said: str) -> None:
     with pytest.raises(StormproofError, match=said):
-        enhanced(Recorder(), [text])
+        enhance_model(Recorder(), [text])
 
 
 def test_what_cannot_be_enhanced(tmp_path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'clahe'"):
-        enhanced(Recorder(), ["clahee"])
+        enhance_model(Recorder(), ["clahee"])
     with pytest.raises(UnknownName, match="There are clahe, nlm"):
-        enhanced(Recorder(), ["sharpen"])
+        enhance_model(Recorder(), ["sharpen"])
     (tmp_path / "clean.json").write_text("[]")
     with pytest.raises(InvalidOption, match="no image to enhance"):
-        enhanced(open_model(f"results:{tmp_path}/clean.json"), ["nlm"])
+        enhance_model(load_model(f"results:{tmp_path}/clean.json"), ["nlm"])
 
 
 def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyP
     (tmp_path / "my_brightener.py").write_text("def brighter(image):\n    return image + 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     model = Recorder()
-    bright = enhanced(model, ["brighter", "brighter"])
+    bright = enhance_model(model, ["brighter", "brighter"])
     bright([DIM])
     assert np.array_equal(model.seen[0], DIM + 2)
     assert bright.name == "net+brighter+brighter"

@@ -38,7 +38,7 @@ def test_the_kind_of_a_model_file(text: str, full: str) -> None:
 @pytest.mark.parametrize("name", ["a.pt", "a.pth", "a.safetensors", "a.json", "a.py"])
 def test_files_that_may_be_of_several_kinds_are_refused(name: str) -> None:
     with pytest.raises(InvalidOption, match="names a file but not its kind; write "):
-        models.open_model(name)
+        models.load_model(name)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_files_that_may_be_of_several_kinds_are_refused(name: str) -> None:
 @pytest.mark.parametrize("kind", ["", "onnx:", "torch:", "tflite:", "results:"])
 def test_other_formats_say_how_to_convert_them(name: str, kind: str) -> None:
     with pytest.raises(ModelError, match=r"which is not supported; .*or call it from a Python function"):
-        models.open_model(f"{kind}{name}")
+        models.load_model(f"{kind}{name}")
 
 
 def test_an_engine_of_ultralytics_is_left_to_ultralytics() -> None:
     with pytest.raises(StormproofError) as error:
-        models.open_model("ultralytics:nowhere.engine")
+        models.load_model("ultralytics:nowhere.engine")
     assert "not supported" not in str(error.value)
 
 
@@ -60,7 +60,7 @@ def test_a_network_of_tensorflow_js_is_not_taken_for_results(tmp_path: Path) -> 
     (tmp_path / "model.json").write_text(json.dumps({"modelTopology": {}, "weightsManifest": []}))
     for spec in (f"results:{tmp_path}/model.json", f"{tmp_path}/model.json"):
         with pytest.raises(ModelError, match=r"TensorFlow\.js"):
-            models.open_model(spec)
+            models.load_model(spec)
     result = CliRunner().invoke(app, ["inspect", f"{tmp_path}/model.json"])
     assert "TensorFlow.js" in str(result.exception)
 
@@ -69,15 +69,15 @@ def test_a_saved_model_names_the_command(tmp_path: Path) -> None:
     (tmp_path / "net").mkdir()
     (tmp_path / "net/saved_model.pb").touch()
     with pytest.raises(ModelError, match=r"tf2onnx\.convert --saved-model"):
-        models.open_model(str(tmp_path / "net"))
+        models.load_model(str(tmp_path / "net"))
 
 
 def test_annotations_without_a_kind_are_coco(tmp_path: Path) -> None:
     (tmp_path / "val.json").write_text(json.dumps(TRUTH))
-    assert datasets.open_dataset(f"{tmp_path}/val.json").classes == ("cat",)
+    assert datasets.read_dataset(f"{tmp_path}/val.json").classes == ("cat",)
     assert sp.open_dataset(f"{tmp_path}/val.json").ids == ("1",)
     assert datasets.full_spec("panoptic_val.json") == "panoptic:panoptic_val.json"
     result = CliRunner().invoke(app, ["inspect", f"{tmp_path}/val.json"])
     assert f"is opened as coco:{tmp_path}/val.json" in result.stderr
     with pytest.raises(InvalidOption, match="names a folder but not its kind"):
-        datasets.open_dataset(str(tmp_path))
+        datasets.read_dataset(str(tmp_path))

@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import UnknownName
-from stormproof.datasets import open_dataset
-from stormproof.models import open_model
+from stormproof.datasets import read_dataset
+from stormproof.models import load_model
 
 
 @pytest.mark.parametrize("spec", ["hog", "hog:", "hog:people", "hog:,margin=0.2", "hog:daimler"])
 def test_every_spelling_opens(spec: str) -> None:
-    model = open_model(spec)
+    model = load_model(spec)
     assert model.classes == ("person",)
     assert len(model([np.zeros((30, 200, 3), np.uint8)])[0]) == 0  # lower than its window
     assert len(model([np.zeros((200, 200), np.uint8)])[0]) == 0
 
 
 def test_settings_are_part_of_the_identity() -> None:
-    prints = {open_model(spec).fingerprint for spec in ("hog", "hog:daimler", "hog:people,margin=0.1")}
+    prints = {load_model(spec).fingerprint for spec in ("hog", "hog:daimler", "hog:people,margin=0.1")}
     assert len(prints) == 3
     with pytest.raises(UnknownName, match="people"):
-        open_model("hog:poeple")
+        load_model("hog:poeple")
 
 
 def test_it_finds_people(shared: Path) -> None:
-    data = open_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
-    model = open_model("hog")
+    data = read_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
+    model = load_model("hog")
     person = data.classes.index("person")
     hits = 0
     for i in range(40):

@@ -13,7 +13,7 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.sample import SEGMENTS
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.huggingface import _panoptic
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
@@ -158,7 +158,7 @@ def seeded() -> None:
 
 
 def test_detr(tmp_path: Path) -> None:
-    model = open_model(f"hf:{detr(tmp_path / 'detr')},score=0")
+    model = load_model(f"hf:{detr(tmp_path / 'detr')},score=0")
     assert model.name == "detr"
     assert model.classes == ("N/A", "person", "car")
     assert model.semantic_classes == ()
@@ -174,7 +174,7 @@ def test_detr(tmp_path: Path) -> None:
 def test_boxes_are_the_networks_own(tmp_path: Path) -> None:
     """Read without the adapter: centre and sides as fractions, the last class standing for nothing."""
     folder = detr(tmp_path / "detr")
-    (found,) = open_model(f"hf:{folder},score=0")([IMAGE])
+    (found,) = load_model(f"hf:{folder},score=0")([IMAGE])
     net = T.AutoModelForObjectDetection.from_pretrained(folder).eval()
     inputs = T.AutoImageProcessor.from_pretrained(folder)(images=IMAGE, return_tensors="pt")
     with torch.inference_mode():
@@ -189,13 +189,13 @@ def test_boxes_are_the_networks_own(tmp_path: Path) -> None:
 
 def test_mask2former_as_instances_and_as_a_map(tmp_path: Path) -> None:
     folder = mask2former(tmp_path / "m2f")
-    model = open_model(f"hf:{folder},score=0")
+    model = load_model(f"hf:{folder},score=0")
     assert model.classes == ("cat", "dog")
     (found,) = model([IMAGE])
     assert found.masks is not None
     assert len(found) > 0
     assert all(mask.size == (45, 60) for mask in found.masks)
-    semantic = open_model(f"hf:{folder},task=semantic")
+    semantic = load_model(f"hf:{folder},task=semantic")
     assert semantic.semantic_classes == ("cat", "dog")
     assert semantic([IMAGE])[0].semantic.shape == (45, 60)
     assert semantic.fingerprint != model.fingerprint
@@ -203,18 +203,18 @@ def test_mask2former_as_instances_and_as_a_map(tmp_path: Path) -> None:
 
 def test_mask2former_as_a_panoptic_map(tmp_path: Path) -> None:
     folder = mask2former(tmp_path / "m2f")
-    model = open_model(f"hf:{folder},task=panoptic,score=0")
+    model = load_model(f"hf:{folder},task=panoptic,score=0")
     assert (model.classes, model.semantic_classes) == ((), ("cat", "dog"))
     (found,) = model([IMAGE])
     assert found.panoptic.shape == (45, 60)
-    assert model.fingerprint != open_model(f"hf:{folder},task=panoptic").fingerprint  # whose score is 0.5
+    assert model.fingerprint != load_model(f"hf:{folder},task=panoptic").fingerprint  # whose score is 0.5
 
 
 @pytest.mark.parametrize("build", [maskformer, oneformer])
 def test_other_universal_networks(tmp_path: Path, build: Callable[[Path], Path]) -> None:
     """All three tasks; the panoptic map is read again from the raw queries, without a decoder."""
     folder = build(tmp_path / "net")
-    model = open_model(f"hf:{folder},task=panoptic,score=0")
+    model = load_model(f"hf:{folder},task=panoptic,score=0")
     assert (model.classes, model.semantic_classes) == ((), ("cat", "dog"))
     (found,) = model([IMAGE])
     classes, masks = raw_queries(folder, "panoptic")
@@ -232,10 +232,10 @@ def test_other_universal_networks(tmp_path: Path, build: Callable[[Path], Path])
         else:
             assert not found.panoptic[mine].any()
     assert segments == len(np.unique(found.panoptic[found.panoptic > 0])) > 0
-    (objects,) = open_model(f"hf:{folder},task=instance,score=0")([IMAGE])
+    (objects,) = load_model(f"hf:{folder},task=instance,score=0")([IMAGE])
     assert objects.masks is not None
     assert all(mask.size == (45, 60) for mask in objects.masks)
-    (areas,) = open_model(f"hf:{folder},task=semantic")([IMAGE])
+    (areas,) = load_model(f"hf:{folder},task=semantic")([IMAGE])
     assert areas.semantic.shape == (45, 60)
 
 
@@ -257,7 +257,7 @@ def test_oneformer_is_told_its_task(tmp_path: Path) -> None:
     folder = oneformer(tmp_path / "net")
     first, second = (raw_queries(folder, task)[0] for task in ("panoptic", "semantic"))
     assert not torch.allclose(first, second)  # so a wrong sentence would be noticed
-    maps = [open_model(f"hf:{folder},task={task},score=0") for task in ("panoptic", "semantic")]
+    maps = [load_model(f"hf:{folder},task={task},score=0") for task in ("panoptic", "semantic")]
     assert maps[0].fingerprint != maps[1].fingerprint
 
 
@@ -280,14 +280,14 @@ def test_detr_with_masks_is_panoptic(tmp_path: Path) -> None:
     config = T.DetrForObjectDetection.from_pretrained(detr(tmp_path / "boxes")).config
     config.encoder_attention_heads = config.decoder_attention_heads = 8
     folder = save(tmp_path / "masks", T.DetrForSegmentation(config), T.DetrImageProcessor(size=EDGES))
-    model = open_model(f"hf:{folder},score=0")
+    model = load_model(f"hf:{folder},score=0")
     assert model.semantic_classes == ("N/A", "person", "car")
     (found,) = model([IMAGE])
     assert found.panoptic.shape == (45, 60)
 
 
 def test_segformer(tmp_path: Path) -> None:
-    model = open_model(f"hf:{segformer(tmp_path / 'segformer')}")
+    model = load_model(f"hf:{segformer(tmp_path / 'segformer')}")
     assert model.semantic_classes == ("road", "sky", "car")
     (found,) = model([IMAGE])
     assert found.semantic.shape == (45, 60)
@@ -296,11 +296,11 @@ def test_segformer(tmp_path: Path) -> None:
 
 def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
     folder = segformer(tmp_path / "segformer")
-    first = open_model(f"hf:{folder}").fingerprint
-    assert open_model(f"hf:{folder}").fingerprint == first
+    first = load_model(f"hf:{folder}").fingerprint
+    assert load_model(f"hf:{folder}").fingerprint == first
     torch.manual_seed(1)
     segformer(folder)
-    assert open_model(f"hf:{folder}").fingerprint != first
+    assert load_model(f"hf:{folder}").fingerprint != first
 
 
 def test_nothing_is_fetched_unasked(monkeypatch, tmp_path: Path) -> None:
@@ -310,15 +310,15 @@ def test_nothing_is_fetched_unasked(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     with pytest.raises(ModelError, match="download=true"):
-        open_model("hf:nobody/no-such-model")
+        load_model("hf:nobody/no-such-model")
 
 
 def test_what_is_not_for_us(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="task=depth"):
-        open_model(f"hf:{segformer(tmp_path / 's')},task=depth")
+        load_model(f"hf:{segformer(tmp_path / 's')},task=depth")
     T.ResNetConfig(architectures=["ResNetForImageClassification"]).save_pretrained(tmp_path / "r")
     with pytest.raises(ModelError, match="ResNetForImageClassification"):
-        open_model(f"hf:{tmp_path}/r")
+        load_model(f"hf:{tmp_path}/r")
 
 
 def test_pickles_are_never_opened(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     torch.save({"weight": Evil()}, folder / "pytorch_model.bin")
     with pytest.raises(ModelError, match="cannot be opened"):
-        open_model(f"hf:{folder}")
+        load_model(f"hf:{folder}")
     assert not (tmp_path / "it ran").exists()
 
 
@@ -341,13 +341,13 @@ def test_classes_that_the_network_only_numbers(tmp_path: Path) -> None:
     config["label2id"] = {f"LABEL_{k}": k for k in range(3)}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=r"names its 3 classes LABEL_0.*classes=FILE"):
-        open_model(f"hf:{folder}")
+        load_model(f"hf:{folder}")
     (tmp_path / "names.txt").write_text("road\nsky\ncar\n")
-    model = open_model(f"hf:{folder},classes={tmp_path}/names.txt")
+    model = load_model(f"hf:{folder},classes={tmp_path}/names.txt")
     assert model.semantic_classes == ("road", "sky", "car")
     (found,) = model([IMAGE])
     assert found.semantic is not None
     assert found.semantic.shape == IMAGE.shape[:2]
-    assert open_model(f"hf:{folder},classes=dataset").semantic_classes == ()
+    assert load_model(f"hf:{folder},classes=dataset").semantic_classes == ()
     with pytest.raises(ModelError, match="has 3 classes, but classes=voc20 names 20"):
-        open_model(f"hf:{folder},classes=voc20")
+        load_model(f"hf:{folder},classes=voc20")

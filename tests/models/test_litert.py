@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.litert import read_metadata
 
 litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs the extra 'litert'")
@@ -61,7 +61,7 @@ def test_a_network_is_guessed_and_run(tmp_path: Path) -> None:
     path = write_arg_max(tmp_path / "net.tflite")
     (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
     (tmp_path / "net.yaml").write_text("classes: names.txt\n")
-    model = open_model(f"tflite:{path}")
+    model = load_model(f"tflite:{path}")
     assert model.semantic_classes == ("red", "green", "blue")
     image = np.zeros((40, 60, 3), np.uint8)
     image[:, :30, 1], image[:, 30:, 2] = 255, 255
@@ -107,11 +107,11 @@ def test_names_and_normalisation_that_the_maker_put_inside(tmp_path: Path) -> No
     path = write_arg_max(tmp_path / "net.tflite", description([100, 110, 120], [50]))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("labels.txt", "red\ngreen\nblue\n")
-    model = open_model(f"tflite:{path}")
+    model = load_model(f"tflite:{path}")
     assert model.semantic_classes == ("red", "green", "blue")
     assert (model.card.input.mean, model.card.input.std) == ((100, 110, 120), (50, 50, 50))
     (tmp_path / "net.yaml").write_text("input: {mean: 0}\n")
-    assert open_model(f"tflite:{path}").card.input.mean == (0, 0, 0)  # a card overrides
+    assert load_model(f"tflite:{path}").card.input.mean == (0, 0, 0)  # a card overrides
 
 
 def test_a_broken_description_describes_nothing(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ def test_a_broken_description_describes_nothing(tmp_path: Path) -> None:
 def test_classes_must_be_said(tmp_path: Path) -> None:
     path = write_arg_max(tmp_path / "net.tflite")
     with pytest.raises(ModelError, match="classes=coco80"):
-        open_model(f"tflite:{path}")
+        load_model(f"tflite:{path}")
 
 
 def test_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "net.tflite").write_bytes(b"not a model")
     with pytest.raises(ModelError, match="LiteRT cannot load"):
-        open_model(f"tflite:{tmp_path}/net.tflite")
+        load_model(f"tflite:{tmp_path}/net.tflite")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 IMAGE = np.zeros((20, 30, 3), np.uint8)
 SCRIPT = """
@@ -25,15 +25,15 @@ def script(folder: Path, labels: str, more: str = "") -> str:
 
 def test_a_function_takes_classes_in_its_spec(tmp_path: Path) -> None:
     spec = script(tmp_path, "[1]")
-    assert open_model(f"{spec},classes=[cat,dog]").classes == ("cat", "dog")
-    assert open_model(f"{spec},classes=cat").classes == ("cat",)
-    assert open_model(f"{spec},classes=voc20").classes[0] == "aeroplane"
-    assert open_model(spec).fingerprint != open_model(f"{spec},classes=[cat,dog]").fingerprint
+    assert load_model(f"{spec},classes=[cat,dog]").classes == ("cat", "dog")
+    assert load_model(f"{spec},classes=cat").classes == ("cat",)
+    assert load_model(f"{spec},classes=voc20").classes[0] == "aeroplane"
+    assert load_model(spec).fingerprint != load_model(f"{spec},classes=[cat,dog]").fingerprint
 
 
 def test_labels_of_a_function_may_be_the_names_given_in_its_spec(tmp_path: Path) -> None:
     spec = script(tmp_path, "['dog']")
-    (found,) = open_model(f"{spec},classes=[cat,dog]")([IMAGE])  # type: ignore[operator]
+    (found,) = load_model(f"{spec},classes=[cat,dog]")([IMAGE])  # type: ignore[operator]
     assert found.labels.tolist() == [1]
 
 
@@ -41,15 +41,15 @@ def test_an_option_of_the_function_itself_is_left_to_it(tmp_path: Path) -> None:
     code = "def make({}):\n    f = lambda images: []\n    f.classes = [{}]\n    return f\n"
     for parameters, value in (("*, classes: str = 'x'", "classes"), ("**options", "options['classes']")):
         (tmp_path / "mine.py").write_text(code.format(parameters, value))
-        assert open_model(f"{tmp_path}/mine.py:make,classes=own").classes == ("own",)
+        assert load_model(f"{tmp_path}/mine.py:make,classes=own").classes == ("own",)
 
 
 def test_a_card_names_and_renames_any_model(tmp_path: Path) -> None:
     (tmp_path / "card.yaml").write_text("name: mine\nclasses: names.txt\nrename: {dog: hound}\n")
     (tmp_path / "names.txt").write_text("cat\ndog\n")
-    model = open_model(f"{script(tmp_path, '[1]')},card={tmp_path}/card.yaml")
+    model = load_model(f"{script(tmp_path, '[1]')},card={tmp_path}/card.yaml")
     assert (model.name, model.classes) == ("mine", ("cat", "hound"))
-    assert open_model(f"hog:people,card={_card(tmp_path, 'rename: {person: human}')}").classes == ("human",)
+    assert load_model(f"hog:people,card={_card(tmp_path, 'rename: {person: human}')}").classes == ("human",)
 
 
 def _card(folder: Path, text: str) -> Path:
@@ -59,18 +59,18 @@ def _card(folder: Path, text: str) -> Path:
 
 def test_what_such_a_card_cannot_say_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="decoder"):
-        open_model(f"hog:people,card={_card(tmp_path, 'decoder: yolox')}")
+        load_model(f"hog:people,card={_card(tmp_path, 'decoder: yolox')}")
     with pytest.raises(UnknownName, match="class to rename"):
-        open_model(f"hog:people,card={_card(tmp_path, 'rename: {cat: human}')}")
+        load_model(f"hog:people,card={_card(tmp_path, 'rename: {cat: human}')}")
     with pytest.raises(ModelError, match="has 1 classes"):
-        open_model("hog:people,classes=[a,b]")
+        load_model("hog:people,classes=[a,b]")
 
 
 def test_precomputed_results_take_classes_but_no_card(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("[]")
-    assert open_model(f"results:{tmp_path}/results.json,classes=[cat,dog]").classes == ("cat", "dog")
+    assert load_model(f"results:{tmp_path}/results.json,classes=[cat,dog]").classes == ("cat", "dog")
     with pytest.raises(InvalidOption, match="name its classes with classes="):
-        open_model(f"results:{tmp_path}/results.json,card={_card(tmp_path, 'name: x')}")
+        load_model(f"results:{tmp_path}/results.json,card={_card(tmp_path, 'name: x')}")
 
 
 def test_ultralytics_takes_classes_and_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,5 +78,5 @@ def test_ultralytics_takes_classes_and_a_card(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("stormproof.models.ultralytics.framework", lambda *_, **__: yolo)
     (tmp_path / "net.onnx").touch()
     spec = f"ultralytics:{tmp_path}/net.onnx"
-    assert open_model(f"{spec},classes=[cat,dog]").classes == ("cat", "dog")
-    assert open_model(f"{spec},card={_card(tmp_path, 'classes: [a, b]')}").classes == ("a", "b")
+    assert load_model(f"{spec},classes=[cat,dog]").classes == ("cat", "dog")
+    assert load_model(f"{spec},card={_card(tmp_path, 'classes: [a, b]')}").classes == ("a", "b")

@@ -9,7 +9,7 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.spec import Spec
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.onnx import _PROVIDERS, confine
 from stormproof.models.sanity_checks import probe
 
@@ -65,7 +65,7 @@ def test_a_yolov8_export_needs_no_card(tmp_path: Path) -> None:
     rows = np.zeros((1, 6, 84), np.float32)  # an input of 64×64 has 84 cells on strides 8, 16 and 32
     rows[0, :, 5] = [32, 32, 16, 8, 0.1, 0.9]
     path = fixed_rows(tmp_path / "yolo.onnx", rows, {"names": "{0: 'cat', 1: 'dog'}", "imgsz": "[64, 64]"})
-    model = open_model(f"onnx:{path}")
+    model = load_model(f"onnx:{path}")
     assert model.classes == ("cat", "dog")
     (found,) = model([np.zeros((32, 64, 3), np.uint8)])  # letterboxed by 16 rows above and below
     assert found.boxes[0] == pytest.approx([24, 12, 40, 20])
@@ -78,7 +78,7 @@ def test_a_segmentation_export_gives_masks(tmp_path: Path) -> None:
     prototypes = np.full((1, 1, 16, 16), -3, np.float32)
     prototypes[..., 8:] = 3  # the right half of the image
     path = fixed_rows(tmp_path / "seg.onnx", rows, {"names": "{0: 'cat', 1: 'dog'}"}, prototypes)
-    (found,) = open_model(f"onnx:{path}")([np.zeros((64, 64, 3), np.uint8)])
+    (found,) = load_model(f"onnx:{path}")([np.zeros((64, 64, 3), np.uint8)])
     assert found.masks is not None
     assert found.masks[0].area == pytest.approx(8 * 8, abs=8)  # the right half of the box 16×8
 
@@ -100,7 +100,7 @@ def test_a_second_input_takes_the_size(tmp_path: Path) -> None:
     inputs = [("images", FLOAT, [1, 3, 64, 64]), ("orig_target_sizes", LONG, [1, 2])]
     outputs = [("labels", LONG, [1, 1]), ("boxes", FLOAT, [1, 1, 4]), ("scores", FLOAT, [1, 1])]
     path = save(tmp_path / "rtdetr.onnx", nodes, inputs, outputs, weights)
-    (found,) = open_model(f"onnx:{path},classes=coco80")([np.zeros((100, 200, 3), np.uint8)])
+    (found,) = load_model(f"onnx:{path},classes=coco80")([np.zeros((100, 200, 3), np.uint8)])
     assert found.boxes.tolist() == [[100, 50, 200, 100]]
     assert found.labels.tolist() == [3]
 
@@ -112,7 +112,7 @@ def test_feeding_follows_the_card(tmp_path: Path) -> None:
     for channels, label in (("RGB", 0), ("BGR", 2)):
         card = tmp_path / f"{channels}.yaml"
         card.write_text(f"classes: [a, b, c]\ninput: {{channels: {channels}}}\n")
-        (found,) = open_model(f"onnx:{path},card={card}")([image])
+        (found,) = load_model(f"onnx:{path},card={card}")([image])
         assert found.semantic is not None
         assert {*found.semantic.ravel()} == {label}
 
@@ -120,7 +120,7 @@ def test_feeding_follows_the_card(tmp_path: Path) -> None:
 def test_a_prediction_does_not_depend_on_its_batch(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx", batch="n")
     images = [np.random.default_rng(i).integers(0, 255, (30 + i, 40, 3), dtype=np.uint8) for i in range(5)]
-    one, many = (open_model(f"onnx:{path},classes=dataset,batch={n}") for n in (1, 4))
+    one, many = (load_model(f"onnx:{path},classes=dataset,batch={n}") for n in (1, 4))
     for left, right in zip(one(images), many(images), strict=True):
         assert left.semantic is not None
         assert np.array_equal(left.semantic, right.semantic)
@@ -135,9 +135,9 @@ def test_tensors_are_bound_where_they_are(tmp_path: Path, monkeypatch: pytest.Mo
         "decoder: logits\nclasses: [r, g, b]\ninput: {resize: none, size: [32, 32], mean: 9, std: 3}\n"
     )
     monkeypatch.setitem(_PROVIDERS, "cuda", ["CPUExecutionProvider"])
-    model = open_model(f"onnx:{file},device=cuda,batch=2")
+    model = load_model(f"onnx:{file},device=cuda,batch=2")
     assert model.takes_tensors
-    assert not open_model(f"onnx:{file}").takes_tensors
+    assert not load_model(f"onnx:{file}").takes_tensors
     images = [IMAGE[:32, :32], IMAGE[8:, 20:52]]
     monkeypatch.setattr("numpy.stack", None)  # what makes a batch of arrays is not called
     on_device = model([torch.from_numpy(np.ascontiguousarray(image)) for image in images])
@@ -149,22 +149,22 @@ def test_tensors_are_bound_where_they_are(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_fingerprint_covers_file_card_and_options(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     spec = f"onnx:{path},classes=dataset"
-    first = open_model(spec).fingerprint
-    assert open_model(spec).fingerprint == first
-    assert open_model(f"{spec},score=0.5").fingerprint != first
-    assert open_model(f"onnx:{path},classes=voc21").fingerprint != first
+    first = load_model(spec).fingerprint
+    assert load_model(spec).fingerprint == first
+    assert load_model(f"{spec},score=0.5").fingerprint != first
+    assert load_model(f"onnx:{path},classes=voc21").fingerprint != first
     (tmp_path / "net.yaml").write_text("input: {channels: BGR}\n")
-    assert open_model(spec).fingerprint != first
+    assert load_model(spec).fingerprint != first
     (tmp_path / "net.yaml").unlink()
     echo(path, channels=3)
-    assert open_model(spec).fingerprint == first
+    assert load_model(spec).fingerprint == first
     save(
         path,
         [helper.make_node("Relu", ["x"], ["out"])],
         [("x", FLOAT, [1, 3, 32, 32])],
         [("out", FLOAT, [1, 3, 32, 32])],
     )
-    assert open_model(spec).fingerprint != first
+    assert load_model(spec).fingerprint != first
 
 
 @pytest.mark.parametrize(
@@ -183,51 +183,51 @@ def test_wrong_options(tmp_path: Path, options: str, error, said: str) -> None:
     path = echo(tmp_path / "net.onnx")
     spec = f"onnx:{path}{options}" + ("" if "classes" in options else ",classes=dataset")
     with pytest.raises(error, match=said):
-        open_model(spec)([IMAGE])
+        load_model(spec)([IMAGE])
 
 
 def test_classes_are_never_assumed(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="classes=dataset"):
-        open_model(f"onnx:{echo(tmp_path / 'net.onnx')}")
+        load_model(f"onnx:{echo(tmp_path / 'net.onnx')}")
 
 
 def test_classes_can_be_renamed(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     (tmp_path / "net.yaml").write_text("classes: [car, bus, sky]\nrename: {bus: car}\n")
-    assert open_model(f"onnx:{path}").semantic_classes == ("car", "car", "sky")
+    assert load_model(f"onnx:{path}").semantic_classes == ("car", "car", "sky")
     (tmp_path / "net.yaml").write_text("classes: [car, bus, sky]\nrename: {buss: car}\n")
     with pytest.raises(UnknownName, match="Did you mean 'bus'"):
-        open_model(f"onnx:{path}")
+        load_model(f"onnx:{path}")
 
 
 def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     (tmp_path / "net.yaml").write_text("input: {size: 64}\nclasses: dataset\n")
     with pytest.raises(ModelError, match=r"but the graph needs \(32, 32\)"):
-        open_model(f"onnx:{path}")
+        load_model(f"onnx:{path}")
     (tmp_path / "net.yaml").write_text("outputs: [scores]\nclasses: dataset\n")
     with pytest.raises(ModelError, match="not in the graph"):
-        open_model(f"onnx:{path}")
+        load_model(f"onnx:{path}")
 
 
 def test_graphs_that_want_more(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="4 images at once"):
-        open_model(f"onnx:{echo(tmp_path / 'net.onnx', batch=4)},classes=dataset")
+        load_model(f"onnx:{echo(tmp_path / 'net.onnx', batch=4)},classes=dataset")
     nodes = [helper.make_node("Mul", ["x", "gain"], ["out"])]
     shape = [1, 3, 8, 8]
     path = save(
         tmp_path / "two.onnx", nodes, [("x", FLOAT, shape), ("gain", FLOAT, [1])], [("out", FLOAT, shape)]
     )
     with pytest.raises(ModelError, match="gain"):
-        open_model(f"onnx:{path},classes=dataset")
+        load_model(f"onnx:{path},classes=dataset")
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"\x08nonsense")
     with pytest.raises(ModelError, match=r"is not an ONNX model|cannot load"):
-        open_model(f"onnx:{tmp_path}/bad.onnx")
+        load_model(f"onnx:{tmp_path}/bad.onnx")
     with pytest.raises(Exception, match="did you mean"):
-        open_model(f"onnx:{tmp_path}/bda.onnx")
+        load_model(f"onnx:{tmp_path}/bda.onnx")
 
 
 def external(path: Path, location: str) -> Path:
@@ -245,12 +245,12 @@ def external(path: Path, location: str) -> Path:
 
 def test_weights_beside_the_model_are_read(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(np.float32(1).tobytes())
-    model = open_model(f"onnx:{external(tmp_path / 'net.onnx', 'weights.bin')},classes=dataset")
+    model = load_model(f"onnx:{external(tmp_path / 'net.onnx', 'weights.bin')},classes=dataset")
     (found,) = model([IMAGE])
     assert found.semantic is not None
     first = model.fingerprint
     (tmp_path / "weights.bin").write_bytes(np.float32(2).tobytes())
-    assert open_model(f"onnx:{tmp_path}/net.onnx,classes=dataset").fingerprint != first
+    assert load_model(f"onnx:{tmp_path}/net.onnx,classes=dataset").fingerprint != first
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_weights_outside_the_folder_are_refused(tmp_path: Path, location: str) -
     (tmp_path / "model").mkdir()
     path = external(tmp_path / "model/net.onnx", location)
     with pytest.raises(ModelError, match="outside its folder"):
-        open_model(f"onnx:{path},classes=dataset")
+        load_model(f"onnx:{path},classes=dataset")
 
 
 def test_links_count_as_where_they_lead(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_links_count_as_where_they_lead(tmp_path: Path) -> None:
     (tmp_path / "model/weights.bin").symlink_to(tmp_path / "secret")
     path = external(tmp_path / "model/net.onnx", "weights.bin")
     with pytest.raises(ModelError, match="leads outside"):
-        open_model(f"onnx:{path},classes=dataset")
+        load_model(f"onnx:{path},classes=dataset")
     blobs = tmp_path / "blobs"  # as in a download cache: model and weights are links into one folder
     blobs.mkdir()
     for name in ("net.onnx", "weights.bin"):
@@ -293,7 +293,7 @@ def test_weights_hidden_in_a_subgraph_are_found(tmp_path: Path) -> None:
     weights = [constant("flag", np.array(True))]
     path = save(tmp_path / "net.onnx", [node], [("x", FLOAT, shape)], [("out", FLOAT, shape)], weights)
     with pytest.raises(ModelError, match="outside its folder"):
-        open_model(f"onnx:{path},classes=dataset")
+        load_model(f"onnx:{path},classes=dataset")
 
 
 def refused(path: Path, content: bytes) -> list[str]:
@@ -301,7 +301,7 @@ def refused(path: Path, content: bytes) -> list[str]:
     path.write_bytes(content)
     lines = []
     with pytest.raises(ModelError) as error:
-        open_model(f"onnx:{path},classes=dataset")
+        load_model(f"onnx:{path},classes=dataset")
     lines.append(str(error.value))
     try:
         lines.append(probe(Spec("onnx", str(path)), IMAGE).problem)
@@ -356,7 +356,7 @@ def test_outputs_that_are_no_tensors(tmp_path: Path) -> None:
     model.graph.output.append(helper.make_tensor_sequence_value_info("y", FLOAT, shape))
     onnx.save(model, str(path))
     with pytest.raises(ModelError, match="not a tensor"):
-        open_model(f"onnx:{path},classes=dataset,decoder=boxes")
+        load_model(f"onnx:{path},classes=dataset,decoder=boxes")
 
 
 def test_a_network_that_fails_says_so_in_one_line(tmp_path: Path) -> None:
@@ -366,5 +366,5 @@ def test_a_network_that_fails_says_so_in_one_line(tmp_path: Path) -> None:
     path = save(tmp_path / "a.onnx", nodes, *sides, [shape])
     (tmp_path / "a.yaml").write_text("input: {size: 32}\n")
     with pytest.raises(ModelError, match="onnxruntime cannot run it") as error:
-        open_model(f"onnx:{path},classes=dataset,decoder=logits")([IMAGE])
+        load_model(f"onnx:{path},classes=dataset,decoder=logits")([IMAGE])
     assert "\n" not in str(error.value)

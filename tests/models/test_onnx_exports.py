@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.sample import Prediction
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
 T = pytest.importorskip("transformers", reason="needs the extra 'hf'")
@@ -179,8 +179,8 @@ def assert_alike(found: Prediction, wanted: Prediction, offset: int) -> None:
 )
 def test_detectors_without_a_card(tmp_path: Path, make, decoder: str, offset: int) -> None:
     theirs, path = export(tmp_path, make)
-    (wanted,) = open_model(theirs)([IMAGE])
-    model = open_model(f"onnx:{path},keep={len(wanted)}")
+    (wanted,) = load_model(theirs)([IMAGE])
+    model = load_model(f"onnx:{path},keep={len(wanted)}")
     assert (model.card.decoder, model.card.label_offset) == (decoder, offset)
     assert_alike(model([IMAGE])[0], wanted, offset)
 
@@ -188,7 +188,7 @@ def test_detectors_without_a_card(tmp_path: Path, make, decoder: str, offset: in
 def test_detr_that_asks_for_a_mask(tmp_path: Path) -> None:
     theirs, path = export(tmp_path, detr, mask=True, free=True)
     path.with_suffix(".yaml").write_text("input: {size: [96, 128]}\n")
-    assert_alike(open_model(f"onnx:{path}")([IMAGE])[0], open_model(theirs)([IMAGE])[0], -1)
+    assert_alike(load_model(f"onnx:{path}")([IMAGE])[0], load_model(theirs)([IMAGE])[0], -1)
 
 
 def test_detr_scales_by_the_short_side(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_detr_scales_by_the_short_side(tmp_path: Path) -> None:
     theirs, path = export(tmp_path, detr, free=True)
     T.DetrImageProcessor(size={"shortest_edge": 96, "longest_edge": 140}).save_pretrained(tmp_path / "hf")
     path.with_suffix(".yaml").write_text("input: {size: [96, 140], resize: shortest}\n")
-    ours, reference = open_model(f"onnx:{path}"), open_model(theirs)
+    ours, reference = load_model(f"onnx:{path}"), load_model(theirs)
     for image in (IMAGE, IMAGE[:330], IMAGE[:111], IMAGE[:, :100]):
         assert_alike(ours([image])[0], reference([image])[0], -1)
 
@@ -205,8 +205,8 @@ def test_detr_scales_by_the_short_side(tmp_path: Path) -> None:
 def test_a_segmenter(tmp_path: Path, free: bool) -> None:
     theirs, path = export(tmp_path, segformer, free=free)
     path.with_suffix(".yaml").write_text("input: {size: 96, interpolation: antialias}\n")
-    model = open_model(f"onnx:{path}")
+    model = load_model(f"onnx:{path}")
     assert (model.card.decoder, model.card.classes) == ("logits", "cityscapes19")
-    found, wanted = model([IMAGE])[0].semantic, open_model(theirs)([IMAGE])[0].semantic
+    found, wanted = model([IMAGE])[0].semantic, load_model(theirs)([IMAGE])[0].semantic
     assert len(np.unique(wanted)) > 2
     assert (found == wanted).mean() > 0.9999

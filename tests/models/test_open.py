@@ -11,7 +11,7 @@ import pytest
 
 from stormproof.core.errors import MissingExtra
 from stormproof.core.spec import keyword_options
-from stormproof.models import ADAPTERS, open_model
+from stormproof.models import ADAPTERS, load_model
 
 HEAVY = (
     "torch",
@@ -28,9 +28,9 @@ HEAVY = (
 def test_no_framework_is_imported_unasked() -> None:
     code = (
         "import sys, stormproof.models\n"
-        "from stormproof.models import open_model, ADAPTERS\n"
+        "from stormproof.models import load_model, ADAPTERS\n"
         "openers = [*ADAPTERS.values()]\n"
-        "open_model('hog')\n"
+        "load_model('hog')\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -71,6 +71,6 @@ def test_what_is_missing_says_how_to_install_it(
     monkeypatch.setattr("stormproof.core.loading.import_module", fake)
     (tmp_path / "model.bin").touch()
     with pytest.raises(MissingExtra) as error:
-        open_model(spec.format(file=tmp_path / "model.bin"))
+        load_model(spec.format(file=tmp_path / "model.bin"))
     assert error.value.install.startswith(command)
     assert error.value.install in str(error.value)

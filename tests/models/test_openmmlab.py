@@ -8,9 +8,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from models.standins import IMAGE, Weighted, file, install
+from helpers.standins import IMAGE, Weighted, file, install
 from stormproof.core.errors import InvalidOption, ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -48,7 +48,7 @@ def mmdet_apis(masks: bool, boxless: bool = False):
 @pytest.mark.parametrize("masks", [False, True])
 def test_mmdetection(monkeypatch, tmp_path: Path, weights: Path, masks: bool) -> None:
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks))
-    model = open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
+    model = load_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
     assert (model.name, model.classes) == ("rtmdet", ("cat", "dog"))
     (found,) = model([IMAGE])
     assert found.labels.tolist() == [1]  # the other lies below the least score
@@ -57,7 +57,7 @@ def test_mmdetection(monkeypatch, tmp_path: Path, weights: Path, masks: bool) ->
 
 def test_mmdetection_gives_solo_no_boxes(monkeypatch, tmp_path: Path, weights: Path) -> None:
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=True, boxless=True))
-    (found,) = open_model(f"mmdet:{file(tmp_path, 'solo.py')},weights={weights}")([IMAGE])
+    (found,) = load_model(f"mmdet:{file(tmp_path, 'solo.py')},weights={weights}")([IMAGE])
     assert found.boxes.tolist() == [[0, 0, 30, 20]]  # the mask's
 
 
@@ -86,7 +86,7 @@ def test_mmdetection_checkpoints_of_training_runs(monkeypatch, tmp_path: Path, w
         there.setitem(sys.modules, name, module)
         checkpoint["message_hub"] = {"log_scalars": {"train/loss": module.HistoryBuffer()}}
         torch.save(checkpoint, weights)
-    model = open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
+    model = load_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
     assert model.classes == ("cat", "dog")
     assert len(model([IMAGE])[0]) == 1
 
@@ -99,7 +99,7 @@ def test_mmdetection_never_opens_a_pickle(monkeypatch, tmp_path: Path) -> None:
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=False))
     torch.save({"state_dict": {"weight": torch.ones(1)}, "message_hub": Evil()}, tmp_path / "evil.pth")
     with pytest.raises(ModelError, match="contains more than weights"):
-        open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={tmp_path}/evil.pth")
+        load_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={tmp_path}/evil.pth")
     assert not (tmp_path / "it ran").exists()
 
 
@@ -108,10 +108,10 @@ def test_mmdetection_without_class_names(monkeypatch, tmp_path: Path, weights: P
     config = file(tmp_path, "rtmdet.py")
     torch.save({"state_dict": {"weight": torch.ones(1)}}, weights)
     with pytest.raises(ModelError, match="names no classes"):
-        open_model(f"mmdet:{config},weights={weights}")
-    assert len(open_model(f"mmdet:{config},weights={weights},classes=coco80").classes) == 80
+        load_model(f"mmdet:{config},weights={weights}")
+    assert len(load_model(f"mmdet:{config},weights={weights},classes=coco80").classes) == 80
     with pytest.raises(InvalidOption, match="lacks weights"):
-        open_model(f"mmdet:{config}")
+        load_model(f"mmdet:{config}")
 
 
 def test_mmsegmentation(monkeypatch, tmp_path: Path, weights: Path) -> None:
@@ -124,6 +124,6 @@ def test_mmsegmentation(monkeypatch, tmp_path: Path, weights: Path) -> None:
         )
 
     install(monkeypatch, mmseg={}, mmseg__apis={"init_model": init_model, "inference_model": inference_model})
-    model = open_model(f"mmseg:{file(tmp_path, 'segformer.py')},weights={weights}")
+    model = load_model(f"mmseg:{file(tmp_path, 'segformer.py')},weights={weights}")
     assert model.semantic_classes == ("cat", "dog")
     assert (model([IMAGE])[0].semantic == 1).all()

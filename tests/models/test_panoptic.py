@@ -16,8 +16,8 @@ from stormproof.core.imagefile import write_image
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, SEGMENTS, Image, Prediction, Sample, SemanticMap, Truth, panoptic_map
 from stormproof.datasets.dataset import SampleDataset
-from stormproof.datasets.panoptic import coloured
-from stormproof.models import open_model
+from stormproof.datasets.panoptic import paint_segments
+from stormproof.models import load_model
 from stormproof.models.classes import match_classes
 from stormproof.models.panoptic import Merged, MergeRule
 from stormproof.models.predictions import read_predictions
@@ -112,16 +112,16 @@ def test_things_and_stuff_are_the_datasets(tmp_path: Path) -> None:
 def test_specs(tmp_path: Path) -> None:
     script = tmp_path / "nets.py"
     script.write_text(SCRIPT)
-    model = open_model(f"panoptic:{script}:objects,semantic={script}:areas,area=9")
+    model = load_model(f"panoptic:{script}:objects,semantic={script}:areas,area=9")
     assert (model.name, model.semantic_classes) == ("objects+areas", ("pedestrian", "road"))
     (found,) = model([np.zeros((20, 30, 3), np.uint8)])
     assert segments(found.panoptic) == {(0, 0): 100, (1, 0): 500}
     with pytest.raises(InvalidOption, match=r"lacks semantic; add ,semantic="):
-        open_model(f"panoptic:{script}:objects")
+        load_model(f"panoptic:{script}:objects")
     with pytest.raises(InvalidOption, match="overlap=2"):
-        open_model(f"panoptic:{script}:objects,semantic={script}:areas,overlap=2")
+        load_model(f"panoptic:{script}:objects,semantic={script}:areas,overlap=2")
     with pytest.raises(InvalidOption, match="name the classes"):
-        open_model(f"panoptic:{script}:areas,semantic={script}:areas")
+        load_model(f"panoptic:{script}:areas,semantic={script}:areas")
 
 
 def test_masks_are_needed() -> None:
@@ -156,7 +156,7 @@ def street() -> SampleDataset:
 
 def write(folder: Path, condition: str, ids: np.ndarray, info: list[dict[str, int]]) -> None:
     (folder / condition).mkdir(parents=True)
-    write_image(folder / condition / "x.png", coloured(ids))
+    write_image(folder / condition / "x.png", paint_segments(ids))
     row = {"image_id": 7, "file_name": "x.png", "segments_info": info}
     (folder / f"{condition}.json").write_text(json.dumps({"annotations": [row]}))
 
@@ -167,12 +167,12 @@ def test_results_by_condition(tmp_path: Path, street: SampleDataset) -> None:
     info = [{"id": 70000, "category_id": 1}, {"id": 3, "category_id": 2}]
     write(tmp_path / "out", "clean", ids, info)
     write(tmp_path / "out", "fog@3", ids, [info[0], {"id": 3, "category_id": 1}])
-    model = open_model(f"results:{tmp_path / 'out'}")
+    model = load_model(f"results:{tmp_path / 'out'}")
     assert {*model.conditions} == {CLEAN, Condition.parse("fog@3")}
     bound = pickle.loads(pickle.dumps(model.bind(street)))
     assert segments(bound.lookup("7", CLEAN).panoptic) == {(0, 0): 300, (1, 0): 150}
     assert segments(bound.lookup("7", Condition.parse("fog@3")).panoptic) == {(0, 0): 150, (0, 1): 300}
-    alone = open_model(f"results:{tmp_path / 'out' / 'clean.json'}").bind(street)
+    alone = load_model(f"results:{tmp_path / 'out' / 'clean.json'}").bind(street)
     assert segments(alone.lookup("7", CLEAN).panoptic) == {(0, 0): 300, (1, 0): 150}
     with pytest.raises(InvalidPrediction, match="no panoptic map for image '8'"):
         alone.lookup("8", CLEAN)
@@ -182,10 +182,10 @@ def test_results_that_disagree_with_their_picture(tmp_path: Path, street: Sample
     ids = np.full(SIZE, 5, np.int32)
     write(tmp_path / "a", "clean", ids, [])
     with pytest.raises(InvalidPrediction, match="pixels of segment 5"):
-        open_model(f"results:{tmp_path / 'a'}").bind(street).lookup("7", CLEAN)
+        load_model(f"results:{tmp_path / 'a'}").bind(street).lookup("7", CLEAN)
     write(tmp_path / "b", "clean", ids, [{"id": 5, "category_id": 40}])
     with pytest.raises(DatasetError, match="unknown category_id 40"):
-        open_model(f"results:{tmp_path / 'b'}").bind(street).lookup("7", CLEAN)
+        load_model(f"results:{tmp_path / 'b'}").bind(street).lookup("7", CLEAN)
 
 
 def test_too_many_classes() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, InvalidPrediction, UnknownName
 from stormproof.core.sample import RLE, Prediction
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.python import function_model
 
 IMAGES = [np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.uint8)]
@@ -35,11 +35,11 @@ def script(folder: Path, text: str, name: str = "script.py") -> Path:
 def answering(folder: Path, answer: str):
     """A model that says `answer` of every image."""
     text = f"import numpy as np\ndef f(images):\n    return [{answer} for image in images]\n"
-    return open_model(f"{script(folder, text)}:f")
+    return load_model(f"{script(folder, text)}:f")
 
 
 def test_five_lines_are_a_model(tmp_path: Path) -> None:
-    model = open_model(f"{script(tmp_path, FIVE_LINES)}:my_detector")
+    model = load_model(f"{script(tmp_path, FIVE_LINES)}:my_detector")
     first, second = model(IMAGES)
     assert first.boxes.tolist() == second.boxes.tolist() == [[0, 0, 5, 5]]
     assert (model.name, model.classes, model.semantic_classes) == ("my_detector", (), ())
@@ -54,7 +54,7 @@ def test_a_module_in_the_working_directory(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     for spec in ("my_package_for_test.models:my_detector", "my_single_module:my_detector"):
-        assert len(open_model(spec)(IMAGES)) == 2
+        assert len(load_model(spec)(IMAGES)) == 2
 
 
 def test_files_beside_a_script_can_be_imported(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_files_beside_a_script_can_be_imported(tmp_path: Path) -> None:
         "from beside_the_script import BOX\n"
         "def f(images): return [{'boxes': [BOX], 'scores': [1], 'labels': [0]} for _ in images]\n"
     )
-    assert open_model(f"{script(tmp_path, text)}:f")(IMAGES)[0].boxes.tolist() == [[1, 2, 3, 4]]
+    assert load_model(f"{script(tmp_path, text)}:f")(IMAGES)[0].boxes.tolist() == [[1, 2, 3, 4]]
 
 
 HELPED = """\
@@ -86,17 +86,17 @@ def with_helpers(folder: Path, box: str = "[1, 2, 3, 4]", score: str = "0.5") ->
 
 def test_modules_beside_a_script_are_part_of_its_fingerprint(tmp_path: Path) -> None:
     spec = with_helpers(tmp_path / "a")
-    first = open_model(spec)
+    first = load_model(spec)
     assert first(IMAGES)[0].scores.tolist() == [0.5]
-    assert open_model(spec).fingerprint == first.fingerprint
-    assert open_model(with_helpers(tmp_path / "copy")).fingerprint == first.fingerprint  # wherever it is
+    assert load_model(spec).fingerprint == first.fingerprint
+    assert load_model(with_helpers(tmp_path / "copy")).fingerprint == first.fingerprint  # wherever it is
     script(tmp_path / "a", "# changed\n", "unrelated.py")
-    assert open_model(spec).fingerprint == first.fingerprint
+    assert load_model(spec).fingerprint == first.fingerprint
     for file, text in (("helper_a.py", "BOX = [1, 2, 3, 40]\n"), ("pack/deeper.py", "SCORE = 0.25\n")):
-        before = open_model(spec).fingerprint
+        before = load_model(spec).fingerprint
         script(tmp_path / "a", text, file)
-        assert open_model(spec).fingerprint != before
-    (found, _) = open_model(spec)(IMAGES)
+        assert load_model(spec).fingerprint != before
+    (found, _) = load_model(spec)(IMAGES)
     assert (found.boxes.tolist(), found.scores.tolist()) == ([[1, 2, 3, 40]], [0.25])
 
 
@@ -122,7 +122,7 @@ def test_scripts_in_two_folders_have_their_own_helpers(tmp_path: Path) -> None:
     specs = [with_helpers(tmp_path / "a"), with_helpers(tmp_path / "b", box="[5, 6, 7, 8]", score="0.75")]
     for spec in (*specs, specs[0]):
         expected = ([[5, 6, 7, 8]], [0.75]) if spec == specs[1] else ([[1, 2, 3, 4]], [0.5])
-        (found, _) = open_model(spec)(IMAGES)
+        (found, _) = load_model(spec)(IMAGES)
         assert (found.boxes.tolist(), found.scores.tolist()) == expected
 
 
@@ -132,37 +132,37 @@ def test_modules_of_a_local_package_are_part_of_its_fingerprint(tmp_path: Path, 
     for name, text in (("__init__", ""), ("deep", "SCORE = 0.5\n"), ("entry", "from .deep import SCORE\n")):
         script(package, text + (FIVE_LINES if name == "entry" else ""), f"{name}.py")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    first = open_model("package_with_parts.entry:my_detector").fingerprint
+    first = load_model("package_with_parts.entry:my_detector").fingerprint
     script(package, "SCORE = 0.125\n", "deep.py")
-    assert open_model("package_with_parts.entry:my_detector").fingerprint != first
+    assert load_model("package_with_parts.entry:my_detector").fingerprint != first
 
 
 def test_a_script_that_ends_the_program_is_refused_in_words(tmp_path: Path) -> None:
     path = script(tmp_path, "import sys\nsys.exit(2)\n")
     with pytest.raises(InvalidOption, match=r"script\.py cannot be run: SystemExit: 2"):
-        open_model(f"{path}:f")
+        load_model(f"{path}:f")
     path = script(
         tmp_path, "class F:\n    def __init__(self):\n        raise SystemExit('no licence')\n", "b.py"
     )
     with pytest.raises(InvalidOption, match="cannot make a model: SystemExit: no licence"):
-        open_model(f"{path}:F")
+        load_model(f"{path}:F")
 
 
 def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
     text = FIVE_LINES + "my_detector.classes = ['cat', 'dog']\nmy_detector.fingerprint = 'weights 7'\n"
-    model = open_model(f"{script(tmp_path, text)}:my_detector")
+    model = load_model(f"{script(tmp_path, text)}:my_detector")
     assert model.classes == ("cat", "dog")
     stated = model.fingerprint
     script(tmp_path, text + "# another comment\n")
-    assert open_model(f"{tmp_path}/script.py:my_detector").fingerprint == stated
+    assert load_model(f"{tmp_path}/script.py:my_detector").fingerprint == stated
 
 
 def test_the_source_is_the_fingerprint_otherwise(tmp_path: Path) -> None:
     spec = f"{script(tmp_path, FIVE_LINES)}:my_detector"
-    first = open_model(spec).fingerprint
-    assert open_model(spec).fingerprint == first
+    first = load_model(spec).fingerprint
+    assert load_model(spec).fingerprint == first
     script(tmp_path, FIVE_LINES.replace("0.5", "0.6"))
-    assert open_model(spec).fingerprint != first
+    assert load_model(spec).fingerprint != first
 
 
 def test_classes_factories_and_options(tmp_path: Path) -> None:
@@ -178,15 +178,15 @@ ready = Detector()
 """
     path = script(tmp_path, text)
     for attribute, default in (("Detector", 0.5), ("make", 0.4), ("plain", 0.3), ("ready", 0.5)):
-        model = open_model(f"{path}:{attribute}")
+        model = load_model(f"{path}:{attribute}")
         assert model(IMAGES)[0].scores.tolist() == [default]
         if attribute != "ready":
-            other = open_model(f"{path}:{attribute},score=0.9")
+            other = load_model(f"{path}:{attribute},score=0.9")
             assert other(IMAGES)[0].scores.tolist() == [0.9]
             assert other.fingerprint != model.fingerprint
-    assert open_model(f"{path}:make").classes == ("person",)
+    assert load_model(f"{path}:make").classes == ("person",)
     with pytest.raises(UnknownName, match="It takes: score"):
-        open_model(f"{path}:make,scor=1")
+        load_model(f"{path}:make,scor=1")
 
 
 def test_dicts_with_masks(tmp_path: Path) -> None:
@@ -262,23 +262,23 @@ def test_wrong_answers_say_what_is_wrong(tmp_path: Path, answer: str, error, sai
 def test_wrong_numbers_of_answers(tmp_path: Path) -> None:
     path = script(tmp_path, "def few(images): return []\ndef single(images): return {'boxes': []}\n")
     with pytest.raises(InvalidPrediction, match="0 predictions for 2 images"):
-        open_model(f"{path}:few")(IMAGES)
+        load_model(f"{path}:few")(IMAGES)
     with pytest.raises(InvalidPrediction, match="returned dict for 2 images"):
-        open_model(f"{path}:single")(IMAGES)
+        load_model(f"{path}:single")(IMAGES)
 
 
 def test_code_that_cannot_be_used(tmp_path: Path) -> None:
     path = script(tmp_path, "number = 3\n")
     with pytest.raises(InvalidOption, match="it has number"):
-        open_model(f"{path}:nmber")
+        load_model(f"{path}:nmber")
     with pytest.raises(InvalidOption, match="it is not callable"):
-        open_model(f"{path}:number")
+        load_model(f"{path}:number")
     with pytest.raises(InvalidOption, match="ZeroDivisionError"):
-        open_model(f"{script(tmp_path, '1 / 0', 'broken.py')}:f")
+        load_model(f"{script(tmp_path, '1 / 0', 'broken.py')}:f")
     with pytest.raises(UnknownName, match="Did you mean 'onnx'"):
-        open_model("onxx:model.onnx")
+        load_model("onxx:model.onnx")
     with pytest.raises(InvalidOption, match="Cannot load"):
-        open_model("stormproof.models:nothing")
+        load_model("stormproof.models:nothing")
 
 
 def one_box(image: np.ndarray) -> dict[str, object]:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from stormproof.core.sample import Prediction, Sample
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.records import DetectionTruth
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.classes import NO_PIXEL, match_classes
 from stormproof.models.network import Network
 
@@ -35,14 +35,14 @@ VOC, CITYSCAPES = "deeplabv3_mnv2_513_voc_qdq", "deeplab_edgetpuslim_513_citysca
 
 @cache
 def with_card(shared: Path, name: str, card: str = "") -> Network:
-    found = open_model(f"onnx:{shared}/models/{name}.onnx,card={CARDS}/{card or name}.yaml")
+    found = load_model(f"onnx:{shared}/models/{name}.onnx,card={CARDS}/{card or name}.yaml")
     assert isinstance(found, Network)
     return found
 
 
 @cache
 def photographs(shared: Path) -> Dataset:
-    return open_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
+    return read_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
 
 
 @cache
@@ -72,7 +72,7 @@ def ap50(shared: Path, name: str, count: int) -> float:
 
 @cache
 def scenes(spec: str) -> Dataset:
-    return open_dataset(spec)
+    return read_dataset(spec)
 
 
 @cache
@@ -111,7 +111,7 @@ def on_camvid(shared: Path, count: int | None = None) -> float:
 @pytest.mark.parametrize("name", [*DETECTORS, VOC, CITYSCAPES])
 def test_what_is_guessed_is_what_the_card_says(shared: Path, name: str) -> None:
     options = DETECTORS.get(name, ("", 0))[0]
-    guessed, written = open_model(f"onnx:{shared}/models/{name}.onnx{options}"), with_card(shared, name)
+    guessed, written = load_model(f"onnx:{shared}/models/{name}.onnx{options}"), with_card(shared, name)
     assert isinstance(guessed, Network)
     assert guessed.card.input == written.card.input
     assert guessed.card.decoder == written.card.decoder

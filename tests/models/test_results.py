@@ -13,9 +13,9 @@ import pytest
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidPrediction, ModelError
 from stormproof.core.imagefile import write_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.model import Model, Precomputed
 
 FOG = Condition.parse("fog@3")
@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Dataset:
     }
     (tmp_path / "truth").mkdir()
     (tmp_path / "truth/instances.json").write_text(json.dumps(content))
-    return open_dataset(f"coco:{tmp_path}/truth/instances.json")
+    return read_dataset(f"coco:{tmp_path}/truth/instances.json")
 
 
 def results(folder: Path, **rows) -> str:
@@ -44,7 +44,7 @@ def results(folder: Path, **rows) -> str:
 
 def test_one_file_is_the_clean_condition(tmp_path: Path, data: Dataset) -> None:
     (tmp_path / "detections.json").write_text(json.dumps([ROW]))
-    model = open_model(f"results:{tmp_path}/detections.json")
+    model = load_model(f"results:{tmp_path}/detections.json")
     assert isinstance(model, Precomputed)
     assert not isinstance(model, Model)
     bound = model.bind(data)
@@ -60,7 +60,7 @@ def test_one_file_is_the_clean_condition(tmp_path: Path, data: Dataset) -> None:
 
 def test_one_file_per_condition(tmp_path: Path, data: Dataset) -> None:
     spec = results(tmp_path / "runs", clean=[ROW], fog_at_3=[{**ROW, "score": 0.1}])
-    model = open_model(spec).bind(data)
+    model = load_model(spec).bind(data)
     assert {*model.conditions} == {CLEAN, FOG}
     assert model.lookup("7", FOG).scores.tolist() == [0.1]
     copied = pickle.loads(pickle.dumps(model))  # as it goes to a worker
@@ -68,14 +68,14 @@ def test_one_file_per_condition(tmp_path: Path, data: Dataset) -> None:
     assert copied.fingerprint == model.fingerprint
     first = model.fingerprint
     results(tmp_path / "runs", fog_at_3=[])
-    assert open_model(spec).bind(data).fingerprint != first
+    assert load_model(spec).bind(data).fingerprint != first
 
 
 def test_numbers_by_a_vocabulary_or_an_annotation_file(tmp_path: Path, data: Dataset) -> None:
     spec = results(tmp_path / "runs", clean=[ROW])
-    model = open_model(f"{spec},classes=coco80").bind(data)
+    model = load_model(f"{spec},classes=coco80").bind(data)
     assert model.classes[model.lookup("7", CLEAN).labels[0]] == "dog"  # COCO's own number 18
-    model = open_model(f"{spec},annotations={tmp_path}/truth/instances.json")
+    model = load_model(f"{spec},annotations={tmp_path}/truth/instances.json")
     assert model.classes == ("car", "dog")
     assert model.lookup("7", CLEAN).labels.tolist() == [1]
 
@@ -83,7 +83,7 @@ def test_numbers_by_a_vocabulary_or_an_annotation_file(tmp_path: Path, data: Dat
 def test_masks(tmp_path: Path, data: Dataset) -> None:
     mask = {"size": [10, 12], "counts": [21, 3, 96]}
     row = {key: value for key, value in ROW.items() if key != "bbox"} | {"segmentation": mask}
-    found = open_model(results(tmp_path / "runs", clean=[row])).bind(data).lookup("7", CLEAN)
+    found = load_model(results(tmp_path / "runs", clean=[row])).bind(data).lookup("7", CLEAN)
     assert found.masks is not None
     assert found.masks[0].area == 3
     assert found.boxes.tolist() == [[2, 1, 3, 4]]
@@ -105,7 +105,7 @@ def test_masks(tmp_path: Path, data: Dataset) -> None:
     ],
 )
 def test_wrong_rows_name_file_and_row(tmp_path: Path, data: Dataset, rows, said: str) -> None:
-    model = open_model(results(tmp_path / "runs", clean=rows)).bind(data)
+    model = load_model(results(tmp_path / "runs", clean=rows)).bind(data)
     with pytest.raises(ModelError, match=said) as error:
         model.lookup("7", CLEAN)
     assert "clean.json" in str(error.value)
@@ -120,7 +120,7 @@ def maps(folder: Path, value: int = 3, mode=np.uint8) -> Path:
 def test_folders_of_semantic_maps(tmp_path: Path) -> None:
     maps(tmp_path / "runs/clean")
     maps(tmp_path / "runs/fog@3", 300, np.uint16)
-    model = open_model(f"results:{tmp_path}/runs,classes=voc21")
+    model = load_model(f"results:{tmp_path}/runs,classes=voc21")
     assert isinstance(model, Precomputed)
     assert {*model.conditions} == {CLEAN, FOG}
     assert len(model.semantic_classes) == 21
@@ -134,17 +134,17 @@ def test_folders_of_semantic_maps(tmp_path: Path) -> None:
 
 def test_a_folder_of_maps_is_the_clean_condition(tmp_path: Path) -> None:
     maps(tmp_path / "city/frankfurt")
-    model = open_model(f"results:{tmp_path}/city")
+    model = load_model(f"results:{tmp_path}/city")
     assert model.conditions == (CLEAN,)
     assert model.lookup("frankfurt/a", CLEAN).semantic.shape == (10, 12)
 
 
 def test_folders_that_hold_nothing(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"neither results such as clean.json"):
-        open_model(f"results:{tmp_path}")
+        load_model(f"results:{tmp_path}")
     (tmp_path / "Fog 3.json").write_text("[]")
     with pytest.raises(ModelError, match="not named after a condition"):
-        open_model(f"results:{tmp_path}")
+        load_model(f"results:{tmp_path}")
 
 
 def test_names_that_had_to_be_written_otherwise(tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_names_that_had_to_be_written_otherwise(tmp_path: Path) -> None:
     condition = Condition.parse("frost@3[textures=my/frost]")
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "frost@3[textures=my%2Ffrost].json").write_text("[]")
-    assert open_model(f"results:{tmp_path / 'tables'}").conditions == (condition,)
+    assert load_model(f"results:{tmp_path / 'tables'}").conditions == (condition,)
     folder = tmp_path / "maps" / "frost@3[textures=my%2Ffrost]"
     folder.mkdir(parents=True)
     write_image(folder / "a.png", np.zeros((2, 2), np.uint8))
-    assert open_model(f"results:{tmp_path / 'maps'}").conditions == (condition,)
+    assert load_model(f"results:{tmp_path / 'maps'}").conditions == (condition,)
 
 
 def test_boxes_that_load_res_has_touched_are_read_as_boxes(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_boxes_that_load_res_has_touched_are_read_as_boxes(tmp_path: Path) -> No
     outline = [[1, 2, 1, 6, 4, 6, 4, 2]]
     touched = {**ROW, "segmentation": outline, "area": 12, "id": 1, "iscrowd": 0}
     (tmp_path / "r.json").write_text(json.dumps([touched]))
-    found = open_model(f"results:{tmp_path}/r.json").lookup("7", CLEAN)
+    found = load_model(f"results:{tmp_path}/r.json").lookup("7", CLEAN)
     assert found.masks is None
     assert found.boxes.tolist() == [[1, 2, 4, 6]]
     (tmp_path / "p.json").write_text(json.dumps([{**touched, "segmentation": [[1, 2, 1, 9, 11, 12]]}]))
     with pytest.raises(ModelError, match="not polygons; convert it with pycocotools"):
-        open_model(f"results:{tmp_path}/p.json").lookup("7", CLEAN)
+        load_model(f"results:{tmp_path}/p.json").lookup("7", CLEAN)

@@ -10,7 +10,7 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.sample import Prediction
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.candidates import Candidates, Limits, to_prediction
 from stormproof.models.card import assemble_card, complete_card
 from stormproof.models.decoders import DECODERS
@@ -123,7 +123,7 @@ def test_an_unknown_option_lists_the_allowed_ones() -> None:
 )  # fmt: skip
 def test_a_bare_file_is_told_its_kind(text: str, form: str) -> None:
     with pytest.raises(InvalidOption, match="write " + form.replace(".", r"\.")):
-        open_model(text)
+        load_model(text)
 
 
 def test_code_in_the_current_folder_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

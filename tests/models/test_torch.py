@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.candidates import to_prediction
 from stormproof.models.card import complete_card
 from stormproof.models.decoders import DECODERS
@@ -77,7 +77,7 @@ def test_torchscript(tmp_path: Path, card: Path, code: str) -> None:
 
     path = tmp_path / "net.pt"
     torch.jit.save(torch.jit.trace(nets.Net(), torch.zeros(1, 3, 16, 16)), str(path))
-    model = open_model(f"torch:{path},card={card}")
+    model = load_model(f"torch:{path},card={card}")
     assert model.semantic_classes == ("red", "green", "blue")
     assert model.name == "net"
     assert labels(model) == {1}
@@ -86,28 +86,28 @@ def test_torchscript(tmp_path: Path, card: Path, code: str) -> None:
 def test_a_state_dict_with_its_module(tmp_path: Path, card: Path, code: str) -> None:
     path = tmp_path / "weights.pth"
     torch.save({"state_dict": {"gain": torch.tensor([1.0, -1.0, 1.0])}}, path)
-    model = open_model(f"torch:{path},module={code}:Net,card={card}")
+    model = load_model(f"torch:{path},module={code}:Net,card={card}")
     assert labels(model) != {1}
     first = model.fingerprint
     torch.save({"gain": torch.ones(3)}, path)
-    again = open_model(f"torch:{path},module={code}:Net,card={card}")
+    again = load_model(f"torch:{path},module={code}:Net,card={card}")
     assert labels(again) == {1}
     assert again.fingerprint != first
     torch.save({"gian": torch.ones(3)}, path)
     with pytest.raises(ModelError, match="does not fit the module"):
-        open_model(f"torch:{path},module={code}:Net,card={card}")
+        load_model(f"torch:{path},module={code}:Net,card={card}")
 
 
 def test_a_module_from_code(card: Path, code: str) -> None:
-    assert labels(open_model(f"torch:{code}:Net,card={card}")) == {1}
+    assert labels(load_model(f"torch:{code}:Net,card={card}")) == {1}
     with pytest.raises(InvalidOption, match=f"open it as torch:{code}:Net"):
-        open_model(f"{code}:Net")
+        load_model(f"{code}:Net")
     with pytest.raises(ModelError, match="decoder:"):
-        open_model(f"torch:{code}:Net")
+        load_model(f"torch:{code}:Net")
 
 
 def test_a_detector_in_torchvisions_manner(code: str) -> None:
-    (found,) = open_model(f"torch:{code}:Detector,decoder=torchvision,classes=dataset")([IMAGE])
+    (found,) = load_model(f"torch:{code}:Detector,decoder=torchvision,classes=dataset")([IMAGE])
     assert found.boxes.tolist() == [[1, 2, 11, 12]]
     assert found.masks is not None
     assert found.masks[0].area == 600
@@ -122,7 +122,7 @@ def test_pickles_are_never_opened(tmp_path: Path, card: Path, code: str, how: st
     else:
         torch.save(Evil(proof), path)
     with pytest.raises(ModelError, match=r"refused|more than weights"):
-        open_model(f"torch:{path}{module.format(code=code)},card={card}")
+        load_model(f"torch:{path}{module.format(code=code)},card={card}")
     assert not proof.exists()
 
 

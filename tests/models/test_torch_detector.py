@@ -10,7 +10,7 @@ import pytest
 
 import stormproof as sp
 from stormproof.core.errors import InvalidPrediction, ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -53,7 +53,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_list_of_dictionaries(code: str) -> None:
-    model = open_model(f"torch:{code}:Listed")
+    model = load_model(f"torch:{code}:Listed")
     assert (model.name, model.classes) == ("Listed", ("cat", "dog"))
     (found,) = model([IMAGE])  # type: ignore[operator]
     assert (found.boxes.tolist(), found.scores.tolist(), found.labels.tolist()) == (
@@ -61,16 +61,16 @@ def test_a_list_of_dictionaries(code: str) -> None:
         [0.5],
         [1],
     )
-    assert open_model(f"torch:{code}:Listed,classes=[a,b]").classes == ("a", "b")
+    assert load_model(f"torch:{code}:Listed,classes=[a,b]").classes == ("a", "b")
 
 
 def test_a_dictionary_with_a_batch_axis_and_without_labels(code: str) -> None:
-    (found,) = open_model(f"torch:{code}:Batched,classes=thing")([IMAGE])  # type: ignore[operator]
+    (found,) = load_model(f"torch:{code}:Batched,classes=thing")([IMAGE])  # type: ignore[operator]
     assert (found.boxes.tolist(), found.labels.tolist()) == ([[0, 0, 60, 40]], [0])
 
 
 def test_labels_that_are_names(code: str) -> None:
-    (found,) = open_model(f"torch:{code}:Named")([IMAGE])  # type: ignore[operator]
+    (found,) = load_model(f"torch:{code}:Named")([IMAGE])  # type: ignore[operator]
     assert found.labels.tolist() == [1]
 
 
@@ -78,7 +78,7 @@ def test_a_state_dict_is_loaded_and_is_part_of_the_identity(code: str, tmp_path:
     prints = set()
     for gain in (1.0, 2.0):
         torch.save({"weight": torch.tensor([gain])}, tmp_path / "w.pth")
-        model = open_model(f"torch:{tmp_path}/w.pth,module={code}:Listed")
+        model = load_model(f"torch:{tmp_path}/w.pth,module={code}:Listed")
         assert model([IMAGE])[0].boxes[0, 0] == gain  # type: ignore[operator]
         prints.add(model.fingerprint)
     assert len(prints) == 2
@@ -87,7 +87,7 @@ def test_a_state_dict_is_loaded_and_is_part_of_the_identity(code: str, tmp_path:
 def test_a_script_and_a_module_in_memory(code: str, tmp_path: Path) -> None:
     import detectors_for_test
 
-    (found,) = open_model(f"{tmp_path}/detectors_for_test.py:Listed")([IMAGE])  # type: ignore[operator]
+    (found,) = load_model(f"{tmp_path}/detectors_for_test.py:Listed")([IMAGE])  # type: ignore[operator]
     net = detectors_for_test.Listed()
     model = sp.open_model(net)
     assert model([IMAGE])[0].boxes.tolist() == found.boxes.tolist()
@@ -100,6 +100,6 @@ def test_a_module_that_returns_something_else_needs_a_card(code: str) -> None:
     import detectors_for_test
 
     with pytest.raises(ModelError, match="write decoder: in a card"):
-        open_model(f"torch:{code}:Raw")
+        load_model(f"torch:{code}:Raw")
     with pytest.raises(InvalidPrediction, match="card with its decoder"):
         sp.open_model(detectors_for_test.Raw())([IMAGE])

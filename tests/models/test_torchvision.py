@@ -7,9 +7,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from models.standins import IMAGE, Weighted, file, install
+from helpers.standins import IMAGE, Weighted, file, install
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -57,7 +57,7 @@ def vision(monkeypatch):
 
 
 def test_torchvision_detector(vision, weights: Path) -> None:
-    model = open_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights}")
+    model = load_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights}")
     assert vision == [
         ("fasterrcnn_resnet50_fpn", {"weights": None, "weights_backbone": None, "num_classes": 91})
     ]
@@ -67,7 +67,7 @@ def test_torchvision_detector(vision, weights: Path) -> None:
 
 
 def test_torchvision_segmenter(vision, weights: Path) -> None:
-    model = open_model(f"torchvision:deeplabv3_resnet50,weights={weights}")
+    model = load_model(f"torchvision:deeplabv3_resnet50,weights={weights}")
     assert model.semantic_classes[15] == "person"
     assert vision[0][1]["num_classes"] == 21
     assert model([IMAGE])[0].semantic.shape == (20, 30)
@@ -76,20 +76,20 @@ def test_torchvision_segmenter(vision, weights: Path) -> None:
 def test_torchvision_second_head(vision, tmp_path: Path) -> None:
     torch.save({"weight": torch.ones(1), "aux_classifier.0.weight": torch.ones(1)}, tmp_path / "aux.pth")
     with pytest.raises(ModelError, match="does not fit"):  # the stand-in has no such head
-        open_model(f"torchvision:deeplabv3_resnet50,weights={tmp_path}/aux.pth")
+        load_model(f"torchvision:deeplabv3_resnet50,weights={tmp_path}/aux.pth")
     assert vision[0][1]["aux_loss"] is True
 
 
 def test_torchvision_with_classes_of_ones_own(vision, weights: Path, tmp_path: Path) -> None:
     names = file(tmp_path, "names.txt", "cat\ndog\n")
-    open_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights},classes={names}")
+    load_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights},classes={names}")
     assert vision[0][1]["num_classes"] == 3  # and background
 
 
 def test_torchvision_downloads_only_when_told(vision) -> None:
     with pytest.raises(InvalidOption, match="download=true"):
-        open_model("torchvision:fasterrcnn_resnet50_fpn")
-    open_model("torchvision:fasterrcnn_resnet50_fpn,download=true")
+        load_model("torchvision:fasterrcnn_resnet50_fpn")
+    load_model("torchvision:fasterrcnn_resnet50_fpn,download=true")
     assert vision == [("fasterrcnn_resnet50_fpn", {"weights": "DEFAULT"})]
     with pytest.raises(UnknownName, match="Did you mean 'fasterrcnn_resnet50_fpn'"):
-        open_model("torchvision:fastrcnn_resnet50_fpn,download=true")
+        load_model("torchvision:fastrcnn_resnet50_fpn,download=true")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.datasets.dataset import open_dataset
+from stormproof.datasets.opened import open_dataset
 from stormproof.models.card import Card, InputCard
 from stormproof.models.network import Network
 from stormproof.tools.tune import AS_GUESSED, input_candidates, tune_input

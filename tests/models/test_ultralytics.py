@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.standins import IMAGE, file, install
+from helpers.standins import IMAGE, file, install
 from stormproof.core.errors import ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -33,13 +33,13 @@ class YOLO:
 
 def test_ultralytics(monkeypatch, tmp_path: Path) -> None:
     install(monkeypatch, ultralytics={"YOLO": YOLO})
-    model = open_model(f"ultralytics:{file(tmp_path, 'yolo11n.onnx')},score=0.2")
+    model = load_model(f"ultralytics:{file(tmp_path, 'yolo11n.onnx')},score=0.2")
     assert model.classes == ("cat", "dog")
     (found,) = model([IMAGE])
     assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
     assert found.scores[0] == pytest.approx(0.3)
     assert found.masks is None
-    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-seg.onnx')}")([IMAGE])
+    (found,) = load_model(f"ultralytics:{file(tmp_path, 'yolo11n-seg.onnx')}")([IMAGE])
     assert found.masks is not None
     assert found.masks[0].area == 600
 
@@ -49,11 +49,11 @@ def test_ultralytics_pickles_need_trust(monkeypatch, tmp_path: Path) -> None:
     install(monkeypatch, ultralytics={"YOLO": YOLO})
     path = file(tmp_path, "yolo11n.pt")
     with pytest.raises(ModelError, match="trust=true"):
-        open_model(f"ultralytics:{path}")
-    assert open_model(f"ultralytics:{path},trust=true").name == "yolo11n"
+        load_model(f"ultralytics:{path}")
+    assert load_model(f"ultralytics:{path},trust=true").name == "yolo11n"
     assert os.environ["YOLO_OFFLINE"] == "true"
     with pytest.raises(Exception, match="no such file"):  # never handed on, as the package would download it
-        open_model(f"ultralytics:{tmp_path}/yolov8n.pt,trust=true")
+        load_model(f"ultralytics:{tmp_path}/yolov8n.pt,trust=true")
 
 
 @pytest.mark.parametrize("name", ["yolov5n.pt", "yolov5x6.pt", "yolov3-tiny.pt"])
@@ -61,9 +61,9 @@ def test_ultralytics_is_not_asked_for_files_it_would_fetch(monkeypatch, tmp_path
     """The package takes these names for its older releases and downloads others in their place."""
     install(monkeypatch, ultralytics={"YOLO": YOLO})
     with pytest.raises(ModelError, match="rename the file"):
-        open_model(f"ultralytics:{file(tmp_path, name)},trust=true")
+        load_model(f"ultralytics:{file(tmp_path, name)},trust=true")
     other = name.replace(".pt", "u.pt")
-    assert open_model(f"ultralytics:{file(tmp_path, other)},trust=true").name == other[:-3]
+    assert load_model(f"ultralytics:{file(tmp_path, other)},trust=true").name == other[:-3]
 
 
 def test_oriented_boxes_keep_their_corners(monkeypatch, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_oriented_boxes_keep_their_corners(monkeypatch, tmp_path: Path) -> None:
             return [SimpleNamespace(boxes=None, obb=turned, masks=None)]
 
     install(monkeypatch, ultralytics={"YOLO": Oriented})
-    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-obb.onnx')},score=0.2")([IMAGE])
+    (found,) = load_model(f"ultralytics:{file(tmp_path, 'yolo11n-obb.onnx')},score=0.2")([IMAGE])
     assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
     assert found.data["corners"].tolist() == [corners]
 
@@ -92,7 +92,7 @@ def test_key_points_are_read(monkeypatch, tmp_path: Path) -> None:
             return [SimpleNamespace(boxes=result.boxes, masks=None, keypoints=points)]
 
     install(monkeypatch, ultralytics={"YOLO": Pose})
-    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-pose.onnx')},score=0.2")([IMAGE])
+    (found,) = load_model(f"ultralytics:{file(tmp_path, 'yolo11n-pose.onnx')},score=0.2")([IMAGE])
     assert found.data["points"].shape == (1, 17, 3)
     assert found.data["points"][0, 3].tolist() == [1, 2, 0.5]
 
@@ -104,7 +104,7 @@ def test_semantic_masks_are_label_maps(monkeypatch, tmp_path: Path) -> None:
             return [SimpleNamespace(boxes=None, masks=None, semantic_mask=SimpleNamespace(data=labels))]
 
     install(monkeypatch, ultralytics={"YOLO": Semantic})
-    model = open_model(f"ultralytics:{file(tmp_path, 'yolo26n-sem.onnx')}")
+    model = load_model(f"ultralytics:{file(tmp_path, 'yolo26n-sem.onnx')}")
     (found,) = model([IMAGE])
     assert model.semantic_classes == ("cat", "dog")
     assert found.semantic.shape == IMAGE.shape[:2]

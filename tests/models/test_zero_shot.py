@@ -9,7 +9,7 @@ import pytest
 
 import stormproof as sp
 from stormproof.core.errors import ModelError
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.huggingface import _spans
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
@@ -91,7 +91,7 @@ def data() -> sp.Run:
 
 @pytest.mark.parametrize("make", [owl, grounding_dino])
 def test_they_are_told_the_datasets_classes(make, data, tmp_path: Path) -> None:
-    model = open_model(f"hf:{make(tmp_path)},score=0")
+    model = load_model(f"hf:{make(tmp_path)},score=0")
     assert model.classes == ()
     with pytest.raises(ModelError, match="add ,classes=FILE"):
         model([IMAGE])
@@ -101,7 +101,7 @@ def test_they_are_told_the_datasets_classes(make, data, tmp_path: Path) -> None:
     assert len(found) > 0
     assert set(found.labels) <= {0, 1, 2}
     assert (found.boxes.max(axis=0) <= [60, 45, 60, 45]).all()
-    assert model.fingerprint == open_model(f"hf:{tmp_path / 'net'},score=0").fingerprint
+    assert model.fingerprint == load_model(f"hf:{tmp_path / 'net'},score=0").fingerprint
     assert bound.fingerprint != model.fingerprint
 
 
@@ -115,7 +115,7 @@ def test_a_run_tells_them(data, tmp_path: Path) -> None:
 def test_given_classes_are_told_at_once(tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("car\nperson\n")
-    model = open_model(f"hf:{owl(tmp_path)},score=0,classes={names},prompt={{}}")
+    model = load_model(f"hf:{owl(tmp_path)},score=0,classes={names},prompt={{}}")
     assert model.classes == ("car", "person")
     assert set(model([IMAGE])[0].labels) <= {0, 1}
 
@@ -123,7 +123,7 @@ def test_given_classes_are_told_at_once(tmp_path: Path) -> None:
 def test_grounding_dinos_scores_are_of_the_tokens_of_a_class(data, tmp_path: Path) -> None:
     """Against the network's own probabilities of tokens."""
     folder = grounding_dino(tmp_path)
-    (found,) = open_model(f"hf:{folder},score=0").bind(data)([IMAGE])
+    (found,) = load_model(f"hf:{folder},score=0").bind(data)([IMAGE])
     net = T.AutoModelForZeroShotObjectDetection.from_pretrained(folder).eval()
     processor = T.AutoProcessor.from_pretrained(folder)
     inputs = processor(text="person. traffic light. car.", images=IMAGE, return_tensors="pt")
@@ -145,4 +145,4 @@ def test_too_many_words_are_refused(tmp_path: Path) -> None:
 def test_a_dataset_without_classes_is_refused(tmp_path: Path) -> None:
     nameless = sp.open_dataset([sp.Sample("a", IMAGE)])
     with pytest.raises(ModelError, match="needs the names of its classes"):
-        open_model(f"hf:{owl(tmp_path)}").bind(nameless)
+        load_model(f"hf:{owl(tmp_path)}").bind(nameless)

@@ -11,8 +11,8 @@ from xml.etree.ElementTree import fromstring
 import pytest
 import vl_convert
 
-from stormproof.report.charts import around, config, prepared, spec_of
-from stormproof.report.elements import Axis, Figure, Kind, Row
+from stormproof.report.charts import config, place_on_circle, prepare_rows, spec_of
+from stormproof.report.elements import Axis, Datum, Figure, Kind
 
 NAMES = Axis("name", names=True)
 PERCENT = Axis("share (%)", end=100.0)
@@ -30,7 +30,7 @@ class Mark(NamedTuple):
 
 def draw(figure: Figure) -> list[Mark]:
     """The marks of a figure; Vega labels each with its values for screen readers."""
-    rows = prepared(figure, figure.rows)
+    rows = prepare_rows(figure, figure.rows)
     spec = {**spec_of(figure), "datasets": {"rows": rows}, "config": {**config("light"), "aria": True}}
     found = []
     for element in fromstring(vl_convert.vegalite_to_svg(spec)).iter():
@@ -49,7 +49,7 @@ def of_kind(marks: Sequence[Mark], kind: str) -> list[Mark]:
     return [mark for mark in marks if mark.kind == kind]
 
 
-def heat(rows: Sequence[Row], **more: Any) -> Figure:
+def heat(rows: Sequence[Datum], **more: Any) -> Figure:
     return Figure("heat", "", Kind.HEAT, Axis("severity", names=True), NAMES, rows, value="score", **more)
 
 
@@ -109,7 +109,7 @@ def test_without_a_top_colours_end_at_the_largest_value_of_what_is_picked() -> N
         {"x": "1", "y": f"{p}{v}", "v": v, "pick": (p,)}
         for p, v in (("a", 10.0), ("a", 4.0), ("b", 1.0), ("b", 0.9))
     ]
-    dark = [row["dark"] for row in prepared(heat(rows), rows)]
+    dark = [row["dark"] for row in prepare_rows(heat(rows), rows)]
     assert dark == [False, True, False, False]
 
 
@@ -183,7 +183,7 @@ def test_an_axis_with_an_end_begins_at_zero() -> None:
 
 def test_a_radar_s_rings_and_outlines_have_one_scale() -> None:
     """The largest value is 67: the outermost ring is 70, and 67 lies just within it."""
-    rows = around(
+    rows = place_on_circle(
         [{"x": name, "y": y, "series": "net"} for name, y in (("a", 67.0), ("b", 35.0), ("c", 0.0))]
     )
     radius = {row["x"]: math.hypot(row["px"], row["py"]) for row in rows if row.get("series") == "net"}
@@ -202,6 +202,6 @@ def test_a_radar_s_rings_and_outlines_have_one_scale() -> None:
 
 
 def test_a_radar_of_a_round_value_ends_there() -> None:
-    rows = around([{"x": name, "y": 40.0, "series": "net"} for name in "abc"])
+    rows = place_on_circle([{"x": name, "y": 40.0, "series": "net"} for name in "abc"])
     assert max(math.hypot(row["px"], row["py"]) for row in rows if row.get("series")) == pytest.approx(1)
     assert [row["label"] for row in rows if row.get("part") == "level"][-1] == "40"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.report.comparison import (
     Change,
     change_table,

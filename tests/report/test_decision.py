@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.cli import app
 from stormproof.core.errors import UnknownName
 from stormproof.report.decision import decision

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.metrics.error_types import SPECIAL, TYPES
 from stormproof.report.sections.error_types import leading
 from stormproof.report.view import make_view

@@ -15,7 +15,8 @@ import PIL.Image
 import pytest
 from scipy.optimize import nnls
 
-from report.from_rows import FLAWS, Rows, mean
+from helpers.colour_models import MODELS
+from helpers.from_rows import FLAWS, Rows, mean
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.comparison import compare_view
@@ -26,7 +27,6 @@ from stormproof.results.run import Run
 from stormproof.results.weights import half_weights
 
 CLASSES = ("person", "dog")
-MODELS = Path(__file__).with_name("colour_models.py")
 RUNS = ("keen", "calm", "wary")
 GRADED = ("gaussian_noise", "fog", "contrast", "geometric_distortion")
 GROUP = {

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from report.conftest import toy_scores
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.toy_scores import toy_scores
 from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.comparison import compare_view
 from stormproof.report.sources import scores_of
 
-MODEL = f"{Path(__file__).parents[1] / 'results' / 'scored_models.py'}:contrast_boxes"
+MODEL = f"{MODELS}:contrast_boxes"
 UNFAIR = "Not a fair comparison"
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.cli.report import _table
 from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.fates import find_fates
-from stormproof.report.charts import prepared, spec_of
+from stormproof.report.charts import prepare_rows, spec_of
 from stormproof.report.elements import Figure, View
-from stormproof.report.imagery import Album, RunPredictions, Scene
+from stormproof.report.imagery import Album, Imagery, RunPredictions
 from stormproof.report.make import report
 from stormproof.report.page import page
 from stormproof.report.sections.severity import breaking_points
@@ -28,7 +28,7 @@ from stormproof.report.worst import (
     _before_moving,
     cards,
     each_image_once,
-    measured,
+    measure_losses,
     telling,
     worst_first,
 )
@@ -101,7 +101,7 @@ def test_the_difference_of_heat_maps_is_in_points() -> None:
     assert "Positive is better than a" in found.note
     scale = spec_of(found)["spec"]["layer"][0]["encoding"]["color"]["scale"]
     assert (scale["domainMin"], scale["domainMax"]) == (-found.top, found.top)  # 0 is in the middle
-    assert any(row["text"].startswith("+") for row in prepared(found, found.rows))
+    assert any(row["text"].startswith("+") for row in prepare_rows(found, found.rows))
     assert "difference" not in {each.id for each in make_view([steep("a")]).figures()}
     grid = spec_of(figure(view, "grid"))["spec"]["layer"][0]["encoding"]
     assert grid["x"]["sort"] == "ascending"  # 1 to 5, then the mean
@@ -240,8 +240,8 @@ def test_a_model_of_label_maps_is_not_said_to_miss_objects(tmp_path: Path) -> No
         "builtin:street-plain", "world:test,size=256x160", limit=2, conditions="gaussian_noise@3",
         out=tmp_path / "run", engine="local", progress=False,
     )  # fmt: skip
-    scores, scene = run.score(), Scene(run.dataset, seed=0)
-    shown = measured(telling(worst_first([scores])), scene)
+    scores, scene = run.score(), Imagery(run.dataset, seed=0)
+    shown = measure_losses(telling(worst_first([scores])), scene)
     assert shown
     made = cards(shown, [RunPredictions(scores, scene, frozenset(run.dataset.ids))], scene, Album(1 << 24))
     assert len(scene.objects(scene.sample(made[0]["image"]).truth, 1.0))

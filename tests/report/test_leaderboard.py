@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from report.hostile import CONTROL, SCRIPT
-from results.conftest import MODELS
+from helpers.hostile import CONTROL, SCRIPT
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.leaderboard.published import published_submissions
-from stormproof.report.leaderboard.site import Entry, build_site, contest, ranked
+from stormproof.report.leaderboard.site import Entry, build_site, contest, rank_entries
 from stormproof.report.leaderboard.submission import (
     Submission,
     Verification,
@@ -162,7 +162,7 @@ def with_holes() -> Submission:
 
 
 def test_a_grid_with_holes_has_no_rank_and_no_number(tmp_path: Path) -> None:
-    entries = ranked([with_holes(), *papers()[:2]])
+    entries = rank_entries([with_holes(), *papers()[:2]])
     assert [e.rank for e in entries] == [1, 2, None]
     assert entries[2].submission.mPC is None
     build_site([with_holes()], tmp_path)
@@ -175,12 +175,12 @@ def test_a_grid_with_holes_has_no_rank_and_no_number(tmp_path: Path) -> None:
 def test_equal_means_share_a_rank() -> None:
     first, second = papers()[:2]
     twin = first.model_copy(update={"model": first.model.model_copy(update={"name": "a twin"})})
-    assert [e.rank for e in ranked([first, twin, second])] in ([1, 1, 3], [1, 2, 2])
-    assert [e.rank for e in ranked([first, twin])] == [1, 1]
+    assert [e.rank for e in rank_entries([first, twin, second])] in ([1, 1, 3], [1, 2, 2])
+    assert [e.rank for e in rank_entries([first, twin])] == [1, 1]
 
 
 def test_errors_rank_the_other_way() -> None:
-    board = [e for e in ranked(papers()) if e.submission.measure == "E"]
+    board = [e for e in rank_entries(papers()) if e.submission.measure == "E"]
     assert board[0].name == "CRC"
     means = [e.submission.mPC for e in board]
     assert means == sorted(means)  # type: ignore[type-var]
@@ -188,7 +188,7 @@ def test_errors_rank_the_other_way() -> None:
 
 def test_ranks_begin_at_one_and_count_those_that_are_better() -> None:
     contests: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in ranked(papers()):
+    for entry in rank_entries(papers()):
         contests.setdefault(contest(entry.submission), []).append(entry)
     assert len(contests) > 3
     for board in contests.values():

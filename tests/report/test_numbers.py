@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import nnls
 from scipy.stats import t as student
 
-from report.conftest import toy_scores
-from results.conftest import MODELS
+from helpers.scored_models import MODELS
+from helpers.toy_scores import toy_scores
 from stormproof.corruptions.suites import KAMANN, KAMANN_19, MICHAELIS
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from report.conftest import toy_scores
-from report.hostile import MARKDOWN, SCRIPT
-from results.conftest import MODELS
+from helpers.hostile import MARKDOWN, SCRIPT
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.toy_scores import toy_scores
 from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.report.charts import around, with_labels
+from stormproof.report.charts import place_on_circle, with_labels
 from stormproof.report.comparison import change_table, changes_of, image_table, ranks, verdict
 from stormproof.report.elements import Axis
 from stormproof.report.figures import write_figures
@@ -91,7 +91,7 @@ def test_labels_do_not_cover_each_other() -> None:
 
 
 def test_a_radar_is_closed() -> None:
-    rows = around([{"x": name, "y": 1.0, "series": "m"} for name in ("a", "b", "c")])
+    rows = place_on_circle([{"x": name, "y": 1.0, "series": "m"} for name in ("a", "b", "c")])
     mine = [row for row in rows if row.get("series") == "m"]
     assert len(mine) == 4
     assert (mine[0]["px"], mine[0]["py"]) == (mine[-1]["px"], mine[-1]["py"])

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.scenes import write_scene
-from report.conftest import toy_scores
-from report.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE
-from results.conftest import MODELS
+from helpers.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.toy_scores import toy_scores
 from stormproof.core.text import plain
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run

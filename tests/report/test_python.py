@@ -10,8 +10,8 @@ from statistics import fmean
 import pytest
 
 import stormproof as sp
-from report.conftest import toy_scores
-from report.hostile import SCRIPT
+from helpers.hostile import SCRIPT
+from helpers.toy_scores import toy_scores
 from stormproof.core.errors import InvalidOption
 from stormproof.report.comparison import compare_view
 from stormproof.results import verdicts

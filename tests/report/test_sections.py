@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.core.table import Table
 from stormproof.report.elements import Figure, Kind, View
 from stormproof.report.sections import calibration, clips

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.report.sentences import comparable, sentence, verdict
 from stormproof.report.view import make_view
 from stormproof.results.scores import Replicates, Scores

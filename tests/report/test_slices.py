@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.datasets.attributes import Attribute
 from stormproof.report.elements import Kind
 from stormproof.report.sections import limits

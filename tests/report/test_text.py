@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from report.hostile import CONTROL, MARKDOWN, SCRIPT
+from helpers.hostile import CONTROL, MARKDOWN, SCRIPT
 from stormproof.core.table import Table, cell_text
 from stormproof.core.text import as_csv, plain
 

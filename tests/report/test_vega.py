@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.core.errors import RunError
 from stormproof.report import vega
 from stormproof.report.figures import write_figures

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores, weather_scores
+from helpers.toy_scores import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.report.charts import with_labels
 from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
-from stormproof.report.view import grouped, make_view
+from stormproof.report.view import group_rows, make_view
 from stormproof.results.interval import LEADING
 from stormproof.results.scores import Replicates, Scores
 
@@ -231,7 +231,7 @@ def test_tags_average_the_runs_that_share_them() -> None:
 
 def test_a_scatter_is_averaged_on_both_axes() -> None:
     rows = [{"x": 1.0, "y": 2.0, "series": "a"}, {"x": 3.0, "y": 4.0, "series": "b"}]
-    assert grouped(rows, {"a": "g", "b": "g"}) == [{"x": 2.0, "y": 3.0, "series": "g", "runs": 2}]
+    assert group_rows(rows, {"a": "g", "b": "g"}) == [{"x": 2.0, "y": 3.0, "series": "g", "runs": 2}]
 
 
 def test_rmse_and_arrows() -> None:

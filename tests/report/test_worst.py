@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from report.conftest import toy_scores
+from helpers.toy_scores import toy_scores
 from stormproof.metrics.fates import confident, is_same
 from stormproof.report.worst import Loss, each_image_once, table, worst_first
 from stormproof.results.scores import Scores

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from engine.scenes import write_scene, write_street
-from stormproof.engine.config import make_config
-from stormproof.engine.run import run
+from helpers.runs import Make, runs_in
 from stormproof.results import verdicts
-
-MODELS = Path(__file__).with_name("scored_models.py")
-Make = Callable[..., Path]
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -27,18 +20,4 @@ def _eight_images_decide() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
-    """Run a model of `scored_models` on boxes or label maps; the folder of the run comes back."""
-    folder = tmp_path_factory.mktemp("scored")
-    data = {"scene": write_scene(folder / "scene", images=8), "street": write_street(folder / "street")}
-
-    def made(model: str, on: str = "scene", name: str = "", **settings: Any) -> Path:
-        out = folder / f"{name or model}-{on}"
-        usual = {"conditions": ["fog,gaussian_noise"], "engine": "local"}
-        run(
-            make_config(
-                {"model": f"{MODELS}:{model}", "data": data[on], "out": str(out), **usual, **settings}
-            )
-        )
-        return out
-
-    return made
+    return runs_in(tmp_path_factory.mktemp("scored"))

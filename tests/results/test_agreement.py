@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Image, Prediction, Sample, SemanticMap, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
-from stormproof.results.agreement import CLEAN, MEAN, _grouped, _items, agree, spearman
+from stormproof.results.agreement import CLEAN, MEAN, _group, _items, agree, spearman
 from stormproof.results.run import Run
 
 CLASSES = ("road", "car", "sky", "tree")
@@ -129,7 +129,7 @@ def test_what_cannot_be_ranked(sides: tuple[list[Run], list[Run], Path]) -> None
 def test_a_corruption_counts_by_its_mean_over_severities_and_all_by_the_mean_of_those() -> None:
     """Fog's mean is 0.3 and its highest 0.5; blur's only severity is 0.1."""
     cells = {"clean": 0.9, "fog@1": 0.5, "fog@2": 0.3, "fog@3": 0.1, "blur@5": 0.1, "haze[beta=0.1]": 0.2}
-    found = _grouped({"": {text: np.full(3, value) for text, value in cells.items()}})
+    found = _group({"": {text: np.full(3, value) for text, value in cells.items()}})
     assert {name: values.tolist() for name, values in found.items()} == {
         CLEAN: [0.9] * 3,
         MEAN: pytest.approx([0.2] * 3),

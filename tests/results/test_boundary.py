@@ -13,7 +13,7 @@ from pycocotools import mask as coder
 from pycocotools.cocoeval import COCOeval
 from scipy.ndimage import distance_transform_cdt
 
-from metrics.oracle import coco_evaluation, compressed, twelve
+from helpers.coco_oracle import coco_evaluation, compressed, twelve
 from stormproof.core.sample import RLE
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.metrics.coco import NUMBERS

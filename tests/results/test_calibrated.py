@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from stormproof.metrics.metric import Measure, measures
 from stormproof.metrics.optimism import class_optimism, set_optimism
 from stormproof.report.tables import summary_table
-from stormproof.results.calibrated import MARK, doubt, footnote, marked
+from stormproof.results.calibrated import MARK, doubt, footnote, mark
 from stormproof.results.documents import as_dict
 from stormproof.results.interval import WRONG, Interval, draws, interval_around
 from stormproof.results.requirements import parse
@@ -124,8 +124,8 @@ def test_plugins_are_not_calibrated_unless_they_say_so() -> None:
 
 def test_doubtful_intervals_are_marked_in_tables_and_json() -> None:
     doubtful, sure = scores_of("LaACE0", 0.5, classes=80), scores_of("AP", 0.5)
-    assert marked(doubtful, "LaACE0") == f"LaACE0 {MARK}"
-    assert marked(sure, "AP") == "AP"
+    assert mark(doubtful, "LaACE0") == f"LaACE0 {MARK}"
+    assert mark(sure, "AP") == "AP"
     assert footnote(sure, ["AP"]) == ""
     table = summary_table(doubtful)
     assert [*table.columns[0].cells] == [f"LaACE0 {MARK}"]

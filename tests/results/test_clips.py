@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import stormproof
-from results.conftest import Make
+from helpers.runs import Make
 from stormproof.core.sample import Image, Instances, Prediction, Sample, Truth
-from stormproof.datasets.dataset import OpenedDataset, open_dataset
+from stormproof.datasets.opened import OpenedDataset, open_dataset
 from stormproof.report.view import make_view
 from stormproof.results.evidence import statement
 

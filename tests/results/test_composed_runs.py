@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.plan import make_plan

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from results.conftest import Make
-from results.test_detection_rate import BOXES, near_ones
+from helpers.distances import BOXES, near_ones
+from helpers.runs import Make
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.sample import Instances, Sample, Truth
@@ -25,10 +25,10 @@ from stormproof.results.domain import DomainRequirement
 from stormproof.results.domain_file import parse_domain
 from stormproof.results.domain_records import domain_statement, row_id, verdicts_csv
 from stormproof.results.domain_verdicts import (
-    CellVerdict,
+    CornerScore,
     Coverage,
+    DomainVerdict,
     DomainVerdicts,
-    Probe,
     domain_look,
     judge_domain,
     judge_rows,
@@ -44,13 +44,13 @@ R = DomainRequirement("R1", "found", "person", "at_least", 0.8)
 
 def row(
     *estimates: float, coverage: Coverage = Coverage.COVERED, images: int = 200, doubt: str = ""
-) -> CellVerdict:
+) -> DomainVerdict:
     intervals = [Interval(e, e - 0.04, e + 0.04, 0.02, images=images).of_share() for e in estimates]
-    tested = tuple(Probe(f"fog@{k + 1}", i, i, images, 300, doubt) for k, i in enumerate(intervals))
-    return CellVerdict(R, (), coverage, Outcome.INCONCLUSIVE, tested, ())
+    tested = tuple(CornerScore(f"fog@{k + 1}", i, i, images, 300, doubt) for k, i in enumerate(intervals))
+    return DomainVerdict(R, (), coverage, Outcome.INCONCLUSIVE, tested, ())
 
 
-def outcome(*rows: CellVerdict) -> list[str]:
+def outcome(*rows: DomainVerdict) -> list[str]:
     return [str(each.outcome) for each in judge_rows(rows, WRONG)]
 
 
@@ -85,7 +85,7 @@ def test_cells_that_are_not_covered_count_from_the_beginning() -> None:
     assert then.passes <= first.passes, "what passed cannot be lost by covering more"
 
 
-def simulated_cells(rng: np.random.Generator, images: int, cells: int, rate: float) -> list[CellVerdict]:
+def simulated_cells(rng: np.random.Generator, images: int, cells: int, rate: float) -> list[DomainVerdict]:
     """Cells whose objects are found at a rate, alike within an image, as are those of other cells of it."""
     halves = np.concatenate([np.ones((1, images)), rng.integers(0, 2, (100, images))]).astype(np.uint8)
     shape = 3.0
@@ -97,9 +97,9 @@ def simulated_cells(rng: np.random.Generator, images: int, cells: int, rate: flo
         found = FoundObjects(hit, image, {}, np.arange(images), halves)
         share = found.share(np.ones(len(image), np.bool_))
         strict = share.interval(WRONG / cells)
-        tested = Probe("clean", share.interval(), strict, share.units, share.objects)
+        tested = CornerScore("clean", share.interval(), strict, share.units, share.objects)
         requirement = replace(R, threshold=rate)
-        made.append(CellVerdict(requirement, (), Coverage.COVERED, Outcome.INCONCLUSIVE, (tested,), ()))
+        made.append(DomainVerdict(requirement, (), Coverage.COVERED, Outcome.INCONCLUSIVE, (tested,), ()))
     return made
 
 
@@ -148,7 +148,7 @@ def judged(folder: Path, data: SampleDataset, looks: Sequence[Look] = ()) -> tup
     return judge_domain(parse_domain(DOMAIN, "odd.yaml"), opened, looks, replicates=60), opened
 
 
-def by_id(verdicts: DomainVerdicts) -> dict[str, CellVerdict]:
+def by_id(verdicts: DomainVerdicts) -> dict[str, DomainVerdict]:
     return {row_id(each): each for each in verdicts.rows}
 
 

@@ -13,10 +13,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import execute, executor_for, run_to_precision
 from stormproof.engine.run import run as run_it
@@ -40,7 +40,7 @@ def say(*words: object) -> str:
 
 def write_pascal(folder: Path, images: int) -> Path:
     """The scene of other tests in the layout of VOC 2007."""
-    data = open_dataset(write_scene(folder / "scene", images=images))
+    data = read_dataset(write_scene(folder / "scene", images=images))
     root = folder / "VOC2007"
     for name in ("JPEGImages", "Annotations", "ImageSets/Main"):
         (root / name).mkdir(parents=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from metrics.crowds import crowded_set
+from helpers.crowds import crowded_set
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Prediction
 from stormproof.engine.work import Quota

@@ -15,13 +15,20 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.conftest import MODELS
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import StoreError, StormproofError
 from stormproof.core.files import sha256
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.results.evidence import _deviations, _hash, check_evidence, compare_file, sampled, statement
+from stormproof.results.evidence import (
+    _deviations,
+    _hash,
+    check_evidence,
+    compare_file,
+    sample_images,
+    statement,
+)
 from stormproof.results.looks import Look
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
@@ -296,7 +303,7 @@ def test_pixels_of_equal_bytes_and_another_shape_have_another_hash() -> None:
 
 def test_the_sample_of_images_does_not_depend_on_how_many_are_asked_for(place: Path) -> None:
     run = Run(place / "run")
-    every = [sampled(run, count) for count in range(9)]
+    every = [sample_images(run, count) for count in range(9)]
     assert [len(chosen) for chosen in every] == [*range(9)]
     assert all({*few} <= {*more} for few, more in pairwise(every))
     assert all(chosen == sorted(chosen) for chosen in every)

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import stormproof
-from engine.scenes import write_scene, write_street
-from metrics.crowds import crowded_set, repeated
-from results.conftest import MODELS, Make
+from helpers.crowds import crowded_set, repeated
+from helpers.runs import Make
+from helpers.scenes import write_scene, write_street
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Prediction, Sample, SemanticMap, Truth

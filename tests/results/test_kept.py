@@ -17,8 +17,9 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS, Make
+from helpers.runs import Make
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.boxes import enclosing_overlap, iou
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StoreError, StormproofError

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import StoreError
 from stormproof.engine.config import make_config

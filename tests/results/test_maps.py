@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.test_detection_rate import near_ones, scenes
+from helpers.distances import near_ones, scenes
 from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.scenes import write_scene, write_street
-from results.conftest import MODELS
-from results.one_number import agree, agree_with_options, say
+from helpers.one_number import agree, agree_with_options, say
+from helpers.scenes import write_scene, write_street
+from helpers.scored_models import MODELS
 from stormproof.corruptions.suites import KAMANN
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it

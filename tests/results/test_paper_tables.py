@@ -16,7 +16,8 @@ import PIL.Image
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StoreError, UnknownName
 from stormproof.core.sample import Image, Prediction
@@ -29,7 +30,6 @@ from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_rows, writing_part
 
-MODELS = Path(__file__).with_name("scored_models.py")
 NEAR, FAR = 2.0, 40.0  # metres to the left and the right half of every toy scene
 
 

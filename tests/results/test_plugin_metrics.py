@@ -15,14 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from forked import outcome
-from metrics.crowds import crowded_set
-from results.conftest import MODELS
-from results.one_number import agree
-from stormproof.cli import app
+from helpers.crowds import crowded_set
+from helpers.forked import outcome
+from helpers.one_number import agree
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
+from helpers.typed import say
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.engine.config import make_config
@@ -59,12 +58,6 @@ def folder(tmp_path: Path) -> Path:
                 "conditions": ["fog,contrast@1-2"], "engine": "local"}  # fmt: skip
     run_it(make_config({**settings, "out": str(tmp_path / "run")}))
     return tmp_path / "run"
-
-
-def say(*words: object, code: int = 0) -> str:
-    shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False, env={"COLUMNS": "200"})
-    assert shown.exit_code == code, shown.output
-    return shown.stdout
 
 
 def test_a_metric_of_a_file_is_scored_with_intervals_and_differences(folder: Path, plugin: Path) -> None:

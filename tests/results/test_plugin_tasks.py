@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from engine.scenes import write_scene, write_street
-from results.conftest import MODELS
-from results.test_plugin_metrics import say
+from helpers.scenes import write_scene, write_street
+from helpers.scored_models import MODELS
+from helpers.typed import say
 from stormproof.core.errors import InvalidPrediction, UnknownName
 from stormproof.core.sample import Instances, Prediction
 from stormproof.corruptions.geometry import move_points

@@ -17,13 +17,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from results.conftest import MODELS
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.report.comparison import compare_view
-from stormproof.results.evidence import pixel_manifest, sampled
+from stormproof.results.evidence import pixel_manifest, sample_images
 from stormproof.results.requirements import parse, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
@@ -327,7 +327,7 @@ def test_evidence_is_an_in_toto_statement(run, tmp_path):
 
 def test_the_hashed_images_are_a_sample_by_identity(run):
     opened = Run(run)
-    three, five = (sampled(opened, count) for count in (3, 5))
+    three, five = (sample_images(opened, count) for count in (3, 5))
     assert three == sorted(three)
     assert {*three} < {*five}
     whole, part = (pixel_manifest(opened, images=count) for count in (8, 2))
@@ -338,7 +338,7 @@ def test_the_hashed_images_are_a_sample_by_identity(run):
     clean, fog = (whole["given"]["found"][text] for text in ("clean", "fog@3"))
     assert len({*clean.values(), *fog.values()}) == 16
     opened.record = opened.record.model_copy(update={"seed": 1})
-    assert sampled(opened, 3) != three
+    assert sample_images(opened, 3) != three
 
 
 def test_copies_are_hashed_as_they_are(run, tmp_path):
@@ -359,7 +359,7 @@ def test_copies_are_hashed_as_they_are(run, tmp_path):
 
 @pytest.mark.slow
 def test_breaking_point_from_the_command_line(make, tmp_path):
-    from engine.scenes import write_scene
+    from helpers.scenes import write_scene
 
     data = write_scene(tmp_path / "scene", images=8)
     usual = ["breaking-point", "--model", f"{MODELS}:contrast_boxes", "--data", data, "-j", "1", "--json"]
@@ -379,7 +379,7 @@ def test_breaking_point_from_the_command_line(make, tmp_path):
 
 
 def test_score_says_intervals_and_marks_estimates(run, tmp_path):
-    from engine.scenes import write_scene
+    from helpers.scenes import write_scene
 
     result = RUNNER.invoke(app, ["score", str(run), "--interval", "--all"])
     assert result.exit_code == 0, result.output

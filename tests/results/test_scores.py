@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.conftest import Make
+from helpers.runs import Make
 from stormproof.cli import app
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError, UnknownName
 from stormproof.core.sample import RLE
 from stormproof.corruptions import corrupt_image
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes
@@ -33,7 +33,7 @@ from stormproof.results.store.seal import json_digest
 
 
 def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth, dict[str, object]]:
-    dataset = open_dataset(read_record(run).dataset.spec)
+    dataset = read_dataset(read_record(run).dataset.spec)
     truth = DetectionTruth.of(
         [(name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)],  # type: ignore[misc]
         dataset.classes,
@@ -44,12 +44,12 @@ def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth
 
 
 def photos(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
-    dataset = open_dataset(read_record(run).dataset.spec)
+    dataset = read_dataset(read_record(run).dataset.spec)
     return [(dataset.ids[i], dataset[i].image) for i in range(len(dataset))]
 
 
 def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
-    from results.scored_models import contrast_masks
+    from helpers.scored_models import contrast_masks
 
     run = make("contrast_masks")
     scores = Run(run).score()
@@ -83,12 +83,12 @@ def test_conditions_are_read_in_groups_alike(make: Make, monkeypatch: pytest.Mon
 
 
 def test_label_maps_score_as_by_hand(make: Make) -> None:
-    from results.scored_models import thresholds
+    from helpers.scored_models import thresholds
 
     run = make("thresholds", "street")
     scores = Run(run).score()
     assert scores.cells["mIoU"]["clean"] == 1.0
-    dataset = open_dataset(read_record(run).dataset.spec)
+    dataset = read_dataset(read_record(run).dataset.spec)
     total = Confusion.empty(3)
     for i in range(len(dataset)):
         sample = dataset[i]
@@ -177,7 +177,7 @@ def test_a_reference_is_compared_cell_by_cell(make: Make) -> None:
 
 
 def test_boxes_without_masks_on_some_images_are_masks_that_meet_nothing(make: Make) -> None:
-    from results.scored_models import contrast_masks, some_masks
+    from helpers.scored_models import contrast_masks, some_masks
 
     run = make("some_masks", conditions=["clean"])
     scores = Run(run).score().cells

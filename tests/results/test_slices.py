@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from results.conftest import Make
+from helpers.runs import Make
 from stormproof.cli import app
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName
 from stormproof.core.sample import Instances, Prediction, Sample, Truth
@@ -22,7 +22,7 @@ from stormproof.metrics.metric import mean_of_known
 from stormproof.report.sections.slices import slice_section
 from stormproof.results.interval import LEADING, draws
 from stormproof.results.run import Run
-from stormproof.results.scoring import iter_cells
+from stormproof.results.scoring import iter_inputs
 from stormproof.results.slices import _chance
 
 
@@ -41,7 +41,7 @@ def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
     assert found.measure == "AP"
     for name, places in (("rain", [0, 3, 6]), ("dry", [1, 2, 4, 5, 7])):
         assert found[name].images == len(places)
-        for text, cell in iter_cells(run, None, ("clean", "fog@3")):
+        for text, cell in iter_inputs(run, None, ("clean", "fog@3")):
             assert isinstance(cell, Objects)
             alone = cell.of_images(np.array(places))
             expected = box_numbers(alone.truth, alone.named_boxes)
@@ -60,7 +60,7 @@ def test_a_slice_is_as_sure_as_its_images_alone(make: Make, tmp_path: Path) -> N
     every = run.score(interval=True)
     assert found.whole.intervals("AP") == every.intervals("AP")
     places = np.array([0, 3, 6])
-    for text, cell in iter_cells(run, None, ("clean", "fog@3")):
+    for text, cell in iter_inputs(run, None, ("clean", "fog@3")):
         assert isinstance(cell, Objects)
         alone = coco_scored(cell.of_images(places).boxes, np.ones((2, 3)))
         optimism = float(np.nanmean(alone.optimism["AP"]))
@@ -77,7 +77,7 @@ def test_label_maps_are_sliced_by_their_pixels(make: Make) -> None:
     assert [found[name].images for name in found] == [2, 2, 2]
     dataset = run.dataset
     order = np.argsort([brightness(dataset[i].image) for i in range(6)])
-    for text, cell in iter_cells(run, None, ("fog@2",)):
+    for text, cell in iter_inputs(run, None, ("fog@2",)):
         counts = cell.counts(np.isin(np.arange(6), order[:2])[None])  # type: ignore[union-attr]
         from stormproof.metrics.semantic import iou_of
 

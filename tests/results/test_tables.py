@@ -16,7 +16,7 @@ from stormproof.corruptions.suites import BENCHMARK_15, LIU_16, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.report.tables import (
-    _signed,
+    _sign,
     class_line,
     estimate_table,
     expectations,
@@ -34,7 +34,7 @@ from stormproof.results.documents import (
     few_images,
     flat_numbers,
     images_scored,
-    several,
+    write_several,
 )
 from stormproof.results.estimate import Estimate
 from stormproof.results.interval import Interval
@@ -104,7 +104,7 @@ def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:
     assert "AP/by_corruption" not in flat
     lines = as_csv(scores()).splitlines()
     assert lines[1:3] == ["clean,,,,AP,0.9", "psf_blur@1,psf_blur,1,,AP,0.8"]
-    two = several({"a": scores(), "b,c": scores()}, wants_json=False).splitlines()
+    two = write_several({"a": scores(), "b,c": scores()}, wants_json=False).splitlines()
     assert two[0] == "run," + lines[0]
     assert two[1] == "a," + lines[1]
     assert two[len(lines)] == '"b,c",' + lines[1]
@@ -234,8 +234,8 @@ def test_a_clean_score_half_a_point_from_what_is_expected_is_no_surprise() -> No
 
 
 def test_optimism_is_printed_with_its_sign() -> None:
-    assert _signed(Interval(0.3, 0.28, 0.31, 0.01, 0.004)) == "+0.40"
-    assert _signed(Interval(0.3, 0.28, 0.31, 0.01, -0.004)) == "-0.40"
+    assert _sign(Interval(0.3, 0.28, 0.31, 0.01, 0.004)) == "+0.40"
+    assert _sign(Interval(0.3, 0.28, 0.31, 0.01, -0.004)) == "-0.40"
 
 
 def test_unreadable_images_are_counted_among_all() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.typed import stormproof
-from results.conftest import Make
+from helpers.runs import Make
+from helpers.typed import stormproof
 
 CONDITIONS = ["imagenet-c@1", "imagenet-c@3", "jpeg_compression[quality=20]"]
 REQUIREMENTS = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.condition import Condition
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.metrics.records import DetectionTruth
 from stormproof.results.truths import Truths
 
@@ -37,7 +37,7 @@ def data(tmp_path: Path) -> str:
 @pytest.mark.parametrize("chosen", [None, ("person", "cat")])
 @pytest.mark.parametrize("unreadable", [frozenset(), frozenset({1, 4})])
 def test_objects_are_the_same_laid_out_at_once_or_by_image(data, chosen, unreadable):
-    truths = Truths(open_dataset(data), 6, 0, chosen, unreadable)
+    truths = Truths(read_dataset(data), 6, 0, chosen, unreadable)
     one_by_one = DetectionTruth.of(truths._objects(Condition()), truths.classes)
     assert (truths.still.ids, truths.still.masks) == (one_by_one.ids, one_by_one.masks)
     for name in ("image", "boxes", "labels", "crowd", "ignore", "area", "sides"):
@@ -47,6 +47,6 @@ def test_objects_are_the_same_laid_out_at_once_or_by_image(data, chosen, unreada
 
 
 def test_sides_are_kept_as_stated_for_some_of_the_classes(data):
-    dataset = open_dataset(data)
+    dataset = read_dataset(data)
     stated = [tuple(row["bbox"][2:]) for row in json.loads(Path(data[5:]).read_text())["annotations"]]
     assert {*map(tuple, Truths(dataset, 7, 0, ("dog",)).still.sides.tolist())} <= {*stated}

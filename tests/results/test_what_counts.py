@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engine.scenes import write_scene
-from results.conftest import MODELS, Make
+from helpers.runs import Make
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Instances, Prediction, Sample, Truth
@@ -28,7 +29,7 @@ from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
-from stormproof.results.truths import Truths, narrowed
+from stormproof.results.truths import Truths, restrict_to
 
 
 def numbers(truth: DetectionTruth, found: Detections) -> dict[str, float]:
@@ -158,8 +159,8 @@ def test_part_of_a_benchmark_has_no_mpc() -> None:
 def test_chosen_classes_are_numbered_anew() -> None:
     match = match_classes(("bird", "cat", "eel"), ("cat", "dog", "bird"))
     assert match.labels == (2, 0, NO_CLASS)
-    assert narrowed(match, ("bird",)).labels == (0, NO_CLASS, NO_CLASS)
-    assert narrowed(match, ("dog", "bird")).labels == (1, NO_CLASS, NO_CLASS)
+    assert restrict_to(match, ("bird",)).labels == (0, NO_CLASS, NO_CLASS)
+    assert restrict_to(match, ("dog", "bird")).labels == (1, NO_CLASS, NO_CLASS)
 
 
 def test_trackers_get_finite_numbers_only() -> None:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from results.conftest import Make
+from helpers.runs import Make
 
 FOLDER = Path(__file__).resolve().parents[2] / "studies" / "confidence"
 

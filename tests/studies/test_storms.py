@@ -14,8 +14,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import forked
-from results.conftest import Make
+from helpers import forked
+from helpers.runs import Make
 from stormproof import Run
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"

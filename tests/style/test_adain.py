@@ -14,7 +14,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.imagefile import read_image
 from stormproof.core.randomness import Draw
 from stormproof.corruptions import apply
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.style.adain import (
     AdaIN,
     Statistics,
@@ -209,7 +209,7 @@ def test_original_vgg_files_by_one_command_and_as_a_condition(tmp_path: Path) ->
     said = CliRunner().invoke(app, ["stylize", "world:val,count=1,size=64x48", *asked])
     assert said.exit_code == 0, said.output
     (written,) = (tmp_path / "out").rglob("*.png")
-    sample = open_dataset("world:val,count=1,size=64x48")[0]
+    sample = read_dataset("world:val,count=1,size=64x48")[0]
     painted = apply(sample, f'style[alpha=1,network="{network}"]', seed=0)
     np.testing.assert_array_equal(read_image(written), painted.image)
     assert not np.array_equal(painted.image, apply(sample, "style[alpha=1]", seed=0).image)

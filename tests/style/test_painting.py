@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stormproof.core.sample import Prediction
-from stormproof.models.enhance import enhanced
+from stormproof.models.enhance import enhance_model
 from stormproof.style import painting
 from stormproof.style.painting import style, stylize
 from stormproof.style.sources import list_styles
@@ -22,13 +22,13 @@ def test_style_as_an_enhancement() -> None:
             return [Prediction() for _ in images]
 
     image = np.random.default_rng(0).integers(0, 256, (32, 40, 3), np.uint8)
-    model = enhanced(Model(), ["style"])
+    model = enhance_model(Model(), ["style"])
     model([image, image])
     assert seen[0].shape == image.shape
     assert np.array_equal(seen[0], seen[1])
     assert not np.array_equal(seen[0], image)
     assert model.name == "toy+style"
-    assert model.fingerprint != enhanced(Model(), ["clahe"]).fingerprint
+    assert model.fingerprint != enhance_model(Model(), ["clahe"]).fingerprint
     assert np.array_equal(seen[0], style(image))
 
 

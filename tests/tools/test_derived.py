@@ -13,7 +13,7 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.corruptions import apply
-from stormproof.datasets import find_writer, open_dataset
+from stormproof.datasets import find_writer, read_dataset
 from stormproof.style.copies import STYLES, Painted, as_jpeg, blend
 from stormproof.style.sources import StyleMap
 from stormproof.tools.corrupted_copies import check, read_manifest
@@ -39,13 +39,13 @@ def order(layout: str = "coco", *versions: Version, data: str = WORLD, suffix: s
 
 
 def reopened(made: Order, out: Path) -> object:
-    return open_dataset(str(find_writer(made.format).spec(destination_of(made, made.parts[0], out))))
+    return read_dataset(str(find_writer(made.format).spec(destination_of(made, made.parts[0], out))))
 
 
 def test_a_stored_copy_is_what_a_run_sees(tmp_path: Path) -> None:
     made = order("coco", Painted("style[alpha=0.5,on=objects,space=feature]"))
     assert make_dataset(made, tmp_path / "out") == (3, [])
-    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    source, stored = read_dataset(WORLD), reopened(made, tmp_path / "out")
     assert stored.classes == source.classes
     for k in range(3):
         seen = apply(source[k], made.parts[0].versions[0].condition, classes=source.classes)
@@ -67,13 +67,13 @@ def test_a_stored_copy_is_what_a_run_sees(tmp_path: Path) -> None:
 def test_every_layout_reads_back(tmp_path: Path, layout: str) -> None:
     data = "cityscapes:" + str(tmp_path / "city") if layout == "cityscapes" else WORLD
     if layout == "cityscapes":
-        from stormproof.world.formats import Order as WorldOrder
+        from stormproof.world.formats import SceneOrder as WorldOrder
         from stormproof.world.formats import export
 
         export(WorldOrder("val", 3, "cityscapes", 96, 64), tmp_path / "city")
     made = order(layout, Painted(PAINTED), data=data)
     assert make_dataset(made, tmp_path / "out") == (3, [])
-    source, stored = open_dataset(data), reopened(made, tmp_path / "out")
+    source, stored = read_dataset(data), reopened(made, tmp_path / "out")
     assert len(stored) == 3
     for k in range(3):
         assert np.array_equal(stored[k].image, apply(source[k], PAINTED).image)
@@ -95,7 +95,7 @@ def test_the_street_as_cityscapes(tmp_path: Path) -> None:
     """Signs and lights are not instances there; the semantic map keeps them."""
     made = order("cityscapes", Version())
     assert make_dataset(made, tmp_path / "out") == (3, [])
-    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    source, stored = read_dataset(WORLD), reopened(made, tmp_path / "out")
     for k in range(3):
         ours, theirs = stored.truth(k), source.truth(k)
         known = theirs.semantic.labels != theirs.semantic.ignore
@@ -275,7 +275,7 @@ def test_feathered_masks_blend_and_hard_ones_do_not() -> None:
 def test_as_the_paper_saves_every_stage(tmp_path: Path) -> None:
     made = order("coco", Painted("style[alpha=1,on=objects,space=feature]", paper=True), suffix=".jpg")
     make_dataset(made, tmp_path / "out")
-    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    source, stored = read_dataset(WORLD), reopened(made, tmp_path / "out")
     sample = source[0]
     painted = as_jpeg(apply(sample, PAINTED).image)
     mask = np.any([m.to_mask() for m in sample.truth.instances.masks], axis=0)
@@ -301,7 +301,7 @@ def test_mixes() -> None:
 def test_combined_training_set_holds_both(tmp_path: Path) -> None:
     made = order("coco", *versions_of("combined"))
     assert make_dataset(made, tmp_path / "out") == (6, [])
-    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    source, stored = read_dataset(WORLD), reopened(made, tmp_path / "out")
     assert np.array_equal(stored[0].image, source[0].image)
     assert len(stored.truth(0).instances) == len(stored.truth(1).instances)
     assert len({*stored.ids}) == 6
@@ -309,7 +309,7 @@ def test_combined_training_set_holds_both(tmp_path: Path) -> None:
 
 def test_torch_dataset_on_the_fly() -> None:
     pytest.importorskip("torch")
-    source = open_dataset(WORLD)
+    source = read_dataset(WORLD)
     made = torch_dataset(Mixed(source, versions_of("corrupted", condition="contrast@3")))
     assert len(made) == 6
     image, target = made[1]
@@ -322,7 +322,7 @@ def test_torch_dataset_on_the_fly() -> None:
 
 
 def test_formats_that_cannot_hold_a_dataset_are_refused() -> None:
-    source = open_dataset(WORLD)
+    source = read_dataset(WORLD)
     assert choose_format(source, None, "world") == "coco"
     assert choose_format(source, None, "yolo") == "yolo"
     with pytest.raises(UnknownName):
@@ -342,7 +342,7 @@ def test_copies_are_made_with_the_orders_seed(tmp_path: Path) -> None:
     """Geometry moves the truth: image and truth of a copy are those of a run with that seed."""
     made = replace(order("coco", Version("elastic_transform@3")), seed=5)
     assert make_dataset(made, tmp_path / "out") == (3, [])
-    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    source, stored = read_dataset(WORLD), reopened(made, tmp_path / "out")
     for k in range(3):
         known = {"classes": source.classes, "semantic_classes": source.semantic_classes}
         seen, other = (apply(source[k], "elastic_transform@3", seed=s, **known) for s in (5, 0))
@@ -351,7 +351,7 @@ def test_copies_are_made_with_the_orders_seed(tmp_path: Path) -> None:
 
 
 def test_every_epoch_has_noise_of_its_own() -> None:
-    source = open_dataset(WORLD)
+    source = read_dataset(WORLD)
     versions = versions_of("corrupted", condition="gaussian_noise@3")
     first, again, second = (Mixed(source, versions, seed=4, epoch=e)[1].image for e in (0, 0, 1))
     assert np.array_equal(first, again)

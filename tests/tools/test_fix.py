@@ -13,8 +13,8 @@ from stormproof.cli import app
 from stormproof.core.errors import OutputError
 from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.core.spec import Spec
-from stormproof.datasets.dataset import open_dataset
-from stormproof.models import open_model
+from stormproof.datasets.opened import open_dataset
+from stormproof.models import load_model
 from stormproof.models.network import Network
 from stormproof.models.sanity_checks import probe
 from stormproof.tools.fix import apply_hints, fix_network, try_vocabularies
@@ -71,7 +71,7 @@ def test_boxes_that_are_fractions_get_the_option_and_the_card_runs(tmp_path: Pat
     assert card["options"] == {"fractions": True}
     assert card["classes"] == "coco80"
     assert "fixed: fractions: true" in said
-    (found,) = open_model(f"onnx:{path},card={tmp_path}/card.yaml")([IMAGE])  # type: ignore[operator]
+    (found,) = load_model(f"onnx:{path},card={tmp_path}/card.yaml")([IMAGE])  # type: ignore[operator]
     assert found.boxes[:, 2].max() > 20
     assert {one.name for one in tmp_path.iterdir()} == {"net.onnx", "card.yaml"}
 
@@ -89,19 +89,19 @@ def test_a_single_plane_of_probabilities(tmp_path: Path) -> None:
     assert card["options"] == {"probabilities": True}
     assert card["classes"] == ["background", "foreground"]
     _, _, named = fix(path, tmp_path / "person.yaml", spec=",classes=person")
-    assert open_model(f"onnx:{path},card={tmp_path}/person.yaml").semantic_classes == ("background", "person")
+    assert load_model(f"onnx:{path},card={tmp_path}/person.yaml").semantic_classes == ("background", "person")
     assert named["options"] == {"probabilities": True}
 
 
 def test_options_and_classes_can_be_given_in_the_spec(tmp_path: Path) -> None:
     path = save(tmp_path / "net.onnx", boxes(classes=3))
     spec = f"onnx:{path},options.fractions=true,classes=[cat,dog,bird]"
-    model = open_model(spec)
+    model = load_model(spec)
     assert isinstance(model, Network)
     assert (model.card.options, model.classes) == ({"fractions": True}, ("cat", "dog", "bird"))
     assert model([IMAGE])[0].boxes.max() > 20
     with pytest.raises(Exception, match="It takes: logits, fractions"):
-        open_model(f"onnx:{path},options.fraction=true,classes=[cat,dog,bird]")
+        load_model(f"onnx:{path},options.fraction=true,classes=[cat,dog,bird]")
 
 
 def test_what_the_card_in_the_spec_says_is_kept(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_labelled_images_show_which_vocabulary_the_labels_index(tmp_path: Path) 
     rows = np.array([[[8, 8, 40, 40, 0.9, 17]]], np.float32)
     spec = Spec.parse(f"onnx:{save(tmp_path / 'net.onnx', {'out': np.repeat(rows, 3, axis=1)})}")
     found = probe(spec, IMAGE)
-    network = open_model(f"{spec},classes=dataset")
+    network = load_model(f"{spec},classes=dataset")
     assert isinstance(network, Network)
     (prediction,) = network([IMAGE])
     data = open_dataset(labelled(1, ("cat", "dog"), prediction.boxes[:1]), classes=("cat", "dog"))
@@ -176,7 +176,7 @@ def test_labels_beyond_80_are_taken_for_the_numbers_of_coco(tmp_path: Path) -> N
 
 def test_hints_that_the_decoder_has_no_option_for_are_left(tmp_path: Path) -> None:
     rows = np.array([[[1, 1, 3, 3, 0.9, 0]] * 12], np.float32)
-    network = open_model(f"onnx:{save(tmp_path / 'net.onnx', {'out': rows})},classes=[cat]")
+    network = load_model(f"onnx:{save(tmp_path / 'net.onnx', {'out': rows})},classes=[cat]")
     assert isinstance(network, Network)
     after, said = apply_hints(network, [IMAGE])
     assert (after.card, said) == (network.card, [])

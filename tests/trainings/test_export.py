@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch")
 
-from stormproof.models import open_model  # noqa: E402
+from stormproof.models import load_model  # noqa: E402
 from training import networks  # noqa: E402
 from training.augment import normalised  # noqa: E402
 from training.config import load  # noqa: E402
@@ -36,7 +36,7 @@ def test_the_exported_network_answers_as_the_trained_one(
     torch.save({"weights": weights, "log": json.dumps(log)}, tmp_path / f"{name}.pt")
     path = export(tmp_path / f"{name}.pt", tmp_path / "out")
     image = np.random.default_rng(0).integers(0, 256, (320, 512, 3), np.uint8)
-    model = open_model(f"onnx:{path},score=0")
+    model = load_model(f"onnx:{path},score=0")
     assert callable(model)
     (said,) = model([image])
     with torch.no_grad():

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch")
 
-from toyscenes import toy_pool  # noqa: E402
+from helpers.toyscenes import toy_pool  # noqa: E402
 from training import loop, networks, pool  # noqa: E402
 from training.assignment import assign  # noqa: E402
 from training.augment import CHANCES, as_batch, varied  # noqa: E402

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC
 from stormproof.world.plan import DISTRICTS, SCENARIOS
@@ -15,7 +15,7 @@ from stormproof.world.scene import compose
 
 
 def test_a_split_is_a_dataset() -> None:
-    world = open_dataset("world:val,size=96x64")
+    world = read_dataset("world:val,size=96x64")
     assert isinstance(world, Dataset)
     assert (len(world), world.size(0), len(SEMANTIC)) == (200, (64, 96), 12)
     assert (world.classes, world.semantic_classes) == (OBJECTS, SEMANTIC)
@@ -33,17 +33,17 @@ def test_a_split_is_a_dataset() -> None:
 
 
 def test_splits_have_their_sizes() -> None:
-    assert len(open_dataset("world:test")) == 500
-    train = open_dataset("world:train")
+    assert len(read_dataset("world:test")) == 500
+    train = read_dataset("world:train")
     assert len(train) == 2**31
     assert train.ids[2**31 - 1].startswith("world-train-")
-    assert len(open_dataset("world:train,count=17")) == 17
+    assert len(read_dataset("world:train,count=17")) == 17
     with pytest.raises(IndexError):
-        open_dataset("world:val")[200]
+        read_dataset("world:val")[200]
 
 
 def test_stereo_comes_on_demand() -> None:
-    sample = open_dataset("world:val,size=96x64,stereo=true,baseline=0.3")[0]
+    sample = read_dataset("world:val,size=96x64,stereo=true,baseline=0.3")[0]
     assert sample.context.right is not None
     assert sample.context.right.shape == sample.image.shape
     assert sample.context.camera is not None
@@ -55,7 +55,7 @@ def test_stereo_comes_on_demand() -> None:
 def test_a_scenario_takes_the_scenes_of_its_kind() -> None:
     """Against the plans of the scenes, one by one."""
     town = ("centre", "terrace", "avenue", "towers")
-    found = {name: open_dataset(f"world:val,scenario={name},count=6,size=64x48") for name in SCENARIOS}
+    found = {name: read_dataset(f"world:val,scenario={name},count=6,size=64x48") for name in SCENARIOS}
     for name, world in found.items():
         numbers = [int(text.removeprefix("world-val-")) for text in world.ids]
         kinds = []
@@ -81,8 +81,8 @@ def test_fingerprint_tells_truths_apart() -> None:
         "world:val", "world:test", "world:val,seed=1", "world:val,size=64x64", "world:val,count=3",
         "world:val,count=3,scenario=town-by-day",
     ]  # fmt: skip
-    assert len({open_dataset(spec).fingerprint for spec in specs}) == len(specs)
-    assert open_dataset("world:val").fingerprint == open_dataset("world:val").fingerprint
+    assert len({read_dataset(spec).fingerprint for spec in specs}) == len(specs)
+    assert read_dataset("world:val").fingerprint == read_dataset("world:val").fingerprint
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_fingerprint_tells_truths_apart() -> None:
 )
 def test_nonsense_is_refused_with_the_nearest_fix(spec: str, says: str) -> None:
     with pytest.raises((InvalidOption, UnknownName)) as caught:
-        open_dataset(spec)
+        read_dataset(spec)
     assert isinstance(caught.value, StormproofError)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.core.sample import Instances
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
-from stormproof.world.formats import FORMATS, Order, as_cityscapes, export
+from stormproof.world.formats import FORMATS, SceneOrder, as_cityscapes, export
 from stormproof.world.samples import Rendered, render
 
 COUNT, WIDTH, HEIGHT = 4, 256, 160
@@ -32,7 +32,7 @@ def scenes() -> list[Rendered]:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("world")
     for name in FORMATS:
-        export(Order("val", COUNT, name, WIDTH, HEIGHT, stereo=True), base / name)
+        export(SceneOrder("val", COUNT, name, WIDTH, HEIGHT, stereo=True), base / name)
     return base
 
 
@@ -43,7 +43,7 @@ def objects_of(scene: Rendered) -> Instances:
 
 
 def test_coco(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"coco:{root}/coco/annotations/instances_val2017.json,images={root}/coco/val2017")
+    back = read_dataset(f"coco:{root}/coco/annotations/instances_val2017.json,images={root}/coco/val2017")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         found = sample.truth.instances
@@ -60,7 +60,7 @@ def test_coco(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_voc(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"voc:{root}/voc,split=val")
+    back = read_dataset(f"voc:{root}/voc,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         known = np.array([OBJECTS[i] in ("person", "bicycle", "car", "bus") for i in true.labels], bool)
@@ -79,7 +79,7 @@ def test_voc(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_cityscapes(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"cityscapes:{root}/cityscapes,split=val")
+    back = read_dataset(f"cityscapes:{root}/cityscapes,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], scene.sample.truth
         assert np.array_equal(sample.image, scene.sample.image)
@@ -128,7 +128,7 @@ def test_cityscapes_polygons_draw_the_map(root: Path, scenes: list[Rendered]) ->
 
 
 def test_yolo(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"yolo:{root}/yolo/data.yaml,split=val")
+    back = read_dataset(f"yolo:{root}/yolo/data.yaml,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         found = sample.truth.instances
@@ -140,7 +140,7 @@ def test_yolo(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_kitti(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"kitti:{root}/kitti")
+    back = read_dataset(f"kitti:{root}/kitti")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
         found = sample.truth.instances
@@ -182,7 +182,7 @@ def test_kitti_boxes_in_space_project_onto_the_image(scenes: list[Rendered]) -> 
 
 
 def test_camvid(root: Path, scenes: list[Rendered]) -> None:
-    back = open_dataset(f"camvid:{root}/camvid")
+    back = read_dataset(f"camvid:{root}/camvid")
     names = {
         "sidewalk": "pavement",
         "traffic sign": "signsymbol",
@@ -214,7 +214,7 @@ def tree_hash(folder: Path) -> str:
 
 @pytest.mark.slow
 def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
-    order = Order("test", 9, "coco", 96, 64, seed=3)
+    order = SceneOrder("test", 9, "coco", 96, 64, seed=3)
     seen: list[int] = []
     export(order, tmp_path / "one", workers=1, advance=lambda: seen.append(1))
     export(order, tmp_path / "two", workers=2)
@@ -249,23 +249,23 @@ def test_the_verb_writes_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "error"),
     [
-        (Order("val", -3, "coco"), InvalidOption),
-        (Order("val", 0, "coco"), InvalidOption),
-        (Order("val", 201, "coco"), InvalidOption),
-        (Order("val", 2, "coco", 0, 0), InvalidOption),
-        (Order("val", 2, "coco", 10**6, 10**6), InvalidOption),
-        (Order("vall", 2, "coco"), UnknownName),
-        (Order("val", 2, "cooc"), UnknownName),
+        (SceneOrder("val", -3, "coco"), InvalidOption),
+        (SceneOrder("val", 0, "coco"), InvalidOption),
+        (SceneOrder("val", 201, "coco"), InvalidOption),
+        (SceneOrder("val", 2, "coco", 0, 0), InvalidOption),
+        (SceneOrder("val", 2, "coco", 10**6, 10**6), InvalidOption),
+        (SceneOrder("vall", 2, "coco"), UnknownName),
+        (SceneOrder("val", 2, "cooc"), UnknownName),
     ],
 )
-def test_nonsense_orders(order: Order, error: type[Exception], tmp_path: Path) -> None:
+def test_nonsense_orders(order: SceneOrder, error: type[Exception], tmp_path: Path) -> None:
     with pytest.raises(error):
         export(order, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
 def test_destinations(tmp_path: Path) -> None:
-    order = Order("val", 1, "yolo", 64, 48)
+    order = SceneOrder("val", 1, "yolo", 64, 48)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine.txt").write_text("precious")
     with pytest.raises(OutputError, match="overwrite"):

@@ -23,11 +23,11 @@ import numpy as np
 
 from stormproof.core.sample import Image, Sample, as_rgb
 from stormproof.corruptions.needs import part_mask
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.records import DetectionTruth
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.classes import match_classes
 from stormproof.style.adain import shorter_side
 from stormproof.style.networks import StyleNetwork, open_built_in, open_network
@@ -92,7 +92,7 @@ class Detectors:
     """Detectors, a dataset, and the AP of each on it."""
 
     def __init__(self, models: Sequence[str], data: Dataset, count: int) -> None:
-        self.models, self.data = [open_model(name) for name in models], data
+        self.models, self.data = [load_model(name) for name in models], data
         self.matches = [match_classes(model.classes, data.classes) for model in self.models]
         step = max(len(data) // count, 1)
         self.samples = [data[k] for k in range(0, len(data), step)][:count]
@@ -181,9 +181,9 @@ class Measurement:
 
     def __init__(self, shared: Path, photographs: int, scenes: int, pairs: int) -> None:
         standard = [f"onnx:{shared}/models/{name}.onnx,card={CARDS}/{name}.yaml" for name in STANDARD]
-        data = open_dataset(f"coco:{shared}/data/coco/instances_val2017.json")
+        data = read_dataset(f"coco:{shared}/data/coco/instances_val2017.json")
         self.photographs = Detectors(standard, data, photographs)
-        streets = open_dataset(f"world:test,count={scenes}")
+        streets = read_dataset(f"world:test,count={scenes}")
         self.scenes = Detectors([f"builtin:{name}" for name in STREET], streets, scenes)
         self.witness = Witness.read(shared)
         self.styles = [

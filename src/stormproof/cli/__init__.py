@@ -18,7 +18,7 @@ from stormproof import __version__
 from stormproof.cli import console
 from stormproof.core.errors import StormproofError
 from stormproof.core.extensions import COMMANDS
-from stormproof.core.registry import offered
+from stormproof.core.registry import entry_points_of
 
 # The groups of the help page with their verbs, in order, and the file that defines each verb. Packages that
 # offer verbs of their own in the entry point group `stormproof.commands` name one of these groups as their
@@ -74,10 +74,10 @@ app = typer.Typer(
 )
 
 
-def flowed(text: str) -> str:
+def reflow(text: str) -> str:
     """Help with each paragraph on one line, which the terminal breaks at its own width.
 
-    >>> flowed("What it does.\\n\\nIt goes\\non.\\n\\n    an --example\\n")
+    >>> reflow("What it does.\\n\\nIt goes\\non.\\n\\n    an --example\\n")
     'What it does.\\n\\nIt goes on.\\n\\nan --example'
     """
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
@@ -128,7 +128,7 @@ def _load(name: str = "") -> MutableMapping[str, Any]:
     is_ours = name in _FILES
     for file in [_FILES[name]] if is_ours else _FILES.values():
         import_module(f"{__name__}.{file}")
-    for point in () if is_ours else offered(COMMANDS.group):
+    for point in () if is_ours else entry_points_of(COMMANDS.group):
         point.load()
     known: list[Any] = [*app.registered_commands, *app.registered_groups]
     for verb in known:
@@ -136,5 +136,5 @@ def _load(name: str = "") -> MutableMapping[str, Any]:
         verb.rich_help_panel = _PANELS.get(str(verb.name or getattr(verb.callback, "__name__", "")), stated)
     for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
         for command in verbs.registered_commands if verbs else ():
-            command.help = flowed((command.callback and command.callback.__doc__) or "")
+            command.help = reflow((command.callback and command.callback.__doc__) or "")
     return get_group(app).commands

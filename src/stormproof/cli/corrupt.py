@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stormproof.tools.derived import Order
 
 
-class Format(StrEnum):
+class PixelFormat(StrEnum):
     png = "png"
     jpg = "jpg"
     bmp = "bmp"
@@ -62,7 +62,9 @@ def corrupt(
     conditions: Conditions = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    file_format: Annotated[Format, typer.Option("--format", help="Format of the image files.")] = Format.png,
+    file_format: Annotated[
+        PixelFormat, typer.Option("--format", help="Format of the image files.")
+    ] = PixelFormat.png,
     layout: Layout = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[
@@ -164,12 +166,12 @@ def _dataset(
 ) -> None:
     """Write each condition as a dataset: images, and the truth that a run would be scored against."""
     from stormproof.core.spec import Spec
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.datasets.copies import condition_folder
     from stormproof.engine.checks import require_possible
     from stormproof.tools.derived import Order, Part, choose_format, version_of
 
-    opened = open_dataset(spec)
+    opened = read_dataset(spec)
     require_possible(opened, conditions, images=len(opened), seed=seed)
     chosen = choose_format(opened, layout, Spec.parse(spec).kind)
     alone = len(conditions) == 1
@@ -265,22 +267,22 @@ def trainset(
         stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --layout yolo --out foggy
     """
     from stormproof.core.spec import Spec
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.tools.derived import Order, Part, choose_format
     from stormproof.tools.mixes import versions_of
 
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
-    chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)
+    chosen = choose_format(read_dataset(dataset), layout, Spec.parse(dataset).kind)
     order = Order(dataset, (Part("", versions),), chosen, split, f".{image_format.value}", seed)
     write_dataset(order, out, worker_count(workers), mix.value)
 
 
 def write_dataset(order: Order, out: Path, workers: int, verb: str) -> None:
     """Make a derived dataset; list failed images at the end and exit with code 1."""
-    from stormproof.datasets import find_writer, open_dataset
+    from stormproof.datasets import find_writer, read_dataset
     from stormproof.tools.derived import destination_of, make_dataset
 
-    count = len(open_dataset(order.data).ids)
+    count = len(read_dataset(order.data).ids)
     with console.progress(verb, count) as progress:
         files, failed = make_dataset(order, out, workers=min(workers, count), advance=progress.advance)
     console.say(

@@ -126,7 +126,7 @@ def answer(found: Mapping[str, Scores]) -> Table:
     for network, scores in found.items():
         clean, means = _means(scores)
         numbers = [f"{100 * value:.1f}" for value in (clean, *means.values())]
-        table.add_row(network, NETWORKS[network], scores.headline, *numbers, f"{_kept(scores):.0%}")
+        table.add_row(network, NETWORKS[network], scores.headline, *numbers, f"{_share_kept(scores):.0%}")
     return table
 
 
@@ -137,7 +137,7 @@ def findings(found: Mapping[str, Scores]) -> list[str]:
         values = scores.cells[scores.headline]
         lowest = sorted((value, text) for text, value in values.items() if text != "clean")[:LOWEST]
         worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in lowest)
-        kept = f"{name} keeps {_kept(scores):.0%} of its clean {scores.headline}"
+        kept = f"{name} keeps {_share_kept(scores):.0%} of its clean {scores.headline}"
         lines.append(f"{kept} on these {scores.images} scenes; lowest scores: {worst}.")
     return lines
 
@@ -150,7 +150,7 @@ def _means(scores: Scores) -> tuple[float, dict[str, float]]:
     return scores.score(scores.headline), {name: scores.plain_mean(texts) for name, texts in suites.items()}
 
 
-def _kept(scores: Scores) -> float:
+def _share_kept(scores: Scores) -> float:
     """The mean score under all conditions, as a share of the clean one."""
     clean = scores.score(scores.headline)
     return scores.plain_mean(map(str, scores.corrupted)) / clean if clean else 0.0

@@ -54,7 +54,7 @@ def explore(
     if runs and seed:
         raise InvalidOption("--seed: a run has its own.")
     load_plugins(plugin or ())
-    exploration = serve.opened(runs or (), model or (), data, seed=seed)
+    exploration = serve.open_subjects(runs or (), model or (), data, seed=seed)
     server = serve.Server(exploration, host=host, port=port, token=token or "")
     console.say(f"Explore at {server.link}")
     console.say("The link is for you alone. Stop with Ctrl-C.")

@@ -57,7 +57,7 @@ def export(
 
         stormproof export runs/yolox --truth --out truth
     """
-    from stormproof.core.files import unlinked
+    from stormproof.core.files import refuse_link
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.run import runs_in
 
@@ -67,9 +67,9 @@ def export(
     for name, run in found.items():
         place = (out / name if several else out) if out is not None else None
         if truth:
-            _export_truth(run, file_format, place or unlinked(run / "export-truth"), data)
+            _export_truth(run, file_format, place or refuse_link(run / "export-truth"), data)
         else:
-            own = place or unlinked(run / f"export-{file_format}")
+            own = place or refuse_link(run / f"export-{file_format}")
             _export(run, file_format, own, data, partial)
 
 

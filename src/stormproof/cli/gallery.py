@@ -78,11 +78,11 @@ def gallery(
 def _scene(image: str, index: int) -> tuple[Image, Depth | None]:
     """The pixels of an image file, or of an image of a dataset, with its depth."""
     from stormproof.core.imagefile import read_image
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
 
     if not is_dataset(image):
         return read_image(image), None
-    dataset = open_dataset(image)
+    dataset = read_dataset(image)
     if not 0 <= index < len(dataset):
         raise InvalidOption(f"--index {index}: {image} has images 0 to {len(dataset) - 1}.")
     sample = dataset[index]

@@ -16,7 +16,7 @@ from stormproof.core.errors import DatasetError, InvalidOption
 
 if TYPE_CHECKING:
     from stormproof.datasets.dataset import Dataset
-    from stormproof.datasets.survey import Problem, Survey
+    from stormproof.datasets.survey import Inspection, Problem
 
 _GLANCE = 200  # images inspected without --check
 _ROWS = 30  # classes shown on the terminal; --json lists them all
@@ -81,7 +81,7 @@ def inspect(
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --fix detector.yaml
     """
     from stormproof import models
-    from stormproof.datasets import READERS, open_dataset
+    from stormproof.datasets import READERS, read_dataset
     from stormproof.datasets.survey import problems_of
     from stormproof.results.store.record import RECORD
 
@@ -98,7 +98,7 @@ def inspect(
     if fix is not None or tune or data is not None:
         raise InvalidOption(f"--data, --fix and --tune are about a model, but {source} is a dataset.")
     try:
-        opened = open_dataset(source)
+        opened = read_dataset(source)
     except DatasetError as error:
         if not check_all:
             raise
@@ -130,7 +130,7 @@ def _with_kind(source: str) -> str:
     return datasets.full_spec(source)
 
 
-def _look(dataset: Dataset, check_all: bool) -> Survey:
+def _look(dataset: Dataset, check_all: bool) -> Inspection:
     from stormproof.datasets.survey import check, evenly_spread, survey
 
     indices = range(len(dataset)) if check_all else evenly_spread(len(dataset), _GLANCE)
@@ -140,7 +140,7 @@ def _look(dataset: Dataset, check_all: bool) -> Survey:
         return survey(dataset, indices, step=progress.advance)
 
 
-def _print_tables(found: Survey) -> None:
+def _print_tables(found: Inspection) -> None:
     rows = Table(title=found.name, show_header=False, title_justify="left")
     rows.add_column(style="bold")
     rows.add_column()
@@ -153,7 +153,7 @@ def _print_tables(found: Survey) -> None:
         console.out.print(_counts("pixels", {name: found.pixels[name] for name in found.semantic_classes}))
 
 
-def _facts(found: Survey) -> dict[str, str]:
+def _facts(found: Inspection) -> dict[str, str]:
     glance = "" if found.looked_at == found.images else f" (inspected {found.looked_at})"
     facts = {"images": f"{found.images}{glance}"}
     if found.missing_files:
@@ -179,7 +179,7 @@ def _listing(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} ({count} images)" for name, count in counts.items() if count)
 
 
-def _sizes(found: Survey) -> str:
+def _sizes(found: Inspection) -> str:
     small, large = min(found.sizes, key=lambda s: s[0] * s[1]), max(found.sizes, key=lambda s: s[0] * s[1])
     if len(found.sizes) == 1:
         return f"{small[1]}×{small[0]} (width × height)"

@@ -17,8 +17,8 @@ from stormproof.core.files import write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import Spec
-from stormproof.datasets import open_dataset
-from stormproof.models import open_model
+from stormproof.datasets import read_dataset
+from stormproof.models import load_model
 from stormproof.models.decoders import DECODERS
 from stormproof.models.guess import describe_shape
 from stormproof.models.model import Model
@@ -49,7 +49,7 @@ def inspect_model(text: str, data: str | None, *, fix: Path | None, tune: bool) 
         raise InvalidOption("--tune needs labelled images: add --data, e.g. --data coco:val.json.")
     if fix is not None and fix.exists():
         raise OutputError(f"{fix} exists already; name another file for the card, or remove it.")
-    dataset = open_dataset(data or STREET)
+    dataset = read_dataset(data or STREET)
     samples = [dataset[i] for i in range(min(len(dataset), _IMAGES if data else 1))]
     found = probe(spec, samples[0].image) if spec.kind in PROBES else None
     if found is not None:
@@ -58,7 +58,7 @@ def inspect_model(text: str, data: str | None, *, fix: Path | None, tune: bool) 
             _fix(spec, found, samples, data, fix, tune=tune)
             return
     try:
-        model = open_model(text)
+        model = load_model(text)
     except StormproofError as error:
         console.warn(f"it cannot be run yet: {error}")
         if found is not None and "decoder" in found.card:
@@ -102,7 +102,7 @@ def _fix(
     spec: Spec, found: Probe, samples: Sequence[Sample], data: str | None, path: Path | None, *, tune: bool
 ) -> None:
     """Apply every hint, print what was changed, and write the card where asked."""
-    from stormproof.datasets.dataset import open_dataset as open_labelled
+    from stormproof.datasets.opened import open_dataset as open_labelled
     from stormproof.tools.fix import draft_values, fix_network
 
     labelled = open_labelled(data) if data else None
@@ -137,7 +137,7 @@ def _try_card(spec: Spec, path: Path, samples: Sequence[Sample]) -> None:
     """Open the network with the card that was written, as a run will, and print what still looks wrong."""
     kept = {key: value for key, value in spec.options.items() if key in _RUNTIME}
     text = str(Spec(spec.kind, spec.main, {"card": str(path), **kept}))
-    model = open_model(text)
+    model = load_model(text)
     console.say(f"run as: {describe_model(model)}")
     if isinstance(model, Model):
         _predict(model, samples, text)

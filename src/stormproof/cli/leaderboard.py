@@ -80,12 +80,12 @@ def build(
         stormproof leaderboard build entries --out site
     """
     from stormproof.report.leaderboard.published import published_submissions
-    from stormproof.report.leaderboard.site import build_site, read_folder, unverified
+    from stormproof.report.leaderboard.site import build_site, drop_verification, read_folder
 
     given = read_folder(folder)
     claimed = [entry.model.name for entry in given if entry.verification is not None]
     if claimed and not trust_verification:
-        given = [unverified(entry) for entry in given]
+        given = [drop_verification(entry) for entry in given]
         console.note(
             f"{first_few(claimed)}: the badge 're-run' is left out, since anyone can write it into a file; "
             "--trust-verification shows it."

@@ -102,7 +102,7 @@ def _corruption_table(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         # A parameter without values is one that every condition must give.
         ladders = "\n".join(
-            f"{key} {' '.join(map(str, _folded(values))) or '…'} {row['units'][key]}".rstrip()
+            f"{key} {' '.join(map(str, _fold(values))) or '…'} {row['units'][key]}".rstrip()
             for key, values in row["parameters"].items()
         )
         needs = f" Needs {', '.join(row['needs'])}." if row["needs"] else ""
@@ -110,7 +110,7 @@ def _corruption_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _folded(values: list[object]) -> list[object]:
+def _fold(values: list[object]) -> list[object]:
     return values[:1] if len(set(values)) == 1 else values
 
 

@@ -54,7 +54,7 @@ def draw(
         --y distance=5..60 --classes person --require 'found>=0.25' --out runs/rain
     """
     from stormproof.core.files import write_json, write_text
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.engine.config import make_config
     from stormproof.engine.progress import RunProgress
     from stormproof.engine.run import run as run_it
@@ -70,7 +70,7 @@ def draw(
     settings, folder = _settings(target, data, out)
     settings |= {"workers": workers} | ({} if limit is None else {"limit": limit})
     settings.setdefault("seed", seed)
-    images = min(len(open_dataset(settings["data"])), settings.get("limit") or 1 << 31)
+    images = min(len(read_dataset(settings["data"])), settings.get("limit") or 1 << 31)
 
     def run(conditions: Sequence[Condition]) -> None:
         config = make_config({**settings, "out": str(folder), "conditions": list(map(str, conditions))})

@@ -66,7 +66,7 @@ def quality(
     chosen = chosen_conditions(conditions)
     names = None if measure is None else [name.strip() for name in measure.split(",") if name.strip()]
     how = quality_table.whole_images if names is None else quality_table.by_size(names, objects=by_size)
-    measured = _measured(dataset, chosen, limit, seed, worker_count(workers), how)
+    measured = _measure(dataset, chosen, limit, seed, worker_count(workers), how)
     if names is None:
         rows = quality_table.average(chosen, measured)
         records = [row.record() for row in rows]
@@ -90,14 +90,14 @@ def quality(
         console.out.print(table)
 
 
-def _measured(
+def _measure(
     spec: str, conditions: tuple[Condition, ...], limit: int | None, seed: int, workers: int, how: Any
 ) -> list[Any]:
     """The measures that `how` computes for each image."""
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.tools.quality_table import measure
 
-    count = len(open_dataset(spec))
+    count = len(read_dataset(spec))
     indices = range(count if limit is None else min(limit, count))
     workers = max(min(workers, len(indices)), 1)
     images = measure(spec, conditions, indices=indices, seed=seed, workers=workers, how=how)

@@ -145,7 +145,7 @@ def show(
 
 
 def _table(scores: Scores, measure: str) -> Table:
-    from stormproof.report.sections import all_levels, scaled, unit
+    from stormproof.report.sections import all_levels, per_cent, unit
 
     clean = scores.score(measure)
     levels = {name: {c.severity: str(c) for c in row} for name, row in all_levels(scores.corrupted).items()}
@@ -161,9 +161,9 @@ def _table(scores: Scores, measure: str) -> Table:
     for name in sorted(names, key=lambda n: means.get(n, math.inf)):
         held = levels.get(name, {})
         values = [scores.score(measure, held[s]) if s in held else math.nan for s in severities]
-        cells = [_cell(scaled(measure, value), value, clean) for value in values]
+        cells = [_cell(per_cent(measure, value), value, clean) for value in values]
         mean = means.get(name, scores.score(measure, held[None]) if None in held else math.nan)
-        table.add_row(Text(name), *cells, _cell(scaled(measure, mean), mean, clean), bar(mean, clean))
+        table.add_row(Text(name), *cells, _cell(per_cent(measure, mean), mean, clean), bar(mean, clean))
     return table
 
 

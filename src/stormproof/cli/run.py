@@ -25,9 +25,9 @@ from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import RunConfig, is_plan, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
-    from stormproof.engine.many import Outcome
+    from stormproof.engine.many import RunOutcome
     from stormproof.engine.plan import Plan
-    from stormproof.engine.run import Summary, Watch
+    from stormproof.engine.run import Observer, Summary
 
 
 @app.command()
@@ -151,7 +151,7 @@ def _execute(plan: Plan) -> Summary:
     from stormproof.engine.run import execute
     from stormproof.engine.trackers import open_tracker
 
-    watches: list[Watch] = [RunProgress(console.err), *map(open_tracker, plan.config.track)]
+    watches: list[Observer] = [RunProgress(console.err), *map(open_tracker, plan.config.track)]
     with stoppable(plan.work.out):
         return execute(plan, executor_for(plan.config, len(plan.chunks)), watches)
 
@@ -248,7 +248,7 @@ def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> Non
     _report_many(outcomes, str(out))
 
 
-def _report_many(outcomes: list[Outcome], out: str) -> None:
+def _report_many(outcomes: list[RunOutcome], out: str) -> None:
     for outcome in outcomes:
         if outcome.error is not None:
             console.fail(f"{outcome.config.name}: {outcome.error}")
@@ -267,7 +267,7 @@ def _report_many(outcomes: list[Outcome], out: str) -> None:
         raise typer.Exit(1)
 
 
-def _check_expected(outcome: Outcome) -> None:
+def _check_expected(outcome: RunOutcome) -> None:
     """Warn when the clean score is not the expected one."""
     if not outcome.config.expect:
         return

@@ -169,7 +169,7 @@ def _score(
     from stormproof.engine.trackers import open_tracker
     from stormproof.report.tables import models_table
     from stormproof.report.terminal import tell_notices, tell_scores
-    from stormproof.results.documents import flat_numbers, several
+    from stormproof.results.documents import flat_numbers, write_several
     from stormproof.results.run import Run
 
     trackers = [open_tracker(name) for name in track]
@@ -196,7 +196,7 @@ def _score(
             tracker.scored(run.record, flat_numbers(every[name]))
         _say(tell_notices(name, every[name]))
     if every and (as_json or as_csv):
-        typer.echo(several(every, wants_json=as_json), nl=False)
+        typer.echo(write_several(every, wants_json=as_json), nl=False)
     elif len(folders) == 1 and every:
         shown = next(iter(every.values()))
         _say(tell_scores(shown, every_measure=every_measure or how.reference is not None))

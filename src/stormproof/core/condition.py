@@ -17,7 +17,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Self
 
@@ -52,11 +52,16 @@ class Condition:
     severity: int | float | None = None
     params: tuple[tuple[str, Value], ...] = ()
     chain: tuple[Condition, ...] = ()
+    _text: str = field(init=False, repr=False, compare=False)  # every row asks for it
 
     def __post_init__(self) -> None:
         if self.chain:
             self._check_chain()
-            return
+        else:
+            self._check_single()
+        object.__setattr__(self, "_text", self._write())
+
+    def _check_single(self) -> None:
         if self.corruption is None:
             if self.severity is not None or self.params:
                 raise InvalidCondition("'clean' takes neither a severity nor parameters.")
@@ -81,11 +86,13 @@ class Condition:
     def _check_chain(self) -> None:
         if len(self.chain) < 2 or any(part.is_clean or part.chain for part in self.chain):
             raise InvalidCondition(
-                f"{str(self)!r:.200}: the parts of a composed condition are two or more corruptions, as in "
-                "fog@2+jpeg_compression@3; leave 'clean' out."
+                f"{self._write()!r:.200}: the parts of a composed condition are two or more corruptions, as "
+                "in fog@2+jpeg_compression@3; leave 'clean' out."
             )
         if self.severity is not None or self.params:
-            raise InvalidCondition(f"{self}: every part of a composed condition has its own severity.")
+            raise InvalidCondition(
+                f"{self._write()}: every part of a composed condition has its own severity."
+            )
         object.__setattr__(self, "corruption", PLUS.join(str(part.corruption) for part in self.chain))
 
     @property
@@ -159,6 +166,9 @@ class Condition:
         return self.corruption is None
 
     def __str__(self) -> str:
+        return self._text
+
+    def _write(self) -> str:
         if self.corruption is None and not self.chain:
             return "clean"
         if self.chain:

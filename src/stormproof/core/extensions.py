@@ -40,7 +40,7 @@ MODELS = ExtensionPoint(
 )  # fmt: skip
 DECODERS = ExtensionPoint(
     "stormproof.decoders", "decoder", "decoders",
-    "a models.decoders.Decoder: how the outputs of a family of networks become predictions", "adapter.md",
+    "a models.decoders.OutputDecoder: how the outputs of a family of networks become predictions", "adapter.md",
 )  # fmt: skip
 ENHANCEMENTS = ExtensionPoint(
     "stormproof.enhancements", "enhancement", "enhancements",

@@ -139,7 +139,7 @@ def _require_file(path: Path, status: os.stat_result, error: Error) -> None:
 
 
 @contextmanager
-def opened_file(
+def open_regular(
     path: Path, *, at_most: int | None = None, error: Error = DatasetError
 ) -> Iterator[BufferedReader]:
     """Open a regular file of at most `at_most` bytes for reading; refuse anything else by its kind."""
@@ -163,7 +163,7 @@ def opened_file(
 
 def read_bytes(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> bytes:
     """The content of a regular file of at most `at_most` bytes."""
-    with opened_file(path, at_most=at_most, error=error) as file:
+    with open_regular(path, at_most=at_most, error=error) as file:
         try:
             content = file.read(os.fstat(file.fileno()).st_size + 1) or b""
             while len(content) <= at_most and (more := file.read(1 << 20)):  # of a file without a size
@@ -186,7 +186,7 @@ def read_text(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError
 
 def sha256(path: Path, *, error: Error = DatasetError) -> str:
     """The hash of a file's bytes, in hexadecimal."""
-    with opened_file(path, error=error) as file:
+    with open_regular(path, error=error) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -270,7 +270,7 @@ def read_xml(path: Path) -> Element:
 
 def read_npy(path: Path) -> npt.NDArray[Any]:
     """Read the array in a .npy file; arrays of Python objects are refused."""
-    with opened_file(path, at_most=LARGEST) as file:
+    with open_regular(path, at_most=LARGEST) as file:
         try:
             return _array(file, path.stat().st_size)
         except Exception as cause:  # the readers of headers and archives fail in many ways
@@ -279,7 +279,7 @@ def read_npy(path: Path) -> npt.NDArray[Any]:
 
 def read_npz(path: Path, *names: str, error: Error = DatasetError) -> tuple[npt.NDArray[Any], ...]:
     """Read the named arrays in an .npz file."""
-    with opened_file(path, at_most=LARGEST, error=error) as file:
+    with open_regular(path, at_most=LARGEST, error=error) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 return tuple(_member(archive, f"{name}.npy") for name in names)
@@ -415,7 +415,7 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def unlinked(path: Path) -> Path:
+def refuse_link(path: Path) -> Path:
     """`path`, a folder to write to; refused if it is a link, which could lead out of its parent folder."""
     if path.is_symlink():
         raise OutputError(f"Cannot write to {path}: it is a link to {path.readlink()}; give another folder.")

@@ -21,7 +21,7 @@ import PIL.ImageFile
 import PIL.ImageOps
 
 from stormproof.core.errors import InvalidImage, InvalidOption, OutputError, StormproofError
-from stormproof.core.files import opened_file, read_bytes, whole_file
+from stormproof.core.files import open_regular, read_bytes, whole_file
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, check_image
 
@@ -108,14 +108,14 @@ def _own_settings() -> Iterator[None]:
 
 
 @contextmanager
-def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.Image]:
+def open_image(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.Image]:
     """Open a file as a Pillow image; any failure inside becomes an `InvalidImage` that names the file."""
     name = _name(source, name)
     try:
         stored = (
             BytesIO(source)
             if isinstance(source, bytes)
-            else opened_file(Path(source), at_most=MAX_BYTES, error=InvalidImage)
+            else open_regular(Path(source), at_most=MAX_BYTES, error=InvalidImage)
         )
         with _own_settings(), stored as file, PIL.Image.open(file, formats=_FORMATS) as image:
             yield image
@@ -134,19 +134,19 @@ def read_image(source: ImageSource, name: str | None = None, rules: PixelRules =
     channel are converted by `rules`, or refused if these do not say how. `name` names bytes in errors.
     """
     name = _name(source, name)
-    with opened(source, name) as image:
+    with open_image(source, name) as image:
         if rules.decode == "nvjpeg" and image.format == "JPEG":
             return _decode_on_gpu(source if isinstance(source, bytes) else read_bytes(Path(source)), name)
         turned = PIL.ImageOps.exif_transpose(image) if rules.exif == "apply" else image
         if turned.mode.endswith(("A", "a")) or "transparency" in turned.info:
-            return _flattened(turned, rules, name)
+            return _flatten(turned, rules, name)
         if turned.mode not in _BECOMES:
             return _eight_bits(turned, rules, name)
         target = _BECOMES[turned.mode]
         return np.array(turned if turned.mode == target else turned.convert(target), dtype=np.uint8)
 
 
-def _flattened(image: PIL.Image.Image, rules: PixelRules, name: str) -> Image:
+def _flatten(image: PIL.Image.Image, rules: PixelRules, name: str) -> Image:
     """Convert an image with transparency to RGB."""
     layers = np.array(image.convert("RGBA"), dtype=np.uint8)
     colours, alpha = layers[..., :3], layers[..., 3:]
@@ -176,14 +176,14 @@ def image_size(
     source: ImageSource, name: str | None = None, rules: PixelRules = AS_STORED
 ) -> tuple[int, int]:
     """Height and width from the file's header, without decoding pixels."""
-    with opened(source, name) as image:
+    with open_image(source, name) as image:
         turned = rules.exif == "apply" and image.getexif().get(_ORIENTATION) in _TURNED
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
 def image_header(source: ImageSource) -> tuple[tuple[int, int], int]:
     """Height and width as stored, and the EXIF orientation (1: upright), without decoding pixels."""
-    with opened(source) as image:
+    with open_image(source) as image:
         tag = image.getexif().get(_ORIENTATION)
         return (image.height, image.width), tag if isinstance(tag, int) else 1
 

@@ -1,9 +1,9 @@
-"""The predictions of a batch, made together."""
+"""The boxes of a batch, checked and joined all at once, which takes a tenth of the time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,39 @@ _NOTHING_MORE: tuple[tuple[str, Any], ...] = (
 )
 
 
-def make_predictions(
+class JoinedBoxes(NamedTuple):
+    """The boxes of several images one after the other: copies of the model's, and valid."""
+
+    counts: list[int]
+    boxes: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.int64]
+    sides: npt.NDArray[np.float64]
+
+    def split(self) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+        """Boxes, scores, labels and sides of each image."""
+        end = 0
+        for count in self.counts:
+            start, end = end, end + count
+            yield tuple(column[start:end] for column in self[1:])
+
+    def predictions(self) -> list[Prediction]:
+        put, made = object.__setattr__, []
+        for columns in self.split():
+            one = object.__new__(Prediction)
+            for name, value in (*_NOTHING_MORE, *zip(self._fields[1:], columns, strict=True)):
+                put(one, name, value)
+            made.append(one)
+        return made
+
+
+def join_boxes(
     boxes: Sequence[npt.NDArray[Any]], scores: Sequence[npt.NDArray[Any]], labels: Sequence[npt.NDArray[Any]]
-) -> list[Prediction] | None:
-    """The predictions of several images, checked and copied all at once, which takes a tenth of the time.
+) -> JoinedBoxes | None:
+    """The boxes of several images; None if anything is unusual: predictions made one by one say what it is.
 
-    None if anything is unusual: made one by one, the predictions say what it is.
-
-    >>> pair = make_predictions([np.zeros((1, 4))] * 2, [np.ones(1)] * 2, [np.array([3])] * 2)
-    >>> [int(one.labels[0]) for one in pair or ()]
+    >>> pair = join_boxes([np.zeros((1, 4))] * 2, [np.ones(1)] * 2, [np.array([3])] * 2)
+    >>> [int(one.labels[0]) for one in pair.predictions()]
     [3, 3]
     """
     counts = [len(own) for own in scores]
@@ -43,13 +67,4 @@ def make_predictions(
         return None
     if not ((certain >= 0) & (certain <= ALMOST_ONE)).all():
         return None
-    certain, put, end, made = np.minimum(certain, 1), object.__setattr__, 0, []
-    for count in counts:
-        rows, one = slice(end, end := end + count), object.__new__(Prediction)
-        for name, value in _NOTHING_MORE:
-            put(one, name, value)
-        columns = (("boxes", corners), ("scores", certain), ("labels", named), ("sides", sides))
-        for name, column in columns:
-            put(one, name, column[rows])
-        made.append(one)
-    return made
+    return JoinedBoxes(counts, corners, np.minimum(certain, 1), named, sides)

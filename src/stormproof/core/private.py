@@ -45,13 +45,13 @@ def without_secrets(text: str, mark: str = "") -> str:
     return _ADDRESS.sub(shown, text)
 
 
-def scrubbed(value: Any) -> Any:
+def scrub(value: Any) -> Any:
     """A setting, or a collection of settings, whose texts are without secrets."""
     if isinstance(value, str):
         return without_secrets(value)
     if isinstance(value, Mapping):
-        return {key: scrubbed(entry) for key, entry in value.items()}
-    return [scrubbed(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return {key: scrub(entry) for key, entry in value.items()}
+    return [scrub(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def shareable(text: str, folder: str | None = None) -> str:

@@ -96,7 +96,7 @@ def _text(identity: list[str | int]) -> bytes:
     return compact_json(identity).encode()
 
 
-def _hashed(text: bytes) -> bytes:
+def _hash(text: bytes) -> bytes:
     return blake2b(text, digest_size=8, person=b"stormproof-draw").digest()
 
 
@@ -118,7 +118,7 @@ class Draw:
     @classmethod
     def keyed(cls, seed: int, *identity: str | int) -> Draw:
         """The draw for an identity: usually (image id, corruption, severity)."""
-        digest = _hashed(_text([seed, *identity]))
+        digest = _hash(_text([seed, *identity]))
         return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
 
     def each(self, plan: Callable[[Draw], T]) -> T:
@@ -206,7 +206,7 @@ class KeyedDraws(Sequence[Draw]):
         self.ids, self.rest = ids, rest
         # The JSON text of (seed, id, *rest), of which only the id changes.
         before, after = _text([seed])[:-1] + b",", b"," * bool(rest) + _text([*rest])[1:]
-        hashes = [_hashed(before + encode_basestring_ascii(name).encode() + after) for name in ids]
+        hashes = [_hash(before + encode_basestring_ascii(name).encode() + after) for name in ids]
         self.keys = np.frombuffer(b"".join(hashes), "<u4").reshape(-1, 2).astype(np.int64)
 
     def __len__(self) -> int:

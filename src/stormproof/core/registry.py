@@ -131,7 +131,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         if self._offered_for == path:
             return
         self._offered_for = path
-        for entry in offered(self.point.group):
+        for entry in entry_points_of(self.point.group):
             self._take(entry)
 
     def _take(self, entry: EntryPoint) -> None:
@@ -153,13 +153,13 @@ def declares_anything(module: str) -> bool:
     return any(registry.declared_by(module) for registry in _EVERY)
 
 
-def offered(group: str) -> tuple[EntryPoint, ...]:
+def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
     """What installed packages offer in an entry point group of Stormproof."""
-    return _offered(tuple(sys.path)).get(group, ())
+    return _read_entry_points(tuple(sys.path)).get(group, ())
 
 
 @cache
-def _offered(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
+def _read_entry_points(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     """By group, read once per search path: beside two hundred packages, reading takes 30 ms."""
     points = entry_points()
     groups = [group for group in points.groups if group.startswith("stormproof.")]

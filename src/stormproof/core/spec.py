@@ -71,7 +71,7 @@ class Spec:
         return cls(kind, "", cls.parse(f"{kind or '?'}:-{comma}{pairs}").options)
 
     def __str__(self) -> str:
-        values = (f"{key}={_escaped(value)}" for key, value in self.options.items())
+        values = (f"{key}={_escape(value)}" for key, value in self.options.items())
         main = self.main.replace(",", "\\,")
         return self.kind.replace(",", "\\,") + ":" + ",".join((main, *values))
 
@@ -123,7 +123,7 @@ def _split(rest: str) -> list[str]:
     return re.split(r"(?<!\\),", kept)
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value if _LIST.fullmatch(f"={value}", 1) else value.replace(",", "\\,")
 
 

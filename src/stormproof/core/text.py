@@ -31,10 +31,10 @@ def plain(name: object) -> str:
     return _SURROGATES.sub("�", str(name)).translate(_PICTURES).translate(_HIDDEN)
 
 
-def composed(name: str) -> str:
+def compose(name: str) -> str:
     """A name in Unicode's composed form, without spaces around it: names that look alike are then equal.
 
-    >>> composed("cafe\\u0301 ") == "caf\\xe9"
+    >>> compose("cafe\\u0301 ") == "caf\\xe9"
     True
     """
     return unicodedata.normalize("NFC", name).strip()
@@ -44,7 +44,7 @@ def same_name(asked: str, known: Sequence[str]) -> str | None:
     """The very name, or the one that differs in nothing but its Unicode form; None if there is neither."""
     if asked in known:
         return asked
-    return next((name for name in known if composed(name) == composed(asked)), None)
+    return next((name for name in known if compose(name) == compose(asked)), None)
 
 
 def json_safe(value: Any) -> Any:

@@ -48,7 +48,7 @@ def corrupt_image(
     for part in condition.parts:
         refuse_part(part)
     for step in steps(condition):
-        image = _corrupted(image, step, seed, image_id, Context())
+        image = _corrupt_step(image, step, seed, image_id, Context())
     return image.copy() if condition.is_clean else image
 
 
@@ -83,7 +83,7 @@ def _apply(
     mask = None
     if part is not None:
         mask = part_mask(sample, part, classes=classes, semantic_classes=semantic_classes)
-    image = _corrupted(sample.image, step, seed, sample.frame, sample.context)
+    image = _corrupt_step(sample.image, step, seed, sample.frame, sample.context)
     if mask is not None:
         image = np.where(mask if image.ndim == 2 else mask[..., None], image, sample.image)
     if step.moves_labels:
@@ -130,7 +130,7 @@ def _stage(fault: Condition) -> int:
     return ORDER.index(name)
 
 
-def _corrupted(image: Image, step: Step, seed: int, image_id: str | Frame, context: Context) -> Image:
+def _corrupt_step(image: Image, step: Step, seed: int, image_id: str | Frame, context: Context) -> Image:
     # For read-only images, as Pillow gives them, and for views, every kernel would be compiled once more.
     pixels = image if image.flags.writeable and image.flags.c_contiguous else image.copy()
     pixels = pixels if image.ndim == 3 else pixels[..., None]

@@ -43,7 +43,7 @@ def read_conditions(texts: str | Condition | Iterable[str | Condition]) -> tuple
         condition
         for text in given
         for part in ((text,) if isinstance(text, Condition) else _COMMA.split(text))
-        for condition in ((part,) if isinstance(part, Condition) else _named(part.strip()))
+        for condition in ((part,) if isinstance(part, Condition) else _parse_name(part.strip()))
     ]
     for condition in named:
         check(condition)  # report mistakes here, not in a worker
@@ -59,7 +59,7 @@ def read_condition(text: str | Condition) -> Condition:
     return found[0]
 
 
-def _named(text: str) -> Iterable[Condition]:
+def _parse_name(text: str) -> Iterable[Condition]:
     if text.endswith(LIST):
         return _in_file(locate(text, error=InvalidOption))
     parts = split_parts(text)

@@ -12,6 +12,7 @@ import numpy as np
 from stormproof import imaging
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.forms import Size
 from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Image
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Size = tuple[int, int]  # height, width
 
 # Bytes that a recipe may need per byte of its image; fog's clouds and the DCT's planes take most.
 _WORKING = 160
@@ -76,7 +76,7 @@ def corrupt_batch(
     for step in every:
         made = _apply(_Whole(images, ids, depth, cameras, known), step, seed)
         if step.moves_labels and depth is not None and _uses_depth(every[step.place + 1 :]):
-            depth = _moved(depth, step, ids, seed, _sizes(images, sizes))
+            depth = _move_depth(depth, step, ids, seed, _sizes(images, sizes))
         images = made
     return images
 
@@ -105,7 +105,9 @@ def _uses_depth(every: Sequence[Step]) -> bool:
     return any("depth" in step.corruption.needs for step in every)
 
 
-def _moved(depth: Tensor, step: Step, ids: Sequence[str | Frame], seed: int, sizes: Sequence[Size]) -> Tensor:
+def _move_depth(
+    depth: Tensor, step: Step, ids: Sequence[str | Frame], seed: int, sizes: Sequence[Size]
+) -> Tensor:
     """Depth where the pixels are after a step that moves them, as on the CPU."""
     torch = _torch()
     host = depth.cpu().numpy().copy()
@@ -139,7 +141,7 @@ def _apply(batch: _Whole, step: Step, seed: int) -> Tensor:
             metres = None if depth is None else depth[rows, :height, :width]
             seen_by = [None if cameras is None else cameras[i] for i in chunk]
             own = draws[rows] if isinstance(rows, slice) else [draws[i] for i in chunk if found.is_random]
-            made = _corrupted(_Part(part, own, metres, seen_by), found, condition)
+            made = _corrupt(_SameSize(part, own, metres, seen_by), found, condition)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:
@@ -280,7 +282,7 @@ def _places(members: list[int]) -> slice | list[int]:
     return slice(members[0], members[-1] + 1) if run else members
 
 
-class _Part(NamedTuple):
+class _SameSize(NamedTuple):
     """Images of one size, N×H×W×C, with the draws, depth and cameras that belong to them."""
 
     images: Tensor
@@ -288,13 +290,13 @@ class _Part(NamedTuple):
     depth: Tensor | None
     cameras: list[Camera | None]
 
-    def one_by_one(self) -> Iterator[_Part]:
+    def one_by_one(self) -> Iterator[_SameSize]:
         for row in (slice(i, i + 1) for i in range(len(self.images))):
             depth = None if self.depth is None else self.depth[row]
-            yield _Part(self.images[row], self.draws[row], depth, self.cameras[row])
+            yield _SameSize(self.images[row], self.draws[row], depth, self.cameras[row])
 
 
-def _corrupted(part: _Part, found: Corruption, condition: Condition) -> Tensor:
+def _corrupt(part: _SameSize, found: Corruption, condition: Condition) -> Tensor:
     """N×H×W×C under a condition, in one go or, if the recipe needs it, image by image."""
     from stormproof.imaging.gpu.batch import OneByOne
     from stormproof.imaging.gpu.tensors import device
@@ -304,9 +306,9 @@ def _corrupted(part: _Part, found: Corruption, condition: Condition) -> Tensor:
         if part.depth is not None:
             part = part._replace(depth=_usable(part.depth, found.name))
         try:
-            return _applied(part, found, condition)
+            return _apply_to_part(part, found, condition)
         except OneByOne:
-            batch: Tensor = torch.cat([_applied(one, found, condition) for one in part.one_by_one()])
+            batch: Tensor = torch.cat([_apply_to_part(one, found, condition) for one in part.one_by_one()])
             return batch
 
 
@@ -318,7 +320,7 @@ def _usable(depth: Tensor, user: str) -> Tensor:
     return usable
 
 
-def _applied(part: _Part, found: Corruption, condition: Condition) -> Tensor:
+def _apply_to_part(part: _SameSize, found: Corruption, condition: Condition) -> Tensor:
     from stormproof.imaging.gpu.batch import Batch, OneByOne
     from stormproof.imaging.gpu.draws import Draws
 

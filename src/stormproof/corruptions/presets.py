@@ -166,7 +166,7 @@ def find_preset(name: str) -> Preset:
         raise UnknownName("benchmark", name, PRESETS, f"Benchmarks: {', '.join(PRESETS)}.") from None
 
 
-def covered(
+def covered_by_mean(
     conditions: Iterable[Condition], *, benchmark: str | None = None, suite: str | None = None
 ) -> tuple[Condition, ...]:
     """The corrupted conditions that a mean over `conditions` covers.
@@ -174,7 +174,7 @@ def covered(
     The benchmark or suite decides which severities of noise count. Without either, the suite with exactly
     these conditions decides; if there is none, all of them count.
 
-    >>> len(SUITES["kamann"]), len(covered(SUITES["kamann"]))
+    >>> len(SUITES["kamann"]), len(covered_by_mean(SUITES["kamann"]))
     (93, 83)
     """
     corrupted = tuple(dict.fromkeys(condition for condition in conditions if not condition.is_clean))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.core.errors import InvalidOption
-from stormproof.core.imagefile import IMAGE_SUFFIXES, opened, read_image
+from stormproof.core.imagefile import IMAGE_SUFFIXES, open_image, read_image
 from stormproof.core.sample import Image, as_rgb
 
 BUILT_IN = Path(__file__).with_name("frost")
@@ -64,7 +64,7 @@ def from_imagecorruptions() -> tuple[Image, ...]:
 
 def _opaque(file: Path) -> Image:
     """An image's colours without its transparency, as OpenCV reads it."""
-    with opened(file) as image:
+    with open_image(file) as image:
         return np.array(image.convert("RGB"))
 
 

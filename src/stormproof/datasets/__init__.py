@@ -20,7 +20,7 @@ from stormproof.datasets.dataset import READERS, Dataset, missing_members, open_
 from stormproof.datasets.groups import with_groups
 from stormproof.datasets.writing import WRITERS, Writer
 
-__all__ = ["READERS", "SUFFIXES", "WRITERS", "Dataset", "Writer", "find_writer", "full_spec", "open_dataset"]
+__all__ = ["READERS", "SUFFIXES", "WRITERS", "Dataset", "Writer", "find_writer", "full_spec", "read_dataset"]
 # The options that every kind takes: pixels are read first, then files beside the dataset.
 _WRAPPERS: tuple[Callable[..., Dataset], ...] = (
     with_pixel_rules,
@@ -39,7 +39,7 @@ def find_writer(name: str) -> Writer:
     return WRITERS.find(name)
 
 
-def open_dataset(text: str) -> Dataset:
+def read_dataset(text: str) -> Dataset:
     """Open the dataset that a spec string names.
 
     `READERS` holds the kinds; `package.module:attribute` names a dataset in Python, or a function that makes

@@ -17,10 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from stormproof.core.errors import counted, first_few
-from stormproof.core.forms import FORMS
+from stormproof.core.forms import FORMS, Size
 from stormproof.core.sample import Bools, Floats, Ints, Truth
-
-Size = tuple[int, int]  # height, width
 
 _RARE = 0.01  # the share of objects or images up to which a defect is a note
 PIXEL = 1.0  # tolerance: formats that count from 1, or round, may exceed the edge by one pixel
@@ -142,7 +140,7 @@ def _level(count: int, total: int) -> Gravity:
     return Gravity.problem if count > _RARE * total else Gravity.note
 
 
-def marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
+def report_marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
     """A finding about the boxes or masks that are marked."""
     count, total = int(wrong.sum()), len(wrong)
     return Finding(_level(count, total), f"{count} of {total} {what} ({seen.example(wrong)}).")
@@ -187,7 +185,7 @@ def _fractions(seen: Inspected) -> bool:
     return bool(len(reach)) and bool(large.any()) and bool((reach[large] <= PIXEL).mean() > 0.5)
 
 
-def _normalised(seen: Inspected) -> Iterator[Finding]:
+def _find_normalised(seen: Inspected) -> Iterator[Finding]:
     """Coordinates from 0 to 1 where the format wants pixels."""
     if _fractions(seen):
         count, total = int((seen.boxes.max(axis=1) <= PIXEL).sum()), len(seen.boxes)
@@ -237,7 +235,7 @@ def _past(seen: Inspected) -> Iterator[Finding]:
         yield Finding(Gravity.problem, f"{said}; nearly all fit if the file holds {meant}.")
         return
     if beyond.any():
-        yield marked(seen, beyond, "boxes lie outside their image")
+        yield report_marked(seen, beyond, "boxes lie outside their image")
     often = count > 0.5 * total and count > 2
     level = Gravity.problem if often else Gravity.warning if count > 0.2 * total else Gravity.note
     yield Finding(level, f"{said} ({seen.example(past)}), as some datasets intend.")
@@ -270,7 +268,7 @@ def _flat(seen: Inspected) -> Iterator[Finding]:
         return
     flat = np.asarray((seen.boxes[:, 2:] <= seen.boxes[:, :2]).any(axis=1))
     if flat.any():
-        yield marked(seen, flat, "boxes have no width or no height")
+        yield report_marked(seen, flat, "boxes have no width or no height")
 
 
 def _whole_image(seen: Inspected) -> Iterator[Finding]:
@@ -300,7 +298,7 @@ def _masks(seen: Inspected) -> Iterator[Finding]:
     """Masks without pixels, or outside their boxes."""
     stray = np.concatenate([np.zeros(0, bool), *(image.stray[~image.excused] for image in seen.images)])
     if stray.any() and not _fractions(seen):
-        yield marked(seen, stray, "masks are empty or lie outside their box")
+        yield report_marked(seen, stray, "masks are empty or lie outside their box")
 
 
 def _forms(seen: Inspected) -> Iterator[Finding]:
@@ -362,7 +360,7 @@ def _sizes(seen: Inspected) -> Iterator[Finding]:
     fix = "the labels belong to other images, or to resized ones"
     if all(image.stated == image.stored and image.orientation in _SIDEWAYS for image in wrong):
         fix = "they carry an orientation tag and were labelled before rotation: leave out exif=apply"
-    elif all(image.stated == _turned(image) for image in wrong):
+    elif all(image.stated == _turned_size(image) for image in wrong):
         fix = "they carry an orientation tag and were labelled after rotation: add exif=apply"
     elif all(image.stated == image.stored[::-1] for image in wrong if image.stored):
         fix = "width and height seem to be exchanged"
@@ -378,7 +376,7 @@ def _orientation(seen: Inspected) -> Iterator[Finding]:
     tagged = [
         image
         for image in seen.images
-        if image.labelled and image.orientation in _TURNS and image.turned is None and not _decided(image)
+        if image.labelled and image.orientation in _TURNS and image.turned is None and not _is_decided(image)
     ]
     if not tagged:
         return
@@ -397,23 +395,23 @@ def _orientation(seen: Inspected) -> Iterator[Finding]:
     yield Finding(_level(len(tagged), len(seen.images)), f"{what}, {fix}.")
 
 
-def _turned(image: ImageFacts) -> Size | None:
+def _turned_size(image: ImageFacts) -> Size | None:
     """The size of an image file after rotation by its tag, if the rotation changes it."""
     swaps = image.orientation in _SIDEWAYS and image.stored and image.stored[0] != image.stored[1]
     return image.stored[::-1] if swaps and image.stored else None
 
 
 def _read_size(image: ImageFacts) -> Size | None:
-    return (_turned(image) if image.turned else None) or image.stored
+    return (_turned_size(image) if image.turned else None) or image.stored
 
 
-def _decided(image: ImageFacts) -> bool:
+def _is_decided(image: ImageFacts) -> bool:
     """Whether the size in the annotation shows which way the labels were drawn."""
-    return image.stated is not None and _turned(image) is not None
+    return image.stated is not None and _turned_size(image) is not None
 
 
 def _fits_turned_only(image: ImageFacts) -> bool:
-    turned = _turned(image)
+    turned = _turned_size(image)
     if turned is None or image.stored is None or not len(image.boxes):
         return False
     as_stored, rotated = (np.array(size[::-1], float) for size in (image.stored, turned))
@@ -432,6 +430,6 @@ def _twins(seen: Inspected) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Inspected], Iterator[Finding]], ...] = (
-    _truth, _normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _forms,
+    _truth, _find_normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _forms,
     _class_counts, _maps, _sizes, _orientation, _twins,
 )  # fmt: skip

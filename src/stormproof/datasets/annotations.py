@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import folder, is_file, list_files, locate, read_bytes, read_lines
-from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_PIXELS, image_size, opened
+from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_PIXELS, image_size, open_image
 from stormproof.core.sample import SemanticMap, Truth
 
 IGNORE = 255  # in semantic maps: a pixel without truth
@@ -152,7 +152,7 @@ def expect_list(record: object, key: str, file: object) -> list[Any]:
     return value
 
 
-def required(record: object, key: str, file: object, where: str) -> Any:
+def require(record: object, key: str, file: object, where: str) -> Any:
     """`record[key]`, which the format requires."""
     if not isinstance(record, Mapping) or key not in record:
         raise DatasetError(file, f"has no {key!r}.", where)
@@ -183,7 +183,7 @@ def flagged_fraction(flag: object) -> float:
 
 def identifier(record: object, key: str, file: object, where: str) -> int | str:
     """`record[key]`, an id: a whole number or a string."""
-    value = required(record, key, file, where)
+    value = require(record, key, file, where)
     if type(value) is not str and not (type(value) is int and abs(value) < 1 << 63):
         raise DatasetError(file, f"{key} {value!r:.60} must be a whole number or a string.", where)
     return value
@@ -204,7 +204,7 @@ def checked_size(height: object, width: object, file: object, where: str = "") -
 
 def file_name(record: object, file: object, where: str, key: str = "file_name") -> Path:
     """The relative path in a record; a path that leads out of the folder is refused."""
-    name = required(record, key, file, where)
+    name = require(record, key, file, where)
     path = Path(name) if isinstance(name, str) and name and "\0" not in name else None
     if path is not None and _PLAIN.fullmatch(name):
         return path  # nearly all are plain names; this is faster
@@ -218,7 +218,7 @@ def read_label_map(source: Path | bytes, name: str | None = None) -> npt.NDArray
     path = name or str(source)
     if isinstance(source, Path) and not is_file(source):
         raise DatasetError(path, "no such label map.")
-    with opened(source, name) as image:
+    with open_image(source, name) as image:
         if image.mode not in _INDEX_MODES:
             fix = "save class numbers as a grey or palette PNG"
             raise DatasetError(path, f"contains colours (mode {image.mode}), not class numbers; {fix}.")

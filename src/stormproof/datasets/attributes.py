@@ -98,7 +98,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
     own = abilities(dataset).attributes
     ids = [dataset.ids[index] for index in indices]
     if asked in own:
-        return _sliced(asked, [own[asked].get(name) for name in ids])
+        return _slice(asked, [own[asked].get(name) for name in ids])
     if asked in MEASURED:
         measured = [MEASURED[asked](dataset[index].image) for index in indices]
         return _tertiles(asked, measured, f"{asked} of the clean images")
@@ -115,7 +115,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
     if all(value is None for value in values):
         fix = f"ids of this dataset look like {ids[0]!r}"
         raise DatasetError(path, f"has no row for any of the {counted(len(ids), 'image')}; {fix}.")
-    return _sliced(name, values)
+    return _slice(name, values)
 
 
 def _file(asked: str) -> tuple[Path | None, str | None]:
@@ -159,7 +159,7 @@ def _objects(objects: Instances | None) -> float:
     return math.nan if objects is None else float((~(objects.crowd | objects.ignore)).sum())
 
 
-def _sliced(name: str, values: Sequence[str | None]) -> Attribute:
+def _slice(name: str, values: Sequence[str | None]) -> Attribute:
     """Names as they are; numbers in tertiles, unless there are few different ones."""
     known = sorted({value for value in values if value is not None})
     numbers = [_number(value) for value in known]

@@ -56,7 +56,9 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     sources = tuple(list_files(path, {".json"})) if path.is_dir() else (path,)
     frames = [frame for source in sources for frame in _frames(source)]
     names = [file_name(frame, path, f"frame {i}", "name") for i, frame in enumerate(frames)]
-    raise_all([error for i, frame in enumerate(frames) for error in _malformed(frame, path, f"frame {i}")])
+    raise_all(
+        [error for i, frame in enumerate(frames) for error in _describe_errors(frame, path, f"frame {i}")]
+    )
     raise_all([problem for frame in frames for problem in _problems(frame, path)])
     directory = named_folder("images", images, path.parent) if images else path.parent
     ids = unique_names((name.stem for name in names), path, "frame")
@@ -65,7 +67,7 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
         root=path.parent,
         ids=ids,
         images=tuple(_image(directory, name, frame) for name, frame in zip(names, frames, strict=True)),
-        labels=BddBoxes(tuple(tuple(_boxed(frame)) for frame in frames)),
+        labels=BddBoxes(tuple(tuple(_boxed_labels(frame)) for frame in frames)),
         sources=sources,
         classes=CLASSES,
         attributes=_attributes(frames, ids),
@@ -128,7 +130,7 @@ def _attributes(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict
     return found
 
 
-def _malformed(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:
+def _describe_errors(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:
     """Errors in the structure of a frame."""
     labels = frame.get("labels")
     if labels is not None and not isinstance(labels, list):
@@ -142,12 +144,12 @@ def _malformed(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[Dat
             )
 
 
-def _boxed(frame: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _boxed_labels(frame: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (label for label in frame.get("labels") or [] if label.get("box2d") is not None)
 
 
 def _problems(frame: Mapping[str, Any], path: Path) -> Iterator[DatasetError]:
-    for i, label in enumerate(_boxed(frame)):
+    for i, label in enumerate(_boxed_labels(frame)):
         where = f"frame {frame['name']!r}, label {label.get('id', i)}"
         if _class(label) not in CLASSES:
             yield DatasetError(path, f"unknown category {label.get('category')!r}.", where)

@@ -277,7 +277,7 @@ def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, R
     truth, stem = f"gtFine/{below}", f"{frame}_gtFine"
     destination.write_map(truth, f"{stem}_instanceIds", ids)
     destination.write_map(truth, f"{stem}_labelIds", _label_ids(ids).astype(np.uint8))
-    destination.write_map(truth, f"{stem}_color", coloured(ids))
+    destination.write_map(truth, f"{stem}_color", paint_ids(ids))
     destination.write_text(truth, f"{stem}_polygons.json", json.dumps(_polygons(ids)))
     if context.right is not None:
         destination.write_image(f"rightImg8bit/{below}", f"{frame}_rightImg8bit", context.right)
@@ -324,7 +324,7 @@ def _label_ids(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(ids >= 1000, ids // 1000, ids)
 
 
-def coloured(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+def paint_ids(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """A map of ids in Cityscapes' colours."""
     table = np.zeros((len(LABELS), 3), np.uint8)
     for label in LABELS[:-1]:

@@ -29,7 +29,7 @@ from stormproof.datasets.annotations import (
     is_number,
     named_folder,
     raise_all,
-    required,
+    require,
     unique_names,
 )
 from stormproof.datasets.dataset import READERS, Dataset, FileDataset, Labels, abilities
@@ -106,14 +106,14 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
     """Class names by category id, sorted by id, which is the order of labels."""
     found: dict[int, str] = {}
     for record in expect_list(content, "categories", path):
-        number = required(record, "id", path, "a category")
+        number = require(record, "id", path, "a category")
         if type(number) is not int or abs(number) >= 1 << 31:
             raise DatasetError(
                 path, f"category id {number!r:.60} must be a whole number below 2³¹, such as 1."
             )
         if number in found:
             raise DatasetError(path, f"category id {number} occurs twice.", f"category {number}")
-        found[number] = str(required(record, "name", path, f"category {number}"))
+        found[number] = str(require(record, "name", path, f"category {number}"))
     return dict(sorted(found.items()))
 
 

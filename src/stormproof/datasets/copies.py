@@ -219,7 +219,7 @@ def _read_manifest(path: Path, modified: int, size: int) -> Manifest | None:
         return Manifest(
             path, _integer((record if order is None else order)["seed"]),
             {str(name): _integer(version) for name, version in record["recipe_versions"].items()},
-            {str(file["path"]): _listed(file) for file in record["files"]},
+            {str(file["path"]): _intern(file) for file in record["files"]},
             order is not None, str(record["stormproof"]),
         )  # fmt: skip
     except StormproofError:
@@ -237,7 +237,7 @@ def _integer(value: Any) -> int:
     return value
 
 
-def _listed(file: Mapping[str, Any]) -> Listed:
+def _intern(file: Mapping[str, Any]) -> Listed:
     """An entry; names repeat by condition and by image, and are kept once: there may be 400,000 entries."""
     return Listed(intern(file["source"]), intern(file["condition"]), bytes.fromhex(file["sha256"]))
 

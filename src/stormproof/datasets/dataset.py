@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_ch
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.federated import Federated
-from stormproof.core.files import is_file, opened_file, read_bytes
+from stormproof.core.files import is_file, open_regular, read_bytes
 from stormproof.core.identity import blake2b, file_digest, to_json
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.randomness import Frame
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 from stormproof.core.spec import OBJECT, local_object
-from stormproof.core.wrapper import Described, Wrapper
+from stormproof.core.wrapper import Described
 
 READERS: Registry[Callable[..., Any]] = Registry(
     extensions.DATASETS, "stormproof.datasets", order=lambda opener: opener.__module__
@@ -243,7 +243,7 @@ def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
     """A hash, in 32 hexadecimal digits, of `identity` and the names and bytes of the annotation files."""
     total = blake2b(identity, digest_size=16)
     for path in sources:
-        with opened_file(path) as file:
+        with open_regular(path) as file:
             content = file_digest(file, blake2b).digest()
         total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()
@@ -380,80 +380,3 @@ def open_object(main: str) -> Dataset:
         problem = "was made in Python by another process; pass the dataset again."
         raise DatasetError(f"{OBJECT}:{main}", problem)
     return found
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class OpenedDataset(Wrapper):
-    """A dataset, or its first `limit` images. `spec` is None for a dataset made in Python.
-
-    Its fingerprint is the whole dataset's: a run over its first images can be continued over all of them.
-    """
-
-    spec: str | None
-    whole: Dataset
-    limit: int | None = None
-
-    @property
-    def _inner(self) -> Dataset:
-        return self.whole
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return self.whole.ids[: len(self)]
-
-    def __len__(self) -> int:
-        return min(len(self.whole), self.limit or len(self.whole))
-
-    def __getitem__(self, index: int | str) -> Sample:
-        """A sample by position or by id; it carries the class names."""
-        if isinstance(index, str):
-            if index not in self.ids:
-                first = self.ids[0]
-                raise InvalidOption(f"{self.name} has no image {index!r}; its first image is {first!r}.")
-            index = self.ids.index(index)
-        if isinstance(index, slice):
-            raise InvalidOption("A dataset has no slices; open it with limit=N, or pick samples one by one.")
-        sample = self.whole[range(len(self))[index]]
-        return replace(sample, classes=self.classes, semantic_classes=self.semantic_classes)
-
-    def __iter__(self) -> Iterator[Sample]:
-        return (self[i] for i in range(len(self)))
-
-    def truth(self, index: int) -> Truth:
-        return self.whole.truth(range(len(self))[index])
-
-    def size(self, index: int) -> tuple[int, int]:
-        return self.whole.size(range(len(self))[index])
-
-    def __repr__(self) -> str:
-        of = f" of {len(self.whole)}" if len(self) < len(self.whole) else ""
-        kinds = [f"{len(self.classes)} classes"] if self.classes else []
-        kinds += [f"{len(self.semantic_classes)} semantic classes"] if self.semantic_classes else []
-        return f"<dataset {self.name}: {', '.join([f'{len(self)}{of} images', *kinds])}>"
-
-
-def open_dataset(
-    source: str | Dataset | Iterable[Sample], *, limit: int | None = None, classes: Sequence[str] = ()
-) -> OpenedDataset:
-    """Open a dataset from a spec such as 'coco:val.json,images=val', from samples, or from a dataset object.
-
-    `limit` keeps only the first images. `classes` names the labels of samples made in Python.
-
-    >>> open_dataset("world:val,size=64x40", limit=3)
-    <dataset world-val-64x40: 3 of 200 images, 7 classes, 12 semantic classes>
-    """
-    if limit is not None and limit < 1:
-        raise InvalidOption(f"limit={limit}: it must be at least 1.")
-    if isinstance(source, OpenedDataset):
-        return source if limit is None else replace(source, limit=min(limit, len(source)))
-    if isinstance(source, str):
-        from stormproof import datasets
-
-        return OpenedDataset(source, datasets.open_dataset(source), limit)
-    if not missing_members(source):
-        return OpenedDataset(None, source, limit)  # type: ignore[arg-type]
-    if isinstance(source, Iterable) or hasattr(source, "__getitem__"):
-        return OpenedDataset(None, SampleDataset.of(source, classes=classes), limit)  # type: ignore[arg-type]
-    members = ", ".join(missing_members(source))
-    fix = "give a spec such as 'coco:val.json,images=val', or a list of samples"
-    raise InvalidOption(f"{type(source).__name__} is not a dataset: it has no {members}; {fix}.")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError, OutputError
 from stormproof.core.files import make_folder, read_npy, read_npz, read_text, whole_file
-from stormproof.core.imagefile import opened
+from stormproof.core.imagefile import open_image
 from stormproof.core.sample import Camera
 
 Map = npt.NDArray[np.float32]
@@ -104,7 +104,7 @@ def _read(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     if path.suffix.lower() == ".npy":
         stored = read_npy(path)
     else:
-        with opened(path) as image:
+        with open_image(path) as image:
             stored = np.array(image)
     if stored.ndim != 2 or stored.dtype.kind not in "uif":
         raise DatasetError(

@@ -35,7 +35,7 @@ CLASSES = (
 _LABELS = ("labelTxt", "labelTxt-v1.0", "labelTxt-v1.5", "labelTxt-v2.0", "annfiles", "labels")
 
 
-class Row(NamedTuple):
+class DotaObject(NamedTuple):
     """One object."""
 
     corners: tuple[float, ...]
@@ -78,7 +78,7 @@ def open_dota(main: str, *, split: str | None = None, labels: str | None = None)
     )
 
 
-def _read_rows(text: Path) -> tuple[Row, ...]:
+def _read_rows(text: Path) -> tuple[DotaObject, ...]:
     if not text.is_file():
         raise DatasetError(text, "is missing: every image needs a file of labels, empty if it shows nothing.")
     lines = enumerate(read_text(text).splitlines(), 1)
@@ -89,7 +89,7 @@ def _read_rows(text: Path) -> tuple[Row, ...]:
     )
 
 
-def _row(words: Sequence[str], text: Path, where: str) -> Row:
+def _row(words: Sequence[str], text: Path, where: str) -> DotaObject:
     try:
         corners = tuple(map(float, words[:8]))
         difficult = int(words[9]) if len(words) > 9 else 0
@@ -100,14 +100,14 @@ def _row(words: Sequence[str], text: Path, where: str) -> Row:
             f"{' '.join(words)!r:.80} must be eight coordinates, a class, and 1 if it is difficult, else 0."
         )
         raise DatasetError(text, problem, where) from None
-    return Row(corners, words[8], difficult > 0)
+    return DotaObject(corners, words[8], difficult > 0)
 
 
 @dataclass(frozen=True)
 class OrientedObjects(Labels):
     """The rows of each image."""
 
-    rows: tuple[tuple[Row, ...], ...]
+    rows: tuple[tuple[DotaObject, ...], ...]
     places: dict[str, int]
 
     def truth(self, index: int) -> Truth:

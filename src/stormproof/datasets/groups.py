@@ -48,7 +48,7 @@ def with_groups(dataset: Dataset, *, groups: str | None = None) -> Dataset:
             problem = f"names such as {names[dataset.ids[0]]!r} do not look like frames of recordings"
             raise InvalidOption(f"groups={groups}: {problem}; list their groups in a CSV file, id,group.")
     else:
-        belong = several(_read_groups(locate(groups, abilities(dataset).root), dataset))
+        belong = drop_singletons(_read_groups(locate(groups, abilities(dataset).root), dataset))
     return cast(Dataset, replace(dataset, groups=belong))
 
 
@@ -70,10 +70,10 @@ def _read_groups(path: Path, dataset: Dataset) -> dict[str, str]:
     return {row[0]: row[1] for row in rows[1:]}
 
 
-def several(groups: Mapping[str, str]) -> dict[str, str]:
+def drop_singletons(groups: Mapping[str, str]) -> dict[str, str]:
     """Groups of two images or more: an image that is alone in its group is an image like any other.
 
-    >>> several({"a1": "a", "a2": "a", "b1": "b"})
+    >>> drop_singletons({"a1": "a", "a2": "a", "b1": "b"})
     {'a1': 'a', 'a2': 'a'}
     """
     sizes = Counter(groups.values())
@@ -86,7 +86,7 @@ def before_underscore(names: Iterable[str]) -> dict[str, str]:
     >>> before_underscore(["0001TP_008550", "0001TP_008580", "Seq05VD_f00000"])
     {'0001TP_008550': '0001TP', '0001TP_008580': '0001TP'}
     """
-    return several({name: name.rpartition("_")[0] or name for name in names})
+    return drop_singletons({name: name.rpartition("_")[0] or name for name in names})
 
 
 def close_frames(places: Mapping[str, tuple[str, int]], *, gap: int) -> dict[str, str]:
@@ -101,7 +101,7 @@ def close_frames(places: Mapping[str, tuple[str, int]], *, gap: int) -> dict[str
         if place[0] != last[0] or place[1] - last[1] > gap:
             group = f"{place[0]} from {place[1]}"
         found[name], last = group, place
-    return {name: group for name, group in several(found).items() if name in places}
+    return {name: group for name, group in drop_singletons(found).items() if name in places}
 
 
 def file_names(dataset: Dataset) -> dict[str, str]:

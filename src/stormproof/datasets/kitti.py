@@ -32,7 +32,7 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
-from stormproof.datasets.groups import several
+from stormproof.datasets.groups import drop_singletons
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
@@ -64,7 +64,7 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
         labels=KittiObjects(files),
         sources=files,
         classes=CLASSES,
-        groups=several({name: match[1] for name in ids if (match := _DRIVE.match(name))}),
+        groups=drop_singletons({name: match[1] for name in ids if (match := _DRIVE.match(name))}),
     )
 
 
@@ -133,7 +133,7 @@ class KittiObjects(Labels):
         return _truth([row for i, line in lines if line.strip() for row in _rows(line, file, i)])
 
 
-def _truth(rows: Sequence[_Row]) -> Truth:
+def _truth(rows: Sequence[_KittiObject]) -> Truth:
     return Truth(
         Instances(
             boxes=np.array([row.box for row in rows]).reshape(-1, 4),
@@ -159,13 +159,13 @@ class KittiTracks(Labels):
         return _truth(self._tables[file].get(frame, []))
 
     @cached_property
-    def _tables(self) -> list[dict[int, list[_Row]]]:
+    def _tables(self) -> list[dict[int, list[_KittiObject]]]:
         return [_tracks(file) for file in self.files]
 
 
-def _tracks(file: Path) -> dict[int, list[_Row]]:
+def _tracks(file: Path) -> dict[int, list[_KittiObject]]:
     """The objects of a sequence by frame."""
-    found: dict[int, list[_Row]] = {}
+    found: dict[int, list[_KittiObject]] = {}
     for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
             continue
@@ -183,7 +183,7 @@ def _tracks(file: Path) -> dict[int, list[_Row]]:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _KittiObject:
     label: int
     ignore: bool
     truncation: float
@@ -193,7 +193,7 @@ class _Row:
     track: int = -1
 
 
-def _rows(line: str, file: Path, number: int) -> list[_Row]:
+def _rows(line: str, file: Path, number: int) -> list[_KittiObject]:
     """One line: type, truncation, occlusion, angle, box x1 y1 x2 y2, and 3-D fields, of which z is used.
 
     A DontCare region excuses detections of any class, so it becomes one ignored object of every class.
@@ -216,7 +216,7 @@ def _rows(line: str, file: Path, number: int) -> list[_Row]:
     cut = truncation if truncation >= 0 else np.nan
     hidden = OCCLUSION[int(occlusion)]
     away = _distance(fields)
-    return [_Row(label, name == DONT_CARE, cut, hidden, away, (x1, y1, x2, y2)) for label in labels]
+    return [_KittiObject(label, name == DONT_CARE, cut, hidden, away, (x1, y1, x2, y2)) for label in labels]
 
 
 def _distance(fields: Sequence[str]) -> float:
@@ -233,7 +233,7 @@ FARTHEST = 255.99  # metres; larger depths do not fit into 16 bits
 _NO_3D_BOX = "-1 -1 -1 -1000 -1000 -1000 -10"  # how KITTI writes an unmeasured 3-D box
 
 
-class Solid(Protocol):
+class SolidBox(Protocol):
     """A 3-D box in camera coordinates and metres; `turn` (KITTI's rotation_y) and `alpha` are in radians."""
 
     @property
@@ -251,7 +251,7 @@ class Solid(Protocol):
 
 
 def write_sample(
-    destination: Destination, name: str, sample: Sample, solids: Sequence[Solid] = ()
+    destination: Destination, name: str, sample: Sample, solids: Sequence[SolidBox] = ()
 ) -> tuple[Path, Record]:
     """Write one sample; `solids`, if given, are the 3-D boxes of its objects."""
     path, context = destination.write_image("training/image_2", name, sample.image), sample.context
@@ -267,7 +267,7 @@ def write_sample(
     return path, {"name": name}
 
 
-def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[Solid]) -> Iterator[str]:
+def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[SolidBox]) -> Iterator[str]:
     """A line per object; one region that excuses several classes gives the same line several times."""
     for k, corners in enumerate(objects.boxes.tolist()):
         box = " ".join(f"{v:.2f}" for v in corners)

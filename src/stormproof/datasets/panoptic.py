@@ -134,7 +134,7 @@ def segment_ids(file: Path) -> npt.NDArray[np.int32]:
     return colours[..., 0] + 256 * colours[..., 1] + 65536 * colours[..., 2]
 
 
-def coloured(ids: npt.NDArray[Any]) -> Image:
+def paint_segments(ids: npt.NDArray[Any]) -> Image:
     """Segment ids as the colours that `segment_ids` reads."""
     if ids.size and not 0 <= ids.min() <= ids.max() < 1 << 24:
         raise InvalidTruth(f"Segment ids {ids.min()} to {ids.max()} do not fit a PNG; it holds 0 to 2²⁴ − 1.")
@@ -205,7 +205,7 @@ def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, R
     things = destination.things or destination.classes
     countable = {k for k, name in enumerate(destination.semantic_classes) if name in things}
     ids, labels, crowds = segments_of(sample.truth, countable, sample.id)
-    destination.write_map(f"annotations/panoptic_{destination.split}", name, coloured(ids))
+    destination.write_map(f"annotations/panoptic_{destination.split}", name, paint_segments(ids))
     segments = segment_records(ids, labels, map_category_ids(destination), crowds)
     size = {"height": ids.shape[0], "width": ids.shape[1]}
     return path, {"id": sample.id, "file_name": path.name, **size, "png": f"{name}.png", "segments": segments}

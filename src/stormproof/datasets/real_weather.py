@@ -29,7 +29,7 @@ from stormproof.datasets.cityscapes import (
 )
 from stormproof.datasets.coco import open_coco
 from stormproof.datasets.dataset import READERS, FileDataset, LocalFile, fingerprint_of
-from stormproof.datasets.groups import several
+from stormproof.datasets.groups import drop_singletons
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
 CONDITIONS = ("fog", "night", "rain", "snow")
@@ -55,7 +55,7 @@ def open_acdc(main: str, *, split: str = "val") -> FileDataset:
     if not found:
         place = f"rgb_anon/{{{','.join(CONDITIONS)}}}/{split}"
         raise DatasetError(root, f"has no labelled images in {place}.")
-    groups = several({name: _recording(name) for name in found})
+    groups = drop_singletons({name: _recording(name) for name in found})
     return _street(root, f"acdc-{split}", found, "condition", groups, objects=False)
 
 
@@ -111,7 +111,9 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
         if frame in truths:
             found[frame] = (path, truths[frame], CLEAR)
     objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in found.values())
-    groups = several({name: name.partition("_beta_")[0] for name in found})  # one scene in several fogs
+    groups = drop_singletons(
+        {name: name.partition("_beta_")[0] for name in found}
+    )  # one scene in several fogs
     return _street(root, f"foggy-cityscapes-{split}", found, "fog", groups, objects=objects)
 
 

@@ -24,8 +24,9 @@ from stormproof.datasets.annotation_checks import (
     stray_masks,
 )
 from stormproof.datasets.context import DatasetWithContext
-from stormproof.datasets.dataset import Dataset, FileDataset, OpenedDataset, abilities
+from stormproof.datasets.dataset import Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import file_content, has_files, image_path
+from stormproof.datasets.opened import OpenedDataset
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 
@@ -39,7 +40,7 @@ class Problem:
 
 
 @dataclass
-class Survey:
+class Inspection:
     """Counts over the images that were inspected."""
 
     name: str
@@ -80,7 +81,9 @@ class Survey:
         }
 
 
-def survey(dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None) -> Survey:
+def survey(
+    dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None
+) -> Inspection:
     """Inspect the truth and size of some images, without decoding pixels."""
     found, facts = _new_survey(dataset), {}
     for index in indices:
@@ -92,7 +95,7 @@ def survey(dataset: Dataset, indices: Sequence[int], *, step: Callable[[], objec
     return _with_findings(found, dataset, facts)
 
 
-def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Survey:
+def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Inspection:
     """Read every image with its truth and context, and note every problem."""
     found, facts = _new_survey(dataset), {}
     for index, name in enumerate(dataset.ids):
@@ -124,7 +127,7 @@ def first_findings(dataset: Dataset, images: int) -> list[Finding]:
 def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
     """What the annotation checks need to know about an image; only the header of its file is read."""
     stored, orientation = _header(dataset, index)
-    stated, turned = _stated(dataset, index)
+    stated, turned = _stated_size(dataset, index)
     objects, semantic = truth.instances, truth.semantic
     pixels, void = None, 0
     if semantic is not None:
@@ -160,12 +163,12 @@ def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:
     return None, 1
 
 
-def _stated(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
+def _stated_size(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
     """The size that the annotation of an image states, and whether images are rotated by their tags."""
     if isinstance(dataset, DatasetWithContext):
-        return _stated(dataset.dataset, dataset.kept[index])
+        return _stated_size(dataset.dataset, dataset.kept[index])
     if isinstance(dataset, OpenedDataset):
-        return _stated(dataset.whole, index)
+        return _stated_size(dataset.whole, index)
     rules = abilities(dataset).rules
     turned = rules.exif == "apply" if rules is not None and rules.exif_stated else None
     return dataset.labels.size(index) if isinstance(dataset, FileDataset) else None, turned
@@ -198,7 +201,7 @@ def _twins(dataset: Dataset, indices: Iterable[int]) -> dict[int, str]:
     return twins
 
 
-def _with_findings(found: Survey, dataset: Dataset, facts: dict[int, ImageFacts]) -> Survey:
+def _with_findings(found: Inspection, dataset: Dataset, facts: dict[int, ImageFacts]) -> Inspection:
     """The survey with the results of the checks: problems among its problems, the rest as findings."""
     for one in _findings(dataset, facts):
         if one.level is Gravity.problem:
@@ -228,8 +231,8 @@ def problems_of(error: StormproofError) -> list[Problem]:
     return [Problem(each.where, each.problem) for each in (error, *error.others)]
 
 
-def _new_survey(dataset: Dataset) -> Survey:
-    found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
+def _new_survey(dataset: Dataset) -> Inspection:
+    found = Inspection(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.depth_remark = abilities(dataset).depth_remark
     if not len(dataset):
         found.problems.append(Problem("", "the dataset has no images."))
@@ -240,7 +243,7 @@ def _new_survey(dataset: Dataset) -> Survey:
 
 
 @contextmanager
-def _noting(found: Survey, name: str) -> Iterator[None]:
+def _noting(found: Inspection, name: str) -> Iterator[None]:
     """Turn an error about one image into a problem, so that the other images are still inspected."""
     found.looked_at += 1
     if name in found.ids:
@@ -253,7 +256,7 @@ def _noting(found: Survey, name: str) -> Iterator[None]:
             found.problems.append(Problem(problem.where or f"sample {name!r}", problem.what))
 
 
-def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
+def _add_truth(found: Inspection, truth: Truth, size: tuple[int, int]) -> None:
     found.sizes[size] += 1
     objects, semantic = truth.instances, truth.semantic
     if objects is not None:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.files import expand, locate, opened_file, parse_json
+from stormproof.core.files import expand, locate, open_regular, parse_json
 from stormproof.core.identity import blake2b, to_json
 from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
@@ -42,7 +42,7 @@ class Member:
         return None
 
     def read(self) -> bytes:
-        with opened_file(self.archive) as file:
+        with open_regular(self.archive) as file:
             file.seek(self.offset)
             content = file.read(self.size)
         if len(content) != self.size:
@@ -174,7 +174,7 @@ def _members(archive: Path) -> Iterator[Member]:
     """The files in an archive; members that point outside it, or at another member, are refused."""
     try:
         # Uncompressed only: members are read in place.
-        with opened_file(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        with open_regular(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for entry in tar:
                 if entry.isdir():
                     continue

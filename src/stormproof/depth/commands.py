@@ -68,7 +68,7 @@ def depth(
 
         stormproof depth coco:val.json,images=val2017 --from model --model midas.onnx --out depth
     """
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.datasets.depthmaps import MOST_DOUBTFUL, DepthFolder
     from stormproof.depth.estimate import make_depth
     from stormproof.depth.priors import Priors, read_priors
@@ -78,7 +78,7 @@ def depth(
         raise InvalidOption(f"--min-confidence {min_confidence}: give a number from 0 to 1.")
     estimator = _estimator(origin, max_disparity, model, str(model_output), nearest, farthest, sky)
     known = Priors() if priors is None else read_priors(priors)
-    opened = open_dataset(dataset)
+    opened = read_dataset(dataset)
     folder = DepthFolder(out)
     made = 0
     disputed: list[str] = []

@@ -59,10 +59,10 @@ class DepthModel:
         answer = _answer(_session(str(self.path), self.path.stat().st_mtime_ns), image, self.path)
         if self.output == "metres":
             return _positive(answer, self.path)
-        return scaled(answer, known, nearest=self.nearest, farthest=self.farthest)
+        return scale_to_metres(answer, known, nearest=self.nearest, farthest=self.farthest)
 
 
-def scaled(inverse: Map, known: Map | None, *, nearest: float, farthest: float) -> Map:
+def scale_to_metres(inverse: Map, known: Map | None, *, nearest: float, farthest: float) -> Map:
     """Depth in metres from inverse depth of unknown scale and shift."""
     usable = None if known is None else np.isfinite(known) & (known > 0)
     if known is not None and usable is not None and usable.sum() >= _ENOUGH:

@@ -77,11 +77,11 @@ def find_sky(
         likely = (likely | (smooth & distant)) & ~solid
         still = likely if moved is None else likely & ~moved
         azure = (blue > green + _BLUER) & (green > red + _BLUER) & (red > _PAINT * blue)
-        sky, walls = _judged(still, distant, azure)
+        sky, walls = _judge_regions(still, distant, azure)
         sky, walls = _of_one_colour(rgb, still, sky, walls, distant)
         # A white post may be as bright as a blue sky: moved pixels end at edges in any channel.
         likely &= still | (steepness(rgb) < _SMOOTH)
-        sky = _flooded(soft, sky, walls, likely)
+        sky = _flood(soft, sky, walls, likely)
         for _ in range(_ROUNDS if sky.any() else 0):
             sky = _of_its_colour(rgb, sky, likely)
         looks = find_sky(rgb)
@@ -115,7 +115,7 @@ def _wide(kind: Bools) -> Bools:
     return wide
 
 
-def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
+def _judge_regions(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
     """The regions that are sky, and those that are walls; specks are neither.
 
     A region without distant matches is a wall if it reaches below the horizon, or if it is no larger than a
@@ -218,7 +218,7 @@ def _from_above(parts: Parts, chosen: Bools) -> Bools:
     return np.isin(parts, above[(above > 0) & chosen[above]])
 
 
-def _flooded(image: Image, sky: Bools, walls: Bools, likely: Bools) -> Bools:
+def _flood(image: Image, sky: Bools, walls: Bools, likely: Bools) -> Bools:
     """The sky, with the likely pixels that connect to it more smoothly than to a wall (watershed)."""
     painted = np.where(likely[..., None], image, _BARRIER).astype(np.uint8)  # flooded last, and removed below
     markers = cv2.watershed(painted, np.where(sky, 1, np.where(walls, 2, 0)).astype(np.int32))
@@ -245,16 +245,16 @@ def _of_its_colour(image: Image, sky: Bools, likely: Bools) -> Bools:
 
 def _as_beside(image: Image, sky: Bools) -> Bools:
     """Pixels beside the sky that differ little from the sky there; a pale post differs from a blue sky."""
-    weight = _around(sky.astype(np.float32))
+    weight = _mean_around(sky.astype(np.float32))
     level, kept = image.astype(np.float32), sky[..., None].astype(np.float32)
     share = np.maximum(weight, 1e-6)[..., None]
-    mean = _around(level * kept) / share
-    deviation = np.sqrt(np.maximum(_around(level**2 * kept) / share - mean**2, 0))
+    mean = _mean_around(level * kept) / share
+    deviation = np.sqrt(np.maximum(_mean_around(level**2 * kept) / share - mean**2, 0))
     close: Bools = (np.abs(level - mean) < _OFF + _WITHIN * deviation).all(axis=2) & (weight > _BESIDE)
     return close
 
 
-def _around(field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _mean_around(field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The mean over a neighbourhood as large as the crown of a tree."""
     return np.asarray(cv2.blur(field, (_CROWN, _CROWN)), np.float32)
 

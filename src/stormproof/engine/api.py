@@ -13,7 +13,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
-from stormproof.datasets.dataset import Dataset, OpenedDataset, open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.opened import OpenedDataset, open_dataset
 from stormproof.engine.config import (
     RunConfig,
     make_config,
@@ -26,10 +27,10 @@ from stormproof.engine.failures import group_failures
 from stormproof.engine.pair import forget_pair
 from stormproof.engine.plan import Plan, label_findings, make_plan
 from stormproof.engine.progress import RunProgress
-from stormproof.engine.run import Summary, Watch, execute, run_to_precision
+from stormproof.engine.run import Observer, Summary, execute, run_to_precision
 from stormproof.engine.trackers import open_tracker
 from stormproof.models.model import Model
-from stormproof.models.python import OpenedModel, open_model
+from stormproof.models.opened import OpenedModel, open_model
 from stormproof.results.run import Run
 
 AnyModel = str | Model | Callable[[Sequence[Image]], Any]
@@ -78,7 +79,7 @@ def run(
         def do(plan: Plan) -> Summary:
             for finding in label_findings(plan.record.dataset.spec, plan.record.images):
                 warnings.warn(f"{plan.record.dataset.name}: {finding}", stacklevel=4)
-            watches: list[Watch] = [RunProgress()] if progress else []
+            watches: list[Observer] = [RunProgress()] if progress else []
             watches += map(open_tracker, config.track)
             return execute(plan, executor_for(config, len(plan.chunks)), watches)
 

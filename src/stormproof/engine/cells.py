@@ -7,7 +7,7 @@ the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages import Answer, DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder
 from stormproof.engine.stages.encode import Encoder
@@ -38,25 +38,27 @@ Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 _READERS = 8  # threads that decode for a device, at most: more wait for each other
 Read = tuple[int, DecodedImage | Exception]
+Take = Callable[[Iterable[Row | Failure]], None]
 
 
 def run_cells(
-    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times
-) -> Iterator[Row | Failure]:
-    """The row or the failure of every wanted cell, in the order of rows.
+    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times, take: Take
+) -> None:
+    """Hand the row or the failure of every wanted cell to `take`, in the order of rows.
 
-    `before` holds the digests of images that existing rows recorded: an image that changed is refused.
+    `before` holds the digests of images that existing rows recorded: an image that changed is refused. On a
+    device, `take` is called several times, by a thread beside the model.
     """
     if isinstance(pair.model, Precomputed):
-        return _look_up(pair, pair.model, attempt, wanted, times)
+        return take(_look_up(pair, pair.model, attempt, wanted, times))
     line = _Line.of(pair, pair.model, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
-        return line.run(wanted)
+        return take(line.run(wanted))
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
-    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep))
+    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep), take)
 
 
 def _look_up(
@@ -133,24 +135,31 @@ class _Line:
         rows = self.encode(self.predict(waiting) if waiting else ())
         return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
-    def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor) -> Iterator[Row | Failure]:
+    def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Take) -> None:
         """Some images at a time, condition by condition. The model's batches span conditions, so that they
-        are full; threads decode and upload the next images while the model works. Kernels are launched by
-        the thread that calls the model: another would take turns with it, and was not reliably faster."""
+        are full. Threads decode and upload the next images while the model works, and encode, sort and
+        store the rows of the last. Kernels are launched by the thread that calls the model: another would
+        take turns with it, and was not reliably faster."""
         together = _TOGETHER * self.attempt.work.config.batch
         readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
         with (
             ThreadPoolExecutor(readers) as decoders,
             ThreadPoolExecutor(1) as uploaders,
-            ThreadPoolExecutor(1) as encoders,
+            ThreadPoolExecutor(1) as storers,
         ):
             reads = run_ahead(decoders, self._read, wanted, ahead=2 * together)
             groups = iter(lambda: list(islice(reads, together)), [])
+            stored: Future[None] | None = None
             for uploaded, failed in run_ahead(uploaders, partial(self._upload, corrupt), groups, ahead=1):
                 unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
                 cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
-                rows = self._predict_all(chain(unread, cells), encoders)
-                yield from sorted(rows, key=lambda row: row.cell)
+                outcomes = self._predict_all(chain(unread, cells))
+                encoded = [storers.submit(self._encode, some) for some in outcomes]
+                if stored is not None:
+                    stored.result()  # the rows of at most two groups are in memory
+                stored = storers.submit(_take_sorted, encoded, take)
+            if stored is not None:
+                stored.result()
 
     def _read(self, index: int) -> Read:
         return index, self.decode(index)
@@ -161,20 +170,22 @@ class _Line:
         images = [read for _, read in reads if isinstance(read, DecodedImage)]
         return corrupt.upload(images), [(i, read) for i, read in reads if isinstance(read, Exception)]
 
-    def _predict_all(
-        self, cells: Iterable[PreparedCell | Failure], encoders: ThreadPoolExecutor
-    ) -> Iterator[Row | Failure]:
-        """The rows of all cells, in any order."""
+    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[list[Answer | Failure]]:
+        """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
-        encoded: list[Future[list[Row | Failure]]] = []
         while batch := list(islice(rest, self.attempt.work.config.batch)):
             ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
-            yield from (cell for cell in batch if isinstance(cell, Failure))
-            outcomes = list(self.predict(ready)) if ready else []
-            yield from (outcome for outcome in outcomes if isinstance(outcome, Failure))
-            answers = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]
-            encoded.append(encoders.submit(list, self.encode(answers)))
-        yield from chain.from_iterable(future.result() for future in encoded)
+            failed = [cell for cell in batch if isinstance(cell, Failure)]
+            yield [*failed, *(self.predict(ready) if ready else ())]
+
+    def _encode(self, outcomes: Sequence[Answer | Failure]) -> list[Row | Failure]:
+        failed = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+        return [*failed, *self.encode([one for one in outcomes if not isinstance(one, Failure)])]
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")
+
+
+def _take_sorted(encoded: Sequence[Future[list[Row | Failure]]], take: Take) -> None:
+    rows = chain.from_iterable(future.result() for future in encoded)
+    take(sorted(rows, key=lambda row: row.cell))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
-from heapq import merge
-from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
@@ -20,6 +19,7 @@ from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Times, Work
 from stormproof.models.model import fingerprint
 from stormproof.results.store.parts import (
+    PartWriter,
     failures_of,
     failures_path,
     held_cells,
@@ -83,24 +83,41 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
         for (index, text), content in held_contents(path, key).items()
         if work.config.copies is None or text == "clean"  # the other rows are about copies
     }
-    outcomes = ((outcome.cell, outcome) for outcome in run_cells(pair, attempt, missing, before, times))
-    done: Counter[str] = Counter()
-    failures: list[Failure] = []
     with writing_part(path, key) as part:
-        for (_, text), outcome in merge(held_rows(path, key), outcomes, key=itemgetter(0)):
-            if isinstance(outcome, Failure):
-                failures.append(outcome)
-                continue
-            part.add(outcome)
-            if isinstance(outcome, Row):
-                done[text] += 1
+        taken = _Taken(part, held_rows(path, key))
+        run_cells(pair, attempt, missing, before, times, taken)
+        taken.add_held(None)
         _check_files(work)  # again: rows made with other files must not become a part
         # Written before the part gets its name: after a kill in between, the chunk is simply run again.
         tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
-        _record_failures(failures_path(work.out, attempt.chunk), failures, {*held} | tried, key)
+        _record_failures(failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
     clear_note(work.out, attempt.chunk)
     times.total = perf_counter() - start
-    return ChunkResult(work.out, attempt.chunk, dict(done), tuple(failures), times)
+    return ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
+
+
+class _Taken:
+    """Takes rows and failures in the order of cells; rows go to the part, between those that it held."""
+
+    def __init__(self, part: PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
+        self._part, self._held, self._next = part, held, next(held, None)
+        self.done: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+
+    def __call__(self, outcomes: Iterable[Row | Failure]) -> None:
+        for outcome in outcomes:
+            self.add_held(outcome.cell)
+            if isinstance(outcome, Failure):
+                self.failures.append(outcome)
+            else:
+                self._part.add(outcome)
+                self.done[str(outcome.condition)] += 1
+
+    def add_held(self, before: Cell | None) -> None:
+        """Add the held rows that come before a cell, or all that are left."""
+        while self._next is not None and (before is None or self._next[0] < before):
+            self._part.add(self._next[1])
+            self._next = next(self._held, None)
 
 
 def _check_files(work: Work) -> None:

@@ -34,7 +34,7 @@ class Setting:
     per_model: bool = False  # whether each entry of `models:` may have its own
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A single string as a list of one, which is how people write it in YAML."""
     return (value,) if isinstance(value, str) else value
 
@@ -46,7 +46,7 @@ def _strings(value: Any) -> Any:
     return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
 
 
-Strings = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Strings = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 PLAN = ("models", "datasets")  # the settings of a plan of many runs, in place of model and data
 EXPECTED = {  # keyed by pydantic's error types, which are part of its interface; its sentences are not
     "string_type": "a string",

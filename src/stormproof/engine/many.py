@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
-from stormproof.core.private import scrubbed, without_secrets
+from stormproof.core.private import scrub, without_secrets
 from stormproof.core.spec import Spec
 from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
-from stormproof.engine.run import RunInProgress, Summary, Watch, running
+from stormproof.engine.run import Observer, RunInProgress, Summary, running
 from stormproof.engine.work import Attempt, ChunkResult
 
 _SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
@@ -36,7 +36,7 @@ _UNSAFE = re.compile(r"[^\w.+-]+")  # in the name of a folder
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """The outcome of one run of a plan: its summary, and the error that ended it early."""
 
     config: RunConfig
@@ -56,11 +56,11 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
     for many, one in _SINGLE.items():
         if one in settings and many in settings:
             raise InvalidOption(f"{source}: {one} and {many} exclude each other; keep one of them.")
-    out, models = settings.get("out"), _listed(settings, "models")
+    out, models = settings.get("out"), _list_of(settings, "models")
     if not models or not isinstance(out, str):
         missing = "models" if not models else "out (--out)"
         raise InvalidOption(f"{source}: {missing} is missing.")
-    datasets = _listed(settings, "datasets") or [None]
+    datasets = _list_of(settings, "datasets") or [None]
     shared = {key: value for key, value in settings.items() if key not in (*PLAN, *_SINGLE.values())}
     found = []
     for model in (model for given in models for model in _models(given)):
@@ -80,10 +80,12 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
     return found
 
 
-def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Watch] = ()) -> list[Outcome]:
+def run_all(
+    runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Observer] = ()
+) -> list[RunOutcome]:
     """Execute every run; results come in any order, and each folder stays locked until all runs are done."""
-    outcomes = [Outcome(config) for config in runs]
-    tasks: dict[Path, tuple[RunInProgress, Outcome]] = {}
+    outcomes = [RunOutcome(config) for config in runs]
+    tasks: dict[Path, tuple[RunInProgress, RunOutcome]] = {}
     with ExitStack() as held:
         attempts = _attempts(outcomes, tasks, held, watches)
         with closing(cast(Generator[ChunkResult], executor.run(attempts))) as results:
@@ -99,10 +101,10 @@ def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Wat
 
 
 def _attempts(
-    outcomes: Sequence[Outcome],
-    tasks: dict[Path, tuple[RunInProgress, Outcome]],
+    outcomes: Sequence[RunOutcome],
+    tasks: dict[Path, tuple[RunInProgress, RunOutcome]],
     held: ExitStack,
-    watches: Sequence[Watch],
+    watches: Sequence[Observer],
 ) -> Iterator[Attempt]:
     """The chunks of one run after the other, each planned when its turn comes; a failed run ends early."""
     for outcome in outcomes:
@@ -122,14 +124,14 @@ def _attempts(
             yield Attempt(plan.work, chunk)
 
 
-def _listed(settings: Mapping[str, Any], many: str) -> list[Any]:
+def _list_of(settings: Mapping[str, Any], many: str) -> list[Any]:
     given = settings.get(many, settings.get(_SINGLE[many]))
     if given is None:
         return []
     listed = given if isinstance(given, list | tuple) else [given]
     for value in listed:
         if not isinstance(value, str | dict) or (isinstance(value, dict) and many != "models"):
-            raise InvalidOption(f"{many}: {scrubbed(value)!r} is not a spec such as kind:file.")
+            raise InvalidOption(f"{many}: {scrub(value)!r} is not a spec such as kind:file.")
     return list(listed)
 
 
@@ -140,7 +142,7 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     unknown = own.keys() - {*known}
     if unknown or not isinstance(own.get("model"), str):
         what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
-        raise InvalidOption(f"models: {scrubbed(given)!r}: {what}; an entry takes {', '.join(known)}.")
+        raise InvalidOption(f"models: {scrub(given)!r}: {what}; an entry takes {', '.join(known)}.")
     if "name" in own:
         _require_folder_name(own["name"])
     spec = Spec.parse(own["model"]) if ":" in own["model"] else Spec(own["model"], "", {})

@@ -16,11 +16,11 @@ from stormproof.core.processes import one_thread, same_folder
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.work import Work
-from stormproof.models.enhance import enhanced
+from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.results.store.record import DatasetRecord, ModelRecord
 
-open_dataset_once = lru_cache(maxsize=1)(datasets.open_dataset)  # shared by the models of a plan
+open_dataset_once = lru_cache(maxsize=1)(datasets.read_dataset)  # shared by the models of a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     """
     dataset = open_dataset_once(data)
     with same_folder():
-        opened = models.open_model(model)
+        opened = models.load_model(model)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
-    return Pair(enhanced(bound, enhance), dataset)
+    return Pair(enhance_model(bound, enhance), dataset)
 
 
 def forget_pair(*, dataset: bool = False) -> None:

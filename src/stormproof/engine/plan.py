@@ -81,7 +81,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class RunSize:
     """How large a run will be. Conditions of precomputed predictions count only if they are named."""
 
     dataset: str
@@ -221,7 +221,7 @@ def survey(plan: Plan) -> Survey:
     return Survey(tuple(chunks), dict(left), dict(total), images)
 
 
-def size_of(config: RunConfig) -> Size:
+def size_of(config: RunConfig) -> RunSize:
     """The size of a run, found without opening its model."""
     dataset, wanted = open_dataset_once(config.data_spec()), requested_conditions(config)
     images, run = min(len(dataset), config.limit or len(dataset)), Path(config.out)
@@ -229,7 +229,7 @@ def size_of(config: RunConfig) -> Size:
     if (run / RECORD).exists():
         names = {str(condition) for condition in wanted}
         held = sum(len(indices) for text, indices in Run(run).held.items() if text in names)
-    return Size(dataset.name, images, len(wanted), held)
+    return RunSize(dataset.name, images, len(wanted), held)
 
 
 def _require_makeable(config: RunConfig, pair: Pair, conditions: tuple[Condition, ...], images: int) -> str:

@@ -45,7 +45,7 @@ _UNREADABLE = 10  # the same for images that cannot be read: one broken file say
 _FEWEST, _SHARE = 15, 0.02
 
 
-class Watch(Protocol):
+class Observer(Protocol):
     """Follows a run: a progress display or an experiment tracker."""
 
     def started(self, record: RunRecord, survey: Survey) -> None: ...
@@ -84,13 +84,13 @@ class Summary:
         return not self.failures and self.chunks >= {*self.survey.chunks}
 
 
-def run(config: RunConfig, watches: Sequence[Watch] = ()) -> Summary:
+def run(config: RunConfig, watches: Sequence[Observer] = ()) -> Summary:
     """Plan and execute a run; the same call continues one that was stopped."""
     plan = make_plan(config)
     return execute(plan, executor_for(config, len(plan.chunks)), watches)
 
 
-def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Summary:
+def execute(plan: Plan, executor: Executor, watches: Sequence[Observer] = ()) -> Summary:
     """Do what is left of a plan."""
     with running(plan, watches) as task:
         attempts = (Attempt(plan.work, chunk) for chunk in task.summary.survey.chunks)
@@ -138,7 +138,7 @@ class RunInProgress:
 
     plan: Plan
     summary: Summary
-    watches: Sequence[Watch]
+    watches: Sequence[Observer]
 
     def take(self, result: ChunkResult) -> None:
         """Count a result; raises if the run cannot continue, or if nothing in it works."""
@@ -154,7 +154,7 @@ class RunInProgress:
 
 
 @contextmanager
-def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[RunInProgress]:
+def running(plan: Plan, watches: Sequence[Observer] = ()) -> Iterator[RunInProgress]:
     """Claim the folder of a plan and lock it while the block runs."""
     out, config = plan.work.out, plan.config
     held = may_claim(out, plan.record)
@@ -173,7 +173,7 @@ def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[RunInProgress
             write_settings(out / SETTINGS, settings)
         left = survey(plan)
         summary = Summary(left)
-        started: list[Watch] = []
+        started: list[Observer] = []
         try:
             for watch in watches:
                 watch.started(record, left)

@@ -21,10 +21,10 @@ from stormproof.core.text import plain
 from stormproof.datasets.attributes import COUNT, MEASURED, Attribute, read_attribute
 from stormproof.datasets.dataset import abilities
 from stormproof.explore import acts, judged, pictures, storms
-from stormproof.explore.judged import Cell, Vocabulary
+from stormproof.explore.judged import JudgedCondition, Vocabulary
 from stormproof.explore.subject import Exploration, Subject, grown, is_unfinished, progress
 from stormproof.metrics.metric import measures
-from stormproof.report.charts import prepared, spec_of
+from stormproof.report.charts import prepare_rows, spec_of
 from stormproof.report.elements import Figure
 from stormproof.report.sections import Scope
 from stormproof.report.sections.overview import every_condition
@@ -74,7 +74,7 @@ class Desk:
 
     def _take(self, exploration: Exploration) -> None:
         self.exploration = exploration
-        self._cells = lru_cache(maxsize=_CELLS)(self._read_cells)
+        self._judge = lru_cache(maxsize=_CELLS)(self._judge_conditions)
         self._columns = lru_cache(maxsize=_CELLS)(self._count_columns)
         self._attribute = lru_cache(maxsize=4)(self._read_attribute)
         self._counting = threading.Lock()
@@ -157,7 +157,7 @@ class Desk:
             for c in scores.corrupted
             if c.severity is not None
         }
-        rows = prepared(figure, figure.rows)
+        rows = prepare_rows(figure, figure.rows)
         if figure.id == "conditions":
             told = [{**row, "condition": row["y"], "model": row["x"]} for row in rows]
         else:
@@ -207,7 +207,7 @@ class Desk:
         errors = {"error": loss.error, "clean": loss.clean, "rise": loss.rise}
         return {
             "index": self.exploration.index[loss.image], "id": plain(loss.image), "raw": loss.image,
-            **{name: _known(value) for name, value in errors.items()},
+            **{name: _none_if_nan(value) for name, value in errors.items()},
         }  # fmt: skip
 
     def _ranked(self, subject: Subject, condition: Condition) -> list[ImageLoss]:
@@ -237,7 +237,7 @@ class Desk:
             raise InvalidOption(f"Filtering by {kind} needs a run.")
         where = self._place(place, condition)
         if kind == "class":
-            shown = self._cell(place, condition).shown(value)
+            shown = self._find_condition(place, condition).shown(value)
             return [loss for loss in rows if shown[where[loss.image]]]
         if value not in columns:
             raise UnknownName("filter", value, list(columns), f"There are {', '.join(columns)}.")
@@ -262,30 +262,30 @@ class Desk:
         subject = self.exploration.subject(place)
         if subject.run is None or str(condition) not in subject.run.conditions:
             return None
-        return judged.tallies(self._cell(place, condition))
+        return judged.tallies(self._find_condition(place, condition))
 
-    def _cell(self, place: int, condition: Condition) -> Cell:
-        cells = self._cells(place, str(condition))
-        if str(condition) not in cells:
+    def _find_condition(self, place: int, condition: Condition) -> JudgedCondition:
+        conditions = self._judge(place, str(condition))
+        if str(condition) not in conditions:
             raise InvalidOption(f"The run has no complete cell {condition}.")
-        return cells[str(condition)]
+        return conditions[str(condition)]
 
     def _place(self, place: int, condition: Condition) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self._cell(place, condition).ids)}
+        return {name: k for k, name in enumerate(self._find_condition(place, condition).ids)}
 
-    def _read_cells(self, place: int, text: str) -> dict[str, Cell]:
+    def _judge_conditions(self, place: int, text: str) -> dict[str, JudgedCondition]:
         run = self.exploration.subject(place).run
         if run is None or text not in run.conditions or run.missing.get(text):
             return {}
         both = [t for t in dict.fromkeys(("clean", text)) if t in run.conditions and not run.missing.get(t)]
         with self._counting:
-            return judged.read_cells(run, both)
+            return judged.judge_conditions(run, both)
 
     def _count_columns(self, place: int, text: str, score: float) -> Mapping[str, Any]:
-        cells = self._cells(place, text)
-        if text not in cells:
+        conditions = self._judge(place, text)
+        if text not in conditions:
             return {}
-        return judged.per_image(cells[text], cells.get("clean"), score)
+        return judged.per_image(conditions[text], conditions.get("clean"), score)
 
     # The microscope
 
@@ -341,7 +341,7 @@ class Desk:
         errors = subject.scores.image_errors if subject.scores is not None else None
         if errors is None or condition not in errors.by_condition or image not in errors.ids:
             return None
-        return _known(float(errors.by_condition[condition][errors.ids.index(image)]))
+        return _none_if_nan(float(errors.by_condition[condition][errors.ids.index(image)]))
 
     def picture(self, index: int, condition: Condition, require: Callable[[], None]) -> bytes:
         """An image under a condition, every pixel as the model is given it."""
@@ -386,5 +386,5 @@ class Desk:
         return acts.table(seen["raw"], seen["condition"], seen["truth"], found)
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else value

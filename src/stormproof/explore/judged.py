@@ -24,7 +24,7 @@ from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.task import task_of
 from stormproof.report.imagery import outline
 from stormproof.results.run import Run
-from stormproof.results.scoring import iter_cells
+from stormproof.results.scoring import iter_inputs
 from stormproof.results.truths import chosen_classes
 
 # The error types of `metrics.error_types`, as the page calls them.
@@ -67,7 +67,7 @@ def true_objects(truth: Truth, vocabulary: Vocabulary, *, outlines: bool) -> lis
             "box": _box(objects.boxes[i]),
             "name": plain(vocabulary.classes[objects.labels[i]]),
             "counted": bool(counted[i]),
-            **_outlined(objects.masks, i, outlines),
+            **_outline_of(objects.masks, i, outlines),
         }
         for i in range(len(objects))
     ]
@@ -101,7 +101,7 @@ def predicted_objects(
             "score": float(boxes.scores[i]),
             "verdict": _verdict(types, i),
             "was": float(was[i]),
-            **_outlined(found.masks, int(kept[i]), found.masks is not None),
+            **_outline_of(found.masks, int(kept[i]), found.masks is not None),
         }
         for i in range(len(kept))
     ]
@@ -129,7 +129,7 @@ def _box(box: Floats) -> list[float]:
     return [round(float(value), 2) for value in box]
 
 
-def _outlined(masks: Sequence[Any] | None, i: int, wanted: bool) -> dict[str, str]:
+def _outline_of(masks: Sequence[Any] | None, i: int, wanted: bool) -> dict[str, str]:
     return {"outline": outline(masks[i], 1.0)} if wanted and masks is not None else {}
 
 
@@ -137,7 +137,7 @@ def _outlined(masks: Sequence[Any] | None, i: int, wanted: bool) -> dict[str, st
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class JudgedCondition:
     """A condition of a run: what metrics take, and for objects how their detections are judged."""
 
     metric_input: MetricInput
@@ -161,22 +161,22 @@ class Cell:
         return box_error_types(self.objects.truth, select(found, np.flatnonzero(found.scores >= score)))
 
 
-def read_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
+def judge_conditions(run: Run, conditions: Sequence[str]) -> dict[str, JudgedCondition]:
     """The cells of some conditions, in the task that the run is reported in."""
-    first: dict[str, Cell] = {}
-    for text, metric_input in iter_cells(run, None, conditions):
+    first: dict[str, JudgedCondition] = {}
+    for text, metric_input in iter_inputs(run, None, conditions):
         if text not in first or task_of(metric_input).rank < task_of(first[text].metric_input).rank:
-            first[text] = Cell(metric_input, run.ids)
+            first[text] = JudgedCondition(metric_input, run.ids)
     return first
 
 
-def tallies(cell: Cell) -> dict[str, Any] | None:
+def tallies(judged: JudgedCondition) -> dict[str, Any] | None:
     """How many predictions are right and wrong at each of `THRESHOLDS`, and how many objects there are: of
     every class, and of each."""
-    types = None if cell.objects is None else cell.error_types(0.0)
+    types = None if judged.objects is None else judged.error_types(0.0)
     if types is None:
         return None
-    names = [plain(name) for name in cell.metric_input.scored_names]
+    names = [plain(name) for name in judged.metric_input.scored_names]
     right, wrong = ~types.excused & (types.kinds == 0), ~types.excused & (types.kinds != 0)
     by_class = {
         name: {
@@ -191,7 +191,7 @@ def tallies(cell: Cell) -> dict[str, Any] | None:
         "right": _at_least(types.scores[right]),
         "wrong": _at_least(types.scores[wrong]),
     }
-    return {"every": every, "by_class": by_class, "images": len(cell.ids)}
+    return {"every": every, "by_class": by_class, "images": len(judged.ids)}
 
 
 def _at_least(scores: Floats) -> list[int]:
@@ -199,12 +199,12 @@ def _at_least(scores: Floats) -> list[int]:
     return [int(count) for count in len(scores) - np.searchsorted(np.sort(scores), THRESHOLDS - 1e-9)]
 
 
-def per_image(cell: Cell, clean: Cell | None, score: float) -> dict[str, Ints]:
+def per_image(judged: JudgedCondition, clean: JudgedCondition | None, score: float) -> dict[str, Ints]:
     """By image: errors of each type, and objects lost and new since the clean image, at a score threshold.
 
     Objects are only counted as lost or new where the truth did not move.
     """
-    types = cell.error_types(score)
+    types = judged.error_types(score)
     if types is None:
         return {}
     held = types.per_image()
@@ -214,18 +214,18 @@ def per_image(cell: Cell, clean: Cell | None, score: float) -> dict[str, Ints]:
         return columns
     lost = before.found & ~types.found
     columns["lost"] = np.bincount(types.truth_image[lost], minlength=types.images)
-    columns["new"] = _new(cell, clean, score)
+    columns["new"] = _new(judged, clean, score)
     return columns
 
 
-def _new(cell: Cell, clean: Cell, score: float) -> Ints:
+def _new(judged: JudgedCondition, clean: JudgedCondition, score: float) -> Ints:
     """Predictions where nothing is, nor was predicted when clean, by image."""
-    assert cell.objects is not None
+    assert judged.objects is not None
     assert clean.objects is not None
-    now, then = (_sure(each.objects.named_boxes, score) for each in (cell, clean) if each.objects)
-    truth = cell.objects.truth
-    counts = np.zeros(len(cell.ids), np.int64)
-    places = range(len(cell.ids))
+    now, then = (_sure(each.objects.named_boxes, score) for each in (judged, clean) if each.objects)
+    truth = judged.objects.truth
+    counts = np.zeros(len(judged.ids), np.int64)
+    places = range(len(judged.ids))
     for image, found, before, objects in zip(
         places, _by_image(now, len(counts)), _by_image(then, len(counts)),
         _by_image(truth, len(counts)), strict=True,

@@ -10,7 +10,7 @@ import numpy as np
 
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.datasets.dataset import Dataset
-from stormproof.report.imagery import painted
+from stormproof.report.imagery import paint_map
 from stormproof.tools.drawing import painted_map
 
 THUMB = 200  # pixels of a small image's longer side
@@ -43,7 +43,7 @@ def painting(found: Prediction, dataset: Dataset) -> bytes | None:
     drawn = painted_map(found)
     if drawn is None:
         return None
-    return png(np.asarray(painted(drawn[0], len(dataset.semantic_classes)), np.uint8))
+    return png(np.asarray(paint_map(drawn[0], len(dataset.semantic_classes)), np.uint8))
 
 
 class Shelf:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 _HEIGHT = 900  # pixels of the frame in a notebook
 
 
-def opened(
+def open_subjects(
     runs: Sequence[str | PathLike[str]], models: Sequence[str], data: str | None, *, seed: int = 0
 ) -> Exploration:
     """What a command line names: run folders, or models and a dataset."""

@@ -19,12 +19,12 @@ from stormproof.core.spec import OBJECT, Spec
 from stormproof.core.text import plain
 from stormproof.corruptions import apply
 from stormproof.corruptions.plugins import declare
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.stages.encode import check_prediction
-from stormproof.models import full_spec, open_model
+from stormproof.models import full_spec, load_model
 from stormproof.models.classes import match_classes
-from stormproof.models.enhance import enhanced
+from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
@@ -160,11 +160,11 @@ class Subject:
 
 def require_model(spec: str, enhance: Sequence[str], dataset: Dataset, fingerprint: str = "") -> Model:
     """An open model that answers to images; another one than the run's is refused."""
-    opened: object = open_model(spec)
+    opened: object = load_model(spec)
     bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
     if isinstance(bound, Precomputed) or not isinstance(bound, Model):
         raise InvalidOption(f"{spec} holds predictions made elsewhere, so it cannot be asked.")
-    model = enhanced(bound, tuple(enhance))
+    model = enhance_model(bound, tuple(enhance))
     assert isinstance(model, Model)
     if fingerprint and model.fingerprint != fingerprint:
         differ = f"fingerprint {model.fingerprint[:16]}, not {fingerprint[:16]}"
@@ -247,7 +247,7 @@ def explore_runs(
 
 def _is_model_of(model: Model, run: Run) -> bool:
     record = run.record.model
-    return enhanced(model, record.enhance).fingerprint == record.fingerprint
+    return enhance_model(model, record.enhance).fingerprint == record.fingerprint
 
 
 def _pixels(run: Run) -> tuple[str, int, str | None]:
@@ -256,7 +256,7 @@ def _pixels(run: Run) -> tuple[str, int, str | None]:
 
 def explore_models(models: Sequence[str], data: str, *, seed: int = 0) -> Exploration:
     """Models that are asked now, on a dataset."""
-    dataset = open_dataset(data)
+    dataset = read_dataset(data)
     opened = [require_model(spec, (), dataset) for spec in models]
     subjects = [
         Subject(dataset, model=model, name=plain(model.name), specs=(spec, data))

@@ -95,12 +95,12 @@ class MaiteDataset:
 
 def open_dataset(main: str) -> MaiteDataset:
     """The dataset at `package.module:attribute`, or the one that calling it makes."""
-    return dataset(_loaded(main, "__getitem__"))
+    return dataset(_load(main, "__getitem__"))
 
 
 def open_model(main: str) -> FunctionModel:
     """The model at `package.module:attribute`, or the one that calling it makes."""
-    return model(_loaded(main, "metadata"))
+    return model(_load(main, "metadata"))
 
 
 def dataset(source: Any) -> MaiteDataset:
@@ -185,6 +185,6 @@ def _names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(labels.get(index, f"class {index}")) for index in range(max(labels, default=-1) + 1))
 
 
-def _loaded(main: str, member: str) -> Any:
+def _load(main: str, member: str) -> Any:
     found = load_attribute(main)
     return found if hasattr(found, member) and not isinstance(found, type) else found()

@@ -33,7 +33,7 @@ from stormproof.core.sample import Image
 from stormproof.core.spec import Spec
 from stormproof.core.table import Table, cell_text
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.datasets.dataset import open_dataset
+from stormproof.datasets.opened import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
 from stormproof.metrics.metric import measures
 from stormproof.results.estimate import read_estimate
@@ -208,9 +208,9 @@ def _reading(run: Run, step: int, begun: float) -> Reading:
     kept = read_estimate(run)
     if kept is not None:
         measure, name = kept["measure"], kept["mean"]
-        means = {each: _known(found["estimate"]) for each, found in kept["by_corruption"].items()}
-        low, middle, high = (_known(kept["mpc"][end]) for end in ("low", "estimate", "high"))
-        numbers = _known(kept["clean"]), middle, (high - low) / 2
+        means = {each: _nan_if_none(found["estimate"]) for each, found in kept["by_corruption"].items()}
+        low, middle, high = (_nan_if_none(kept["mpc"][end]) for end in ("low", "estimate", "high"))
+        numbers = _nan_if_none(kept["clean"]), middle, (high - low) / 2
     else:
         scores = run.score()
         measure, name = scores.headline, scores.over.mean_name
@@ -232,6 +232,6 @@ def worst_of(means: Mapping[str, float], measure: str) -> tuple[str, float]:
     return name, known[name]
 
 
-def _known(number: float | None) -> float:
+def _nan_if_none(number: float | None) -> float:
     """A number of a kept file, where null means that there is none."""
     return math.nan if number is None else number

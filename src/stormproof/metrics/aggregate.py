@@ -59,7 +59,7 @@ class Aggregate:
         except (TypeError, ValueError):
             if not lengths:
                 raise
-        return _stacked([self._of_replicate(grids, row) for row in range(lengths.pop())])
+        return _stack([self._of_replicate(grids, row) for row in range(lengths.pop())])
 
     def _of_replicate(self, grids: tuple[Grid, ...], row: int) -> Value:
         """The aggregate of one replicate; None if it lacks a cell, which happens with few images."""
@@ -69,11 +69,11 @@ class Aggregate:
             return None
 
 
-def _stacked(rows: list[Value]) -> Value:
+def _stack(rows: list[Value]) -> Value:
     names = next((list(row) for row in rows if isinstance(row, Mapping)), None)
     if names is None:
         return np.array([np.nan if row is None else row for row in rows], np.float64)
-    return {name: _stacked([None if row is None else row.get(name) for row in rows]) for name in names}
+    return {name: _stack([None if row is None else row.get(name) for row in rows]) for name in names}
 
 
 AGGREGATES: Registry[Aggregate] = Registry(

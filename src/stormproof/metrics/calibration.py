@@ -100,7 +100,7 @@ def d_ece(counts: Floats) -> Floats:
 
 def _bins(scores: Floats, count: int) -> Ints:
     """Bins that include their upper edge; the first also includes its lower edge."""
-    found: Ints = _binned(scores, np.linspace(0.0, 1.0, count + 1))
+    found: Ints = _bin(scores, np.linspace(0.0, 1.0, count + 1))
     return found
 
 
@@ -155,7 +155,7 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
 
 
 @kernel
-def _binned(scores: Any, edges: Any) -> Any:
+def _bin(scores: Any, edges: Any) -> Any:
     found = np.empty(len(scores), np.int64)
     last = len(edges) - 2
     for i in range(len(scores)):

@@ -81,7 +81,7 @@ def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
     """COCO's matches of masks; a detection's size is its mask's area."""
     groups = by_class_and_image(truth, found)
     overlaps = mask_overlaps(truth, found, groups)
-    area = np.array([masks_of.area(_packed(found.masks[i])) for i in groups.detections.tolist()], np.float64)
+    area = np.array([masks_of.area(_pack(found.masks[i])) for i in groups.detections.tolist()], np.float64)
     return match_groups(truth, found, groups, overlaps, area)
 
 
@@ -89,8 +89,8 @@ def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> F
     """IoU of each group's masks, detections × objects, flat; for a crowd, the detection's share in it."""
     _check_masks(truth, found)
     offsets, excused = groups.offsets, truth.excused[groups.truths]
-    detections = [_packed(found.masks[i]) for i in groups.detections.tolist()]
-    objects = [_packed(truth.masks[i]) for i in groups.truths.tolist()]
+    detections = [_pack(found.masks[i]) for i in groups.detections.tolist()]
+    objects = [_pack(truth.masks[i]) for i in groups.truths.tolist()]
     overlaps = np.empty(offsets[-1])
     for (t0, t1, d0, d1), at in zip(groups.starts.tolist(), offsets.tolist(), strict=False):
         if t1 > t0 and d1 > d0:
@@ -118,7 +118,7 @@ def _check_masks(truth: DetectionTruth, found: Detections) -> None:
             )
 
 
-def _packed(mask: RLE | None) -> Any:
+def _pack(mask: RLE | None) -> Any:
     assert mask is not None, "`_check_masks` refuses these"
     return masks_of.frPyObjects({"size": list(mask.size), "counts": mask.counts.tolist()}, *mask.size)
 

@@ -70,7 +70,7 @@ def _of_result(result: Any) -> dict[str, Any]:
 
 def _check_labels(seen: Inspected) -> Iterator[Finding]:
     """Oriented boxes without an area, or with corners out of order."""
-    from stormproof.datasets.annotation_checks import marked
+    from stormproof.datasets.annotation_checks import report_marked
 
     corners = seen.data("corners")
     if corners is None:
@@ -81,9 +81,9 @@ def _check_labels(seen: Inspected) -> Iterator[Finding]:
     crossed = (turns > 0).any(axis=1) & (turns < 0).any(axis=1)
     flat = (polygon_areas(corners) <= 0) & ~crossed
     if flat.any():
-        yield marked(seen, flat, "oriented boxes have no area")
+        yield report_marked(seen, flat, "oriented boxes have no area")
     if crossed.any():
-        yield marked(
+        yield report_marked(
             seen, np.asarray(crossed), "oriented boxes have corners that are not in order around the box"
         )
 

@@ -197,17 +197,17 @@ def box_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTyp
     """
     found = lay_out(predictions, truth)
     groups = by_image(truth, found, MAX_DETECTIONS)
-    return _typed(truth, found, groups, box_overlaps(truth, found, groups))
+    return _type_errors(truth, found, groups, box_overlaps(truth, found, groups))
 
 
 def mask_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTypes:
     """The error types of masks."""
     found = lay_out(predictions, truth)
     groups = by_image(truth, found, MAX_DETECTIONS)
-    return _typed(truth, found, groups, mask_overlaps(truth, found, groups))
+    return _type_errors(truth, found, groups, mask_overlaps(truth, found, groups))
 
 
-def _typed(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: Floats) -> ErrorTypes:
+def _type_errors(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: Floats) -> ErrorTypes:
     detections, truths = groups.detections, groups.truths
     kinds = np.zeros(len(detections), np.uint8)
     excused = np.zeros(len(detections), np.bool_)

@@ -60,7 +60,7 @@ class Grid:
             if condition in parsed:
                 raise InvalidCondition(f"{condition} has two scores: {parsed[condition]} and {score}.")
             parsed[condition] = score
-        wanted = _implied(parsed) if conditions is None else conditions
+        wanted = _complete(parsed) if conditions is None else conditions
         return cls(parsed, tuple(dict.fromkeys(c for c in wanted if not c.is_clean)))
 
     @classmethod
@@ -151,11 +151,11 @@ def _levels(corruption: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)  # studies make thousands of grids of the same conditions
-def _graded(corruption: str, levels: tuple[int, ...]) -> tuple[Condition, ...]:
+def _grade(corruption: str, levels: tuple[int, ...]) -> tuple[Condition, ...]:
     return every_cell([corruption], levels)
 
 
-def _implied(conditions: Iterable[Condition]) -> list[Condition]:
+def _complete(conditions: Iterable[Condition]) -> list[Condition]:
     """The conditions of the smallest complete grid that has these."""
     implied: dict[Condition, None] = {}
     graded: set[str] = set()
@@ -167,5 +167,5 @@ def _implied(conditions: Iterable[Condition]) -> list[Condition]:
             implied[condition] = None
         elif name not in graded:
             graded.add(name)
-            implied.update(dict.fromkeys(_graded(name, _levels(name))))
+            implied.update(dict.fromkeys(_grade(name, _levels(name))))
     return list(implied)

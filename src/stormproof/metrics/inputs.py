@@ -25,7 +25,7 @@ from stormproof.metrics.object_error import MatchingRule, ObjectErrors, object_e
 from stormproof.metrics.precision import Judged
 from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.roc import People
-from stormproof.metrics.voc import judged_voc
+from stormproof.metrics.voc import judge_by_devkit
 
 UNKNOWN_CLASS = "(no class of the dataset)"
 
@@ -164,7 +164,7 @@ class Objects(MetricInput):
     @cached_property
     def voc(self) -> Judged:
         """The VOC devkit's verdicts."""
-        return judged_voc(self.truth, self.named_boxes)
+        return judge_by_devkit(self.truth, self.named_boxes)
 
     @cached_property
     def errors(self) -> ObjectErrors:

@@ -21,7 +21,7 @@ from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lrp import Located, locate, locate_groups
 from stormproof.metrics.matching import ClassGroups, by_class_and_image
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, weighted_ratios
-from stormproof.metrics.oks import labelled, point_similarities
+from stormproof.metrics.oks import is_labelled, point_similarities
 from stormproof.metrics.points import POINTS
 from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.task import Task, task
@@ -90,7 +90,7 @@ def compare_points(
 def counting_points(truth: DetectionTruth) -> Bools:
     """The objects that are judged by their points: those with labelled ones, unless they are excused."""
     points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
-    return ~truth.excused & labelled(points).any(axis=1)
+    return ~truth.excused & is_labelled(points).any(axis=1)
 
 
 def match_points(truth: DetectionTruth, found: Detections) -> Poses:
@@ -121,7 +121,7 @@ def _distances(
     objects, detections = groups.truths[hit], groups.detections[finder[hit]]
     apart = np.linalg.norm(found_points[detections, :, :2] - points[objects, :, :2], axis=2)
     distance[objects] = apart / sides[objects, None]
-    distance[~labelled(points) | truth.excused[:, None]] = np.nan
+    distance[~is_labelled(points) | truth.excused[:, None]] = np.nan
     return distance, sides
 
 
@@ -174,7 +174,7 @@ class Posed(Objects):
 def score_points(posed: Posed, weights: Weights) -> Scored:
     """COCO's ten numbers by replicate, AP by class, PCK, and the distances of joints."""
     scored, every = coco_scored(posed.poses.matches, weights, OKS, _PRECISIONS, _RECALLS), {"": slice(None)}
-    return scored | Scored(_placed(posed.poses, weights, every) | _offsets(posed.poses, weights, every))
+    return scored | Scored(_share_placed(posed.poses, weights, every) | _offsets(posed.poses, weights, every))
 
 
 @metric(
@@ -192,10 +192,12 @@ def score_joints(posed: Posed, weights: Weights) -> Scored:
     """PCK and distance of each pair of COCO's joints; NaN for other sets of points."""
     known = posed.poses.distance.shape[1] == len(COCO_JOINTS)
     places: dict[str, slice | list[int]] = {f" {name}": at if known else [] for name, at in PAIRS.items()}
-    return Scored(_placed(posed.poses, weights, places) | _offsets(posed.poses, weights, places))
+    return Scored(_share_placed(posed.poses, weights, places) | _offsets(posed.poses, weights, places))
 
 
-def _placed(poses: Poses, weights: Weights, chosen: Mapping[str, slice | list[int]]) -> dict[str, Floats]:
+def _share_placed(
+    poses: Poses, weights: Weights, chosen: Mapping[str, slice | list[int]]
+) -> dict[str, Floats]:
     """The share of labelled joints that a detection puts in their place, by replicate."""
     columns = {}
     for name, places in chosen.items():

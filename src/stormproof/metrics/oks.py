@@ -18,7 +18,7 @@ from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.matching import Groups
 
 
-def labelled(points: Floats) -> Bools:
+def is_labelled(points: Floats) -> Bools:
     """Which of n×k×3 points are labelled."""
     shown: Bools = points[..., 2] > 0
     return shown

@@ -54,7 +54,7 @@ def ap_optimism(
         for t in range(found.thresholds):
             hit = (hits >> t & 1).astype(bool)
             counted = hit | inside[:, size] & ~(excused >> t & 1).astype(bool)
-            undecided = _undecided(hit, weight * counted) / max(1, occurs.sum())
+            undecided = _integrate_doubt(hit, weight * counted) / max(1, occurs.sum())
             out[size, occurs, t] = _SCALE / (_OFFSET + images[occurs]) * undecided
             if points:
                 out[size, occurs, t] += _precision_at_the_end(hit, counted, labels, objects)[occurs] / points
@@ -119,7 +119,7 @@ def _growth(images: int, power: float) -> float:
     return float((chance / chance.sum()) @ held**-power - images**-power)
 
 
-def _undecided(hit: Bools, weight: Floats) -> float:
+def _integrate_doubt(hit: Bools, weight: Floats) -> float:
     """∫ p · (1 − p) dr over detections sorted by falling score; a hit adds its weight to the recall r."""
     at = np.flatnonzero(hit)
     precision = np.cumsum(weight[at]) / np.cumsum(weight)[at]

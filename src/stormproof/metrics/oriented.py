@@ -26,7 +26,7 @@ from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.task import Task, task
 from stormproof.metrics.voc import CALIBRATED as VOC_CALIBRATED
 from stormproof.metrics.voc import NUMBERS as VOC_NUMBERS
-from stormproof.metrics.voc import judged_voc, voc_scored
+from stormproof.metrics.voc import judge_by_devkit, voc_scored
 
 ORIENTED = "oriented "  # the prefix of measures
 
@@ -42,7 +42,7 @@ def judge_corners(truth: DetectionTruth, found: Detections) -> Judged:
     """The verdicts of DOTA's devkit at IoU 0.5."""
     groups = by_class_and_image(truth, found)
     nothing = np.zeros(len(truth), np.bool_)
-    return judged_voc(truth, found, overlaps=_overlaps_of(truth, found, groups, nothing))
+    return judge_by_devkit(truth, found, overlaps=_overlaps_of(truth, found, groups, nothing))
 
 
 def _corners(held: DetectionTruth | Detections) -> Floats:

@@ -67,13 +67,13 @@ def overlaps(truth: Truth, predicted: npt.NDArray[np.int32], *, name: str = "ima
     pixels = np.diff(starts, append=planes[0].size)
     ids, labels, found = (plane[starts].astype(np.int64) for plane in planes)
     ids[labels == truth.semantic.ignore] = 0
-    true = _numbered(ids, labels, truth.crowds, name)
+    true = _number_segments(ids, labels, truth.crowds, name)
     pairs, places = np.unique((true + _KEY) * _KEY + found, return_inverse=True)
     shared = np.bincount(places, pixels, len(pairs)).astype(np.int64)
     return pairs // _KEY - _KEY, pairs % _KEY, shared
 
 
-def _numbered(ids: Ints, labels: Ints, crowds: tuple[int, ...], name: str) -> Ints:
+def _number_segments(ids: Ints, labels: Ints, crowds: tuple[int, ...], name: str) -> Ints:
     """The segments' numbers, which encode their classes, from their ids; negative for crowds."""
     known, first, places = np.unique(ids, return_index=True, return_inverse=True)
     mixed = (labels != labels[first][places]) & (ids != 0)
@@ -194,7 +194,7 @@ def image_errors(segments: Segments) -> Floats:
     return errors
 
 
-def _shown(segments: Segments) -> Bools:
+def _shows_class(segments: Segments) -> Bools:
     """Images × scored classes: whether the truth shows a segment of the class."""
     true_segments = segments.table[:, 1] + segments.table[:, 3]  # matched and missed
     shown: Bools = true_segments[:, list(segments.kept)] > 0
@@ -262,7 +262,7 @@ PANOPTIC_MAPS = form(
 task(
     Task(
         "panoptic segmentation", 10, PANOPTIC_MAPS, headline="PQ", per_class="PQ", section="panoptic",
-        fits=lambda given: "segments" in given.kinds, image_errors=image_errors, shown=_shown,
+        fits=lambda given: "segments" in given.kinds, image_errors=image_errors, shown=_shows_class,
     ),
     __name__,
 )  # fmt: skip

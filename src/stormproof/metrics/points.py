@@ -156,7 +156,7 @@ def _of_result(result: Any) -> dict[str, Any]:
 
 def _check_labels(seen: Inspected) -> Iterator[Finding]:
     """Key points outside their image or far from their box, and flags that mean nothing."""
-    from stormproof.datasets.annotation_checks import PIXEL, Finding, Gravity, marked
+    from stormproof.datasets.annotation_checks import PIXEL, Finding, Gravity, report_marked
 
     points = seen.data("points")
     if points is None or not points.size:
@@ -167,7 +167,7 @@ def _check_labels(seen: Inspected) -> Iterator[Finding]:
     if wrong.any():
         value = f"{flags[wrong][0]:g}"
         what = f"objects have key points with a flag such as {value}, not 0 (unlabelled), 1 (hidden) or 2"
-        yield marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
+        yield report_marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
     if not labelled.any():
         yield Finding(
             Gravity.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
@@ -183,7 +183,7 @@ def _check_labels(seen: Inspected) -> Iterator[Finding]:
         (far, "labelled key points far from their box"),
     ):  # fmt: skip
         if mark.any():
-            yield marked(seen, np.asarray(mark.any(axis=1)), f"objects have {what}")
+            yield report_marked(seen, np.asarray(mark.any(axis=1)), f"objects have {what}")
 
 
 SIGMAS = form(Form("sigmas", "spreads of key points", shape=(-1,)), __name__)

@@ -312,7 +312,7 @@ def _average_by_image(
             if not any_hit >> t & 1:
                 continue
             if positives[0] == 1:
-                out[groups, t] = whole * (1.0 / _judged_until_hit(hit, excused, inside, d0, t)) / points
+                out[groups, t] = whole * (1.0 / _count_until_hit(hit, excused, inside, d0, t)) / points
                 continue
             events, hits, judged = 0, 0.0, 0.0
             for d in range(d0, last):
@@ -334,7 +334,7 @@ def _average_by_image(
 
 
 @kernel(inline=True)
-def _judged_until_hit(hit: Any, excused: Any, inside: Any, first: Any, t: Any) -> Any:
+def _count_until_hit(hit: Any, excused: Any, inside: Any, first: Any, t: Any) -> Any:
     """The number of detections that count, up to and including the first hit at a threshold."""
     judged, d = 0.0, first
     while not hit[d] >> t & 1:

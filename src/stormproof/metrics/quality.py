@@ -42,14 +42,14 @@ def grey(image: Image) -> Floats:
     return luma.astype(np.float64)
 
 
-class Change(NamedTuple):
+class ImageChange(NamedTuple):
     """How far a corrupted image is from the clean one: `rmse` in grey levels, `snr` in dB."""
 
     rmse: float
     snr: float
 
 
-def change(clean: Image, corrupted: Image) -> Change:
+def change(clean: Image, corrupted: Image) -> ImageChange:
     """RMSE and SNR together, as a run stores them for every cell. Sums of squares of bytes are exact.
 
     >>> change(np.full((4, 4, 3), 100, np.uint8), np.full((4, 4, 3), 110, np.uint8))
@@ -61,12 +61,12 @@ def change(clean: Image, corrupted: Image) -> Change:
     return change_from_sums(round(noise), round(power), clean.size)
 
 
-def change_from_sums(noise: int, power: int, values: int) -> Change:
+def change_from_sums(noise: int, power: int, values: int) -> ImageChange:
     """The change from the sums of squares of the differences and of the clean image's `values` values."""
     error = math.sqrt(noise / values)
     if noise == 0:
-        return Change(error, math.inf)
-    return Change(error, 10 * math.log10(power / noise) if power > 0 else -math.inf)
+        return ImageChange(error, math.inf)
+    return ImageChange(error, 10 * math.log10(power / noise) if power > 0 else -math.inf)
 
 
 def rmse(clean: Image, corrupted: Image) -> float:

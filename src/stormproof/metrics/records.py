@@ -71,9 +71,9 @@ class DetectionTruth:
         masks: list[RLE | None] = []
         for _, objects in pairs:
             masks.extend(objects.masks or [None] * len(objects))
-        image, columns = _flattened([o for _, o in pairs], _NOTHING, (*_OBJECT_COLUMNS, "tracks"))
+        image, columns = _flatten([o for _, o in pairs], _NOTHING, (*_OBJECT_COLUMNS, "tracks"))
         columns["track"] = columns.pop("tracks")
-        data = _joined_data([o for _, o in pairs])
+        data = _join_data([o for _, o in pairs])
         return cls(ids, tuple(classes), image, masks=tuple(masks), data=data, **columns)._checked()
 
     @classmethod
@@ -168,8 +168,8 @@ class Detections:
         masks: list[RLE | None] = []
         for row in rows:
             masks.extend(row.masks or [None] * len(row))
-        image, columns = _flattened(rows, Prediction(), ("boxes", "scores", "labels", "sides"))
-        return cls(image, masks=tuple(masks), data=_joined_data(rows), **columns)
+        image, columns = _flatten(rows, Prediction(), ("boxes", "scores", "labels", "sides"))
+        return cls(image, masks=tuple(masks), data=_join_data(rows), **columns)
 
     def of_images(self, chosen: Ints) -> Detections:
         """The detections of the chosen images, renumbered."""
@@ -217,7 +217,7 @@ def entries_of(image: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
     return order[first + np.arange(counts.sum())], np.repeat(np.arange(len(chosen)), counts)
 
 
-def counted(found: Detections, truth: DetectionTruth) -> Detections:
+def keep_judgeable(found: Detections, truth: DetectionTruth) -> Detections:
     """The detections that annotations can judge: all, unless these are federated."""
     if truth.federated is None:
         return found
@@ -226,10 +226,10 @@ def counted(found: Detections, truth: DetectionTruth) -> Detections:
 
 def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
     """Predictions as flat arrays, checked against `truth`; those that it can judge."""
-    return counted(_checked(predictions, truth), truth)
+    return keep_judgeable(_check(predictions, truth), truth)
 
 
-def _checked(predictions: Predictions, truth: DetectionTruth) -> Detections:
+def _check(predictions: Predictions, truth: DetectionTruth) -> Detections:
     found = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
     count = len(found.boxes)
     for name in ("image", "scores", "labels"):
@@ -299,7 +299,7 @@ def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) 
         )
 
 
-def _flattened(
+def _flatten(
     images: Sequence[Instances] | Sequence[Prediction], empty: Instances | Prediction, names: Sequence[str]
 ) -> tuple[Ints, dict[str, Any]]:
     """The image of each entry, and the named columns of all images; `empty` gives their types."""
@@ -307,13 +307,13 @@ def _flattened(
     return image, {name: np.concatenate([getattr(each, name) for each in (empty, *images)]) for name in names}
 
 
-def _joined_data(images: Sequence[Instances] | Sequence[Prediction]) -> dict[str, Floats]:
+def _join_data(images: Sequence[Instances] | Sequence[Prediction]) -> dict[str, Floats]:
     """The further arrays of all images; NaN for the objects of an image that lacks one."""
     names = dict.fromkeys(name for each in images for name in each.data)
-    return {name: _joined(name, images) for name in names}
+    return {name: _join(name, images) for name in names}
 
 
-def _joined(name: str, images: Sequence[Instances] | Sequence[Prediction]) -> Floats:
+def _join(name: str, images: Sequence[Instances] | Sequence[Prediction]) -> Floats:
     held = {each.data[name].shape[1:] for each in images if name in each.data and len(each)}
     if len(held) > 1:
         raise InvalidTruth(f"{name} have the shapes {sorted(held)} in different images; give all the same.")

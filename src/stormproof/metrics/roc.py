@@ -124,8 +124,8 @@ class People:
         """Detection rate and FPPI at the thresholds, by replicate, IoU and sensitivity."""
         hits, errors = np.zeros(thresholds.shape), np.zeros(thresholds.shape)
         for k, (image, score, verdict) in enumerate(self.falling):
-            _reached(image, score, verdict == TRUE, weights, thresholds[:, k], hits[:, k])
-            _reached(image, score, verdict == FALSE, weights, thresholds[:, k], errors[:, k])
+            _weight_above(image, score, verdict == TRUE, weights, thresholds[:, k], hits[:, k])
+            _weight_above(image, score, verdict == FALSE, weights, thresholds[:, k], errors[:, k])
         people = weights[:, self.truth.image[~self.truth.excused]].sum(axis=1, dtype=np.float64)
         images = weights.sum(axis=1, dtype=np.float64)
         return ratio(hits, people[:, None, None]), ratio(errors, images[:, None, None])
@@ -152,7 +152,7 @@ def _thresholds(image: Any, score: Any, false: Any, weights: Any, images: Any, l
 
 
 @kernel
-def _reached(image: Any, score: Any, chosen: Any, weights: Any, thresholds: Any, out: Any) -> None:
+def _weight_above(image: Any, score: Any, chosen: Any, weights: Any, thresholds: Any, out: Any) -> None:
     """The total weight of the chosen detections at or above each threshold; thresholds and scores fall."""
     for r in range(len(weights)):
         total, i = 0.0, 0
@@ -243,7 +243,7 @@ def _roc(objects: Objects, weights: Weights) -> dict[str, list[float]]:
 
 
 @detail("lost", "people")
-def _lost(objects: Objects, weights: Weights) -> list[dict[str, Any]] | None:
+def _losing_images(objects: Objects, weights: Weights) -> list[dict[str, Any]] | None:
     """The images that lose a person, unless the condition moves labels."""
     people, clean = objects.people, objects.clean
     assert people is not None

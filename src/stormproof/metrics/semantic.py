@@ -127,7 +127,7 @@ def image_errors(maps: Maps) -> Floats:
     return 1 - mean_of_known(iou[:, list(maps.kept)])
 
 
-def _shown(maps: Maps) -> Bools:
+def _shows_class(maps: Maps) -> Bools:
     """Images × scored classes: whether the truth has a pixel of the class."""
     side = len(maps.classes) + 1
     image, at = maps.confusions.nonzero()
@@ -193,7 +193,7 @@ LABEL_MAPS = form(
 task(
     Task(
         "semantic segmentation", 20, LABEL_MAPS, headline="mIoU", per_class="IoU", section="maps",
-        fits=lambda given: "maps" in given.kinds, image_errors=image_errors, shown=_shown,
+        fits=lambda given: "maps" in given.kinds, image_errors=image_errors, shown=_shows_class,
     ),
     __name__,
 )  # fmt: skip

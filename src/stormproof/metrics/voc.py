@@ -43,10 +43,10 @@ def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
     {'VOC07 AP50': 0.5455, 'VOC10 AP50': 0.5}
     """
     found = lay_out(predictions, truth)
-    return voc_scored(judged_voc(truth, found), np.ones((1, len(truth.ids)))).scores
+    return voc_scored(judge_by_devkit(truth, found), np.ones((1, len(truth.ids)))).scores
 
 
-def judged_voc(
+def judge_by_devkit(
     truth: DetectionTruth, found: Detections, iou: float = 0.5, overlaps: Floats | None = None
 ) -> Judged:
     """The detections that the devkit counts, and which of them are right; `overlaps` as in `judge_voc`.

@@ -13,10 +13,10 @@ from stormproof.core.spec import OBJECT, Spec, default_main, keyword_options
 from stormproof.models.files import check_format, full_spec
 from stormproof.models.model import ADAPTERS, Model, Precomputed
 
-__all__ = ["ADAPTERS", "Model", "Precomputed", "full_spec", "open_model"]
+__all__ = ["ADAPTERS", "Model", "Precomputed", "full_spec", "load_model"]
 
 
-def open_model(text: str) -> Model | Precomputed:
+def load_model(text: str) -> Model | Precomputed:
     """Open the model that a spec string names.
 
     `ADAPTERS` holds the kinds; `package.module:attribute` and `path/to/script.py:function` name Python code.

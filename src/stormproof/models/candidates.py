@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.boxes import shared, union
 from stormproof.core.errors import CardChange, ModelError
+from stormproof.core.forms import Array
 from stormproof.core.kernels import kernel
 from stormproof.core.object_arrays import STRIDE
 from stormproof.core.oriented import oriented_overlap
 from stormproof.core.sample import RLE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
-
-Array = npt.NDArray[Any]
 
 # Suppression takes quadratic time, and the surviving boxes are among the best 3000 candidates.
 _CONSIDERED = 3000

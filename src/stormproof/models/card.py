@@ -22,13 +22,13 @@ from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
 
-def _repeated(count: int) -> BeforeValidator:
+def _repeat(count: int) -> BeforeValidator:
     """A single number is repeated for every entry."""
     return BeforeValidator(lambda value: (value,) * count if isinstance(value, int | float) else value)
 
 
-Triple = Annotated[tuple[float, float, float], _repeated(3)]
-Pair = Annotated[tuple[int, int], _repeated(2)]
+Triple = Annotated[tuple[float, float, float], _repeat(3)]
+Pair = Annotated[tuple[int, int], _repeat(2)]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
@@ -136,10 +136,10 @@ def complete_card(
     if "size" in known and usual.get("resize") == "none":  # exported for a fixed size, whatever is usual
         usual = {**usual, "resize": "stretch"}
     merged["input"] = {**usual, **known, **given}
-    return checked(Card, merged, where)
+    return check_card(Card, merged, where)
 
 
-def checked(schema: type[Schema], values: Mapping[str, Any], where: object) -> Schema:
+def check_card(schema: type[Schema], values: Mapping[str, Any], where: object) -> Schema:
     """`values` as a card, or part of one."""
     try:
         return schema.model_validate(values)
@@ -204,10 +204,10 @@ def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
         )
     if DECODERS[card.decoder].task == "semantic" and len(names) == 1 and not is_background(names[0]):
         names = ("background", *names)  # the only class of a map is its foreground
-    return renamed(names, card.rename, name)
+    return rename_classes(names, card.rename, name)
 
 
-def renamed(names: Sequence[str], changes: Mapping[str, str], model: str) -> tuple[str, ...]:
+def rename_classes(names: Sequence[str], changes: Mapping[str, str], model: str) -> tuple[str, ...]:
     """Class names of a model, some of them renamed; several classes may get the same name."""
     for old in changes:
         if old not in names:

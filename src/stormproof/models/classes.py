@@ -15,7 +15,7 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first_few
 from stormproof.core.files import locate, read_text
 from stormproof.core.sample import SEGMENTS, Bools, Ints, Prediction, panoptic_map
-from stormproof.core.text import composed
+from stormproof.core.text import compose
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
 
 NO_CLASS = -1
@@ -83,26 +83,26 @@ ALIASES: tuple[tuple[str, ...], ...] = (
 BACKGROUND = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void", "no object"})
 
 
-def normalised(name: str) -> str:
+def normalise(name: str) -> str:
     """A name in the form used for comparison: lower case, words separated by single spaces.
 
-    >>> normalised("Person_sitting"), normalised("traffic-light")
+    >>> normalised("Person_sitting"), normalise("traffic-light")
     ('person sitting', 'traffic light')
     """
-    return re.sub(r"[\s_\-]+", " ", composed(name).lower()).strip()
+    return re.sub(r"[\s_\-]+", " ", compose(name).lower()).strip()
 
 
-_MEANING = {normalised(name): normalised(group[0]) for group in ALIASES for name in group}
+_MEANING = {normalise(name): normalise(group[0]) for group in ALIASES for name in group}
 
 
 def canonical(name: str) -> str:
     """The first of a group of synonyms; words may be run together, as in VOC."""
-    key = normalised(name)
+    key = normalise(name)
     return _MEANING.get(key, _MEANING.get(key.replace(" ", ""), key))
 
 
 def is_background(name: str) -> bool:
-    return normalised(name) in BACKGROUND
+    return normalise(name) in BACKGROUND
 
 
 def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[str, ...] | None:
@@ -119,7 +119,7 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
     if value in VOCABULARIES:
         return VOCABULARIES[value]
     if value.startswith("[") and value.endswith("]"):
-        return _listed(value)
+        return _split_list(value)
     if "." not in value and "/" not in value:
         _refuse_near_vocabulary(value)
         return (value,)
@@ -131,7 +131,7 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
     return names
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     """The names in `[a, b]`; an empty one, as in `[,person]`, is an output without a name."""
     names = tuple(name.strip() for name in text[1:-1].split(","))
     if not any(names):
@@ -225,7 +225,7 @@ class ClassMatch:
 
 
 # How names are compared, one after the other: a name that matches in one way is not tried in the next.
-_WAYS: tuple[Callable[[str], str], ...] = (str, composed, normalised)
+_WAYS: tuple[Callable[[str], str], ...] = (str, compose, normalise)
 
 
 def match_classes(model: Sequence[str], dataset: Sequence[str]) -> ClassMatch:
@@ -247,7 +247,7 @@ def match_classes(model: Sequence[str], dataset: Sequence[str]) -> ClassMatch:
     meaning = {canonical(name): i for i, name in reversed([*enumerate(dataset)])}
     labels, spelled = [], dict[int, list[str]]()
     for name in model:
-        label = _spelled_label(name, dataset, by_name) if name.strip() else NO_CLASS
+        label = _find_spelling(name, dataset, by_name) if name.strip() else NO_CLASS
         if label != NO_CLASS:
             spelled.setdefault(label, []).append(name)
         elif name.strip():
@@ -266,7 +266,7 @@ def _by_name(names: Sequence[str], way: Callable[[str], str]) -> dict[str, list[
     return places
 
 
-def _spelled_label(name: str, dataset: Sequence[str], by_name: Sequence[Mapping[str, list[int]]]) -> int:
+def _find_spelling(name: str, dataset: Sequence[str], by_name: Sequence[Mapping[str, list[int]]]) -> int:
     """The dataset's class of that name, however spelled; −1 if there is none."""
     for way, places in zip(_WAYS, by_name, strict=True):
         same = places.get(way(name), [])
@@ -304,7 +304,7 @@ def class_lines(match: ClassMatch) -> list[str]:
     renamed = [
         f"{name} is {match.dataset[label]}"
         for name, label in match.pairs
-        if label != NO_CLASS and normalised(name) != normalised(match.dataset[label])
+        if label != NO_CLASS and normalise(name) != normalise(match.dataset[label])
     ]
     if renamed and (lacking or dropped):
         lines.append(f"Under another name: {first_few(renamed)}.")

@@ -21,7 +21,7 @@ Rule = Callable[[Any, list[str], Sequence[tuple[int | None, ...]], Any], dict[st
 
 
 @dataclass(frozen=True, slots=True)
-class Decoder:
+class OutputDecoder:
     """A decoder, the outputs it expects in order, and the defaults for its networks, which a card can change:
     thresholds and the `usual` input. Most families have one training code; `varied` marks those whose
     networks expect different inputs, so that `usual` is a guess. `recognise` tells its networks by their
@@ -60,53 +60,57 @@ _TOP_LEFT = {**LETTERBOX, "align": "top-left", "rounding": "down"}
 # The thresholds that each YOLO's own validation uses.
 _YOLOV5, YOLOV8, YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
 
-DECODERS: Registry[Decoder] = Registry(extensions.DECODERS, "stormproof.models.families")
-_OWN: dict[str, Decoder] = {
-    "yolox": Decoder(decoding.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
-    "yolov5": Decoder(decoding.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
-    "yolov8": Decoder(decoding.yolov8, ("columns", "prototypes?"), YOLOV8, usual={**UNIT, **LETTERBOX}),
-    "yolov10": Decoder(decoding.yolov10, _MASKED, YOLOV10, usual={**UNIT, **LETTERBOX}),
-    "postprocessed": Decoder(
+DECODERS: Registry[OutputDecoder] = Registry(extensions.DECODERS, "stormproof.models.families")
+_OWN: dict[str, OutputDecoder] = {
+    "yolox": OutputDecoder(decoding.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
+    "yolov5": OutputDecoder(decoding.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
+    "yolov8": OutputDecoder(decoding.yolov8, ("columns", "prototypes?"), YOLOV8, usual={**UNIT, **LETTERBOX}),
+    "yolov10": OutputDecoder(decoding.yolov10, _MASKED, YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "postprocessed": OutputDecoder(
         decoding.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
     ),
-    "ssd": Decoder(decoding.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC, varied=True),
-    "ssd-raw": Decoder(
+    "ssd": OutputDecoder(decoding.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC, varied=True),
+    "ssd-raw": OutputDecoder(
         decoding.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC, varied=True
     ),
-    "boxes": Decoder(decoding.plain_boxes, _HEADS, Limits(iou=0.45), usual=UNIT, varied=True),
-    "efficientdet": Decoder(
+    "boxes": OutputDecoder(decoding.plain_boxes, _HEADS, Limits(iou=0.45), usual=UNIT, varied=True),
+    "efficientdet": OutputDecoder(
         decoding.efficientdet,
         _HEADS,
         Limits(iou=0.5),
         usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
     ),
-    "efficientdet-rows": Decoder(decoding.efficientdet_rows, ("rows",), varied=True),
-    "blazeface": Decoder(
+    "efficientdet-rows": OutputDecoder(decoding.efficientdet_rows, ("rows",), varied=True),
+    "blazeface": OutputDecoder(
         decoding.blazeface,
         ("rows", "logits"),
         Limits(iou=0.3),
         usual={**SYMMETRIC, "resize": "letterbox", "pad": 0},
     ),
-    "scrfd": Decoder(decoding.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD),
-    "nanodet": Decoder(
+    "scrfd": OutputDecoder(
+        decoding.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD
+    ),
+    "nanodet": OutputDecoder(
         decoding.nanodet, ("classes and distances per stride",), Limits(iou=0.6), usual=NANODET
     ),
-    "nanodet-plus": Decoder(decoding.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
-    "picodet": Decoder(
+    "nanodet-plus": OutputDecoder(decoding.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
+    "picodet": OutputDecoder(
         decoding.picodet, ("classes and distances per stride",), Limits(0.025, iou=0.6), usual=PICODET
     ),
-    "fastestdet": Decoder(
+    "fastestdet": OutputDecoder(
         decoding.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
     ),
-    "centernet": Decoder(decoding.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET, varied=True),
-    "detr": Decoder(decoding.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
-    "rtdetr": Decoder(decoding.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
-    "labelled": Decoder(decoding.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
-    "torchvision": Decoder(
+    "centernet": OutputDecoder(
+        decoding.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET, varied=True
+    ),
+    "detr": OutputDecoder(decoding.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
+    "rtdetr": OutputDecoder(decoding.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
+    "labelled": OutputDecoder(decoding.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
+    "torchvision": OutputDecoder(
         decoding.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
     ),
-    "logits": Decoder(decoding.score_planes, ("scores",), task="semantic", usual=IMAGENET, varied=True),
-    "argmax": Decoder(decoding.class_map, ("map",), task="semantic", usual=IMAGENET, varied=True),
+    "logits": OutputDecoder(decoding.score_planes, ("scores",), task="semantic", usual=IMAGENET, varied=True),
+    "argmax": OutputDecoder(decoding.class_map, ("map",), task="semantic", usual=IMAGENET, varied=True),
 }
 
 for _name, _decoder in _OWN.items():

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 
 from stormproof.core.errors import CardChange
-from stormproof.models.candidates import Array, Candidates, option_missing
-from stormproof.models.geometry import Size
+from stormproof.core.forms import Array, Size
+from stormproof.models.candidates import Candidates, option_missing
 
 Outputs = Sequence[Array]  # of one image: without a batch axis
 _YXYX = [1, 0, 3, 2]
@@ -46,10 +46,10 @@ def softmax(x: Array) -> Array:
     return share
 
 
-def centred(boxes: Array) -> Array:
+def corners_of_centred(boxes: Array) -> Array:
     """Boxes x y w h around their centre as x1 y1 x2 y2.
 
-    >>> centred(np.array([[5.0, 5.0, 4.0, 2.0]])).tolist()
+    >>> corners_of_centred(np.array([[5.0, 5.0, 4.0, 2.0]])).tolist()
     [[3.0, 4.0, 7.0, 6.0]]
     """
     middle, half = boxes[..., :2], np.abs(boxes[..., 2:4]) / 2
@@ -91,7 +91,7 @@ def yolox(outputs: Outputs, size: Size, *, strides: tuple[int, ...] = (8, 16, 32
     rows = flat(outputs[0])
     cells, steps = grids(size, strides)
     middle, sides = (rows[:, :2] + cells) * steps, np.exp(rows[:, 2:4]) * steps
-    return Candidates(centred(np.hstack([middle, sides])), rows[:, 4:5] * rows[:, 5:])
+    return Candidates(corners_of_centred(np.hstack([middle, sides])), rows[:, 4:5] * rows[:, 5:])
 
 
 def yolov5(outputs: Outputs, size: Size) -> Candidates:
@@ -114,7 +114,9 @@ def _with_masks(rows: Array, rest: Sequence[Array], classes_from: int) -> Candid
     if classes_from == 5:
         scores = rows[:, 4:5] * scores
     coefficients = None if prototypes is None else rows[:, end:]
-    return Candidates(centred(rows[:, :4]), scores, coefficients=coefficients, prototypes=prototypes)
+    return Candidates(
+        corners_of_centred(rows[:, :4]), scores, coefficients=coefficients, prototypes=prototypes
+    )
 
 
 def yolov10(outputs: Outputs, size: Size, *, scale: float = 1.0) -> Candidates:
@@ -132,14 +134,14 @@ def detr(outputs: Outputs, size: Size) -> Candidates:
     """DETR: queries×(classes+1) logits, the last class meaning no object, and centred boxes as fractions;
     each query predicts its most likely class."""
     likely = softmax(flat(outputs[0]))[:, :-1]
-    corners = in_pixels(centred(flat(outputs[1], 4)), size)
+    corners = in_pixels(corners_of_centred(flat(outputs[1], 4)), size)
     labels = likely.argmax(axis=1)
     return Candidates(corners, likely[np.arange(len(likely)), labels], labels)
 
 
 def rtdetr(outputs: Outputs, size: Size, *, logits: bool = True) -> Candidates:
     """RT-DETR, Deformable DETR, D-FINE: queries×classes of independent scores, centred boxes as fractions."""
-    corners = in_pixels(centred(flat(outputs[1], 4)), size)
+    corners = in_pixels(corners_of_centred(flat(outputs[1], 4)), size)
     return Candidates(corners, _probabilities(flat(outputs[0]), logits))
 
 
@@ -203,7 +205,7 @@ def _from_anchors(anchors: Array, offsets: Array) -> Array:
     """Boxes from n×4 of dy dx log h log w relative to anchors."""
     middle = anchors[:, :2] + anchors[:, 2:] * offsets[:, [1, 0]]
     sides = anchors[:, 2:] * np.exp(offsets[:, [3, 2]])
-    return centred(np.hstack([middle, sides]))
+    return corners_of_centred(np.hstack([middle, sides]))
 
 
 def ssd_anchors(size: Size, layers: int, scales: tuple[float, float]) -> Array:
@@ -273,7 +275,7 @@ def blazeface(
     anchors = np.concatenate(centres)
     if len(anchors) != len(rows):
         raise Unreadable(f"{len(rows)} rows for {len(anchors)} anchors of strides {strides}, {each} each")
-    return Candidates(centred(np.hstack([rows[:, :2] + anchors, rows[:, 2:4]])), scores)
+    return Candidates(corners_of_centred(np.hstack([rows[:, :2] + anchors, rows[:, 2:4]])), scores)
 
 
 def efficientdet_anchors(size: Size, strides: Sequence[int], anchor_scale: float) -> Array:
@@ -356,7 +358,7 @@ def fastestdet(outputs: Outputs, size: Size) -> Candidates:
     middle = (np.tanh(rows[:, 1:3]) + cells) / (width, height) * (size[1], size[0])
     sides = sigmoid(rows[:, 3:5]) * (size[1], size[0])
     scores = np.clip(rows[:, :1], 0, 1) ** 0.6 * np.clip(rows[:, 5:], 0, 1) ** 0.4
-    return Candidates(centred(np.hstack([middle, sides])), scores)
+    return Candidates(corners_of_centred(np.hstack([middle, sides])), scores)
 
 
 def centernet(outputs: Outputs, size: Size, *, logits: bool = True, peaks: int = 100) -> Candidates:
@@ -375,7 +377,7 @@ def centernet(outputs: Outputs, size: Size, *, logits: bool = True, peaks: int =
     offset = outputs[2][:, y, x].T if len(outputs) > 2 else 0.5
     step = np.array([size[1] / heat.shape[2], size[0] / heat.shape[1]])
     rows = np.hstack([(np.stack([x, y], axis=1) + offset) * step, sides * step])
-    return Candidates(centred(rows), peak[best], labels.astype(np.int64))
+    return Candidates(corners_of_centred(rows), peak[best], labels.astype(np.int64))
 
 
 def score_planes(

@@ -37,7 +37,7 @@ import numpy as np
 import PIL.Image
 
 from stormproof.core.errors import InvalidImage, InvalidOption, ModelError
-from stormproof.core.imagefile import opened
+from stormproof.core.imagefile import open_image
 from stormproof.core.private import without_secrets
 from stormproof.core.sample import Image, Prediction
 from stormproof.models.model import ADAPTERS, fingerprint
@@ -329,7 +329,7 @@ def _with_map(item: object, url: str) -> object:
         return item
     try:
         content = base64.b64decode(item["semantic"], validate=True)
-        with opened(content, f"semantic map from {url}") as image:
+        with open_image(content, f"semantic map from {url}") as image:
             return {**item, "semantic": np.array(image)}
     except (ValueError, InvalidImage) as error:
         raise ModelError(f"{url} sent a semantic map that is not a PNG in base64: {error}") from None

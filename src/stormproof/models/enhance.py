@@ -127,7 +127,7 @@ def read_enhancement(text: str) -> tuple[str, Callable[[Image], Image]]:
     return f"{match['name']}[{said}]", partial(function, **values)
 
 
-def enhanced(model: Model | Precomputed, names: Sequence[str]) -> Model | Precomputed:
+def enhance_model(model: Model | Precomputed, names: Sequence[str]) -> Model | Precomputed:
     """`model` behind the named enhancements; the model itself if there are none."""
     if not names:
         return model

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from stormproof.core.forms import Size
 from stormproof.core.sample import Floats, Image
 
-Size = tuple[int, int]  # height, width
 Resize = Literal["stretch", "letterbox", "shortest", "none"]
 Align = Literal["centre", "top-left"]
 Rounding = Literal["nearest", "down"]
@@ -107,18 +107,18 @@ def plan_fit(
     if resize == "letterbox":
         ratio = min(size[0] / height, size[1] / width)
         cut = rounding == "down"
-        inner = (max(1, int(height * ratio)), max(1, int(width * ratio))) if cut else _scaled(image, ratio)
+        inner = (max(1, int(height * ratio)), max(1, int(width * ratio))) if cut else _scale(image, ratio)
         free = size[0] - inner[0], size[1] - inner[1]
         offset = (free[0] // 2, free[1] // 2) if align == "centre" else (0, 0)
         return Fit(image, size, inner, offset, ratio if cut else None)
     ratio = 1.0 if resize == "none" else min(size[0] / min(image), size[1] / max(image))
     cut = resize == "shortest" and rounding == "down"
-    inner = _cut(image, size) if cut else _scaled(image, ratio)
+    inner = _cut(image, size) if cut else _scale(image, ratio)
     canvas = -(-inner[0] // multiple) * multiple, -(-inner[1] // multiple) * multiple
     return Fit(image, canvas, inner)
 
 
-def _scaled(image: Size, ratio: float) -> Size:
+def _scale(image: Size, ratio: float) -> Size:
     return max(1, round(image[0] * ratio)), max(1, round(image[1] * ratio))
 
 
@@ -139,7 +139,7 @@ def _cut(image: Size, size: Size) -> Size:
 def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Image:
     """The RGB image resized and padded as planned."""
     height, width = fit.inner
-    inner = image if fit.inner == fit.image else _resized(image, fit.inner, interpolation)
+    inner = image if fit.inner == fit.image else _resize(image, fit.inner, interpolation)
     if fit.inner == fit.canvas:
         return np.asarray(inner, np.uint8)
     canvas = np.full((*fit.canvas, 3), pad, np.uint8)
@@ -148,7 +148,7 @@ def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Im
     return canvas
 
 
-def _resized(image: Image, size: Size, interpolation: str) -> Image:
+def _resize(image: Image, size: Size, interpolation: str) -> Image:
     """The image at a size; `antialias` is linear, but averages where it shrinks, as Pillow does."""
     if interpolation == "antialias":
         small = PIL.Image.fromarray(image).resize(size[::-1], PIL.Image.Resampling.BILINEAR)

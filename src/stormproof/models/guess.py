@@ -151,7 +151,7 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     return {}
 
 
-def _finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+def _guess_finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Decoded boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
     cells = sum(grid_cells(size, (8, 16, 32)))
     tables = [i for i, s in enumerate(shapes) if s[1:] == (6,) and s[0] not in (cells, 3 * cells)]
@@ -279,7 +279,8 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
 
 # The first rule that recognises the outputs decides; before the last two, the rules of decoders are asked.
 _RULES: tuple[Rule, ...] = (
-    _by_names, _finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels,
+    _by_names, _guess_finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
+    _levels,
 )  # fmt: skip
 _LAST: tuple[Rule, ...] = (_table, _torchvision)
 

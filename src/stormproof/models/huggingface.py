@@ -16,14 +16,15 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import expand
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Ints, Prediction, panoptic_map
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import resolve_classes
-from stormproof.models.decoding import centred, in_pixels
+from stormproof.models.decoding import corners_of_centred, in_pixels
 from stormproof.models.model import ADAPTERS, PerImage, fingerprint
-from stormproof.models.predictions import Array, as_array, label_map
+from stormproof.models.predictions import as_array, label_map
 
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
 
@@ -158,10 +159,10 @@ def _architecture(config: Any, main: str) -> tuple[str, str]:
 
 def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
     (found,) = processor.post_process_object_detection(outputs, threshold=score, target_sizes=[size])
-    return _boxed(found, size)
+    return _clip_boxes(found, size)
 
 
-def _boxed(found: Any, size: tuple[int, int]) -> Prediction:
+def _clip_boxes(found: Any, size: tuple[int, int]) -> Prediction:
     """The boxes that transformers returns, cut at the image's border."""
     boxes, scores, labels = (as_array(found[key]) for key in ("boxes", "scores", "labels"))
     return Prediction(_inside(boxes, size), scores, labels)
@@ -250,7 +251,7 @@ def _zero_shot(
             return _by_tokens(outputs, spans, size, score)
         decode = processor.post_process_grounded_object_detection
         (found,) = decode(outputs, threshold=score, target_sizes=[size])
-        return _boxed(found, size)
+        return _clip_boxes(found, size)
 
     return predict
 
@@ -280,5 +281,5 @@ def _by_tokens(outputs: Any, spans: Sequence[Ints], size: tuple[int, int], score
     order = np.argsort(-scores, axis=None, kind="stable")[:_MOST]
     order = order[scores.ravel()[order] >= score]
     query, label = np.unravel_index(order, scores.shape)
-    boxes = in_pixels(centred(as_array(outputs.pred_boxes[0])[query].astype(np.float64)), size)
+    boxes = in_pixels(corners_of_centred(as_array(outputs.pred_boxes[0])[query].astype(np.float64)), size)
     return Prediction(_inside(boxes, size), scores.ravel()[order], label)

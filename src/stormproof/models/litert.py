@@ -18,11 +18,12 @@ import numpy as np
 
 from stormproof.core.errors import ModelError
 from stormproof.core.files import read_bytes
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.models.card import assemble_card, chosen_outputs
 from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
 from stormproof.models.model import ADAPTERS, model_file
-from stormproof.models.network import Array, Forward, Network
+from stormproof.models.network import Forward, Network
 
 _LONGEST = 1 << 20  # bytes; a longer text is not a list of class names
 # Fields of metadata_schema.fbs by their number in their table.

@@ -16,7 +16,7 @@ import numpy as np
 from stormproof.core import extensions
 from stormproof.core.condition import Condition
 from stormproof.core.errors import ModelError
-from stormproof.core.files import locate, opened_file
+from stormproof.core.files import locate, open_regular
 from stormproof.core.identity import blake2b, file_digest, sorted_json
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Prediction, as_rgb
@@ -136,5 +136,5 @@ def _file_digest(path: Path) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _digest(path: Path, modified: int, size: int) -> bytes:
-    with opened_file(path, error=ModelError) as file:
+    with open_regular(path, error=ModelError) as file:
         return file_digest(file, blake2b).digest()

@@ -20,7 +20,7 @@ from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import Spec
 from stormproof.core.wrapper import Wrapper
-from stormproof.models.card import checked, read_card
+from stormproof.models.card import check_card, read_card
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
 from stormproof.models.network import Network
@@ -130,7 +130,7 @@ def take_naming(spec: Spec, known: Mapping[str, Any]) -> tuple[Spec, dict[str, A
     card, near = NamingCard(), None
     if "card" in taken:
         content, place = read_card(None, taken["card"])
-        card, near = checked(NamingCard, content, place), place.parent if place else None
+        card, near = check_card(NamingCard, content, place), place.parent if place else None
     names = resolve_classes(taken["classes"], None) if "classes" in taken else None
     stated = resolve_classes(card.classes, near) if "classes" not in spec.options else names
     if "classes" in known and stated is not None:  # the opener must know them, and applies them itself

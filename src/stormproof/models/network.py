@@ -11,19 +11,18 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.errors import CardChange, ModelError, StormproofError
+from stormproof.core.forms import Array
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
-from stormproof.models.classes import BACKGROUND, normalised
-from stormproof.models.decoders import DECODERS, Decoder
+from stormproof.models.classes import BACKGROUND, normalise
+from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.decoding import Unreadable
 from stormproof.models.geometry import ON_DEVICE, Fit, place, plan_fit
 from stormproof.models.model import fingerprint
 
-Array = npt.NDArray[Any]
 # From a batch as the network expects it to its outputs in the decoder's order, each with a batch axis.
 Outputs = Sequence[Array | list[Array]]
 Forward = Callable[[Any], Outputs]
@@ -74,10 +73,10 @@ class Network:
     @cached_property
     def _background(self) -> tuple[int, ...]:
         """The labels that mean background."""
-        return tuple(i for i, name in enumerate(self.names) if normalised(name) in BACKGROUND - {""})
+        return tuple(i for i, name in enumerate(self.names) if normalise(name) in BACKGROUND - {""})
 
     @property
-    def _decoder(self) -> Decoder:
+    def _decoder(self) -> OutputDecoder:
         return DECODERS[self.card.decoder]
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import is_file
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.models.card import Card, assemble_card, chosen_outputs
 from stormproof.models.guess import (
@@ -25,7 +26,7 @@ from stormproof.models.guess import (
     image_input,
 )
 from stormproof.models.model import ADAPTERS, model_file
-from stormproof.models.network import Array, Forward, Network, usual_batch
+from stormproof.models.network import Forward, Network, usual_batch
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
@@ -194,7 +195,7 @@ def check_file(path: Path) -> tuple[tuple[Path, ...], int | None]:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's DecodeError cannot be imported without protobuf
         raise ModelError(f"{path} is not an ONNX model ({error}).") from None
-    parts = [part for top in _top_parts(model) for part in _nested(top)]
+    parts = [part for top in _top_parts(model) for part in _nested_graphs(top)]
     tensors = [tensor for part in parts for tensor in _tensors(part)]
     if not all(isinstance(text, str) for text in _texts(model, parts, tensors)):  # protobuf returns bytes
         raise ModelError(f"{path} contains a name that is not UTF-8; export it again.")
@@ -229,13 +230,13 @@ def _top_parts(model: Any) -> Iterator[Any]:
         yield from (training.initialization, training.algorithm)
 
 
-def _nested(part: Any) -> Iterator[Any]:
+def _nested_graphs(part: Any) -> Iterator[Any]:
     """A graph or function, and the graphs inside its nodes."""
     yield part
     for node in part.node:
         for attribute in node.attribute:
             for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _nested(graph)
+                yield from _nested_graphs(graph)
 
 
 def _tensors(part: Any) -> Iterator[Any]:

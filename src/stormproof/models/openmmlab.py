@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
+from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import ADAPTERS, PerImage, bgr, model_file
-from stormproof.models.predictions import Array, as_array, label_map, read_mask
+from stormproof.models.predictions import as_array, label_map, read_mask
 from stormproof.models.torch import fill, load_checkpoint
 
 
@@ -41,7 +42,7 @@ def open_mmdet(
         boxes, masks = as_array(found.bboxes)[kept], None
         if "masks" in found:
             masks = tuple(read_mask(mask, size) for mask in as_array(found.masks)[kept])
-            boxes = _filled(boxes, masks)
+            boxes = _fill_empty(boxes, masks)
         return Prediction(boxes, scores[kept], as_array(found.labels)[kept], masks)
 
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
@@ -62,7 +63,7 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
     return PerImage(config.stem, predict, semantic_classes=names, files=(config, path))
 
 
-def _filled(boxes: Array, masks: Sequence[RLE]) -> Array:
+def _fill_empty(boxes: Array, masks: Sequence[RLE]) -> Array:
     """Boxes; empty ones are replaced by those of the masks, since SOLO's boxes are all zeros."""
     empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)
     around = mask_boxes(masks).astype(boxes.dtype)

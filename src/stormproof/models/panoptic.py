@@ -131,13 +131,13 @@ def open_merged(
 
     `score`, `overlap` (both from 0 to 1) and `area` (in pixels) are the numbers of the rule.
     """
-    from stormproof.models import open_model
+    from stormproof.models import load_model
 
     if not (0 <= score <= 1 and 0 <= overlap <= 1 and area >= 0):
         raise InvalidOption(
             f"score={score}, overlap={overlap}, area={area}: give two fractions and a number of pixels."
         )
-    objects, areas = (_network(open_model(spec), spec) for spec in (main, semantic))
+    objects, areas = (_network(load_model(spec), spec) for spec in (main, semantic))
     if not objects.classes or not areas.semantic_classes:
         bare = main if not objects.classes else semantic
         raise InvalidOption(f"{bare}: name the classes, so that things and stuff can be told apart.")

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
-from stormproof.core.forms import FORMS, object_forms
+from stormproof.core.forms import FORMS, Array, object_forms
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.object_arrays import box_shape_problem
-from stormproof.core.prediction_batch import make_predictions
+from stormproof.core.prediction_batch import join_boxes
 from stormproof.core.sample import RLE, Prediction, panoptic_map
 from stormproof.datasets.object_data import boxes_of
 
-Array = npt.NDArray[Any]
 PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
 _BOXES_ONLY = {*PREDICTION_KEYS[:3]}
 _EXPECTED = (
@@ -59,7 +58,8 @@ def _read_together(items: Sequence[object]) -> list[Prediction] | None:
     if len(dicts) < len(items) or any(np.ma.isMA(value) for item in dicts for value in item.values()):
         return None
     try:
-        return make_predictions(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
+        joined = join_boxes(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
+        return None if joined is None else joined.predictions()
     except (TypeError, ValueError, OverflowError):  # of lists that are no arrays
         return None
 

@@ -1,7 +1,6 @@
 """Python code as a model: `package.module:attribute`, `path/to/script.py:function`, or a function in memory.
 
 A function that takes images is a model; a class, or a function without positional parameters, makes one.
-`stormproof.open_model` opens any model for use from Python.
 """
 
 from __future__ import annotations
@@ -20,14 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from stormproof import models
 from stormproof.core.errors import InvalidOption, ModelError, StormproofError, message_of
 from stormproof.core.files import locate
 from stormproof.core.identity import blake2b
 from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import OBJECT, Spec, keyword_options, local_object, takes_any_option
-from stormproof.core.wrapper import Wrapper
 from stormproof.models.model import Model, Precomputed, fingerprint
 from stormproof.models.naming import NAMING, take_naming
 from stormproof.models.predictions import read_prediction, read_predictions
@@ -187,53 +184,6 @@ def _content(cell: Any) -> Any:
         return None
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class OpenedModel(Wrapper):
-    """A model; call it with images. `spec` is None for a model made in Python."""
-
-    spec: str | None
-    model: Model | Precomputed
-
-    @property
-    def _inner(self) -> Model | Precomputed:
-        return self.model
-
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
-        """One prediction per image, in the model's own labels."""
-        if isinstance(self.model, Precomputed):
-            raise InvalidOption(f"{self.name} holds precomputed predictions; it cannot be called.")
-        return self.model(images)
-
-    def __repr__(self) -> str:
-        count = len(self.classes or self.semantic_classes)
-        return f"<model {self.name}: {f'{count} classes' if count else 'classes of the dataset'}>"
-
-
-def open_model(
-    source: str | Model | Callable[[Sequence[Image]], Any],
-    *,
-    classes: Sequence[str] = (),
-    name: str | None = None,
-) -> OpenedModel:
-    """Open a model from a spec such as 'onnx:mine.onnx', or wrap any callable from images to predictions.
-
-    The callable receives a list of H×W×3 RGB images and returns, for each, a `Prediction`, a dict with boxes,
-    scores, labels and optionally masks (N×H×W), or an H×W map of classes. `classes` names its labels; without
-    names, labels index the dataset's classes.
-    """
-    if isinstance(source, OpenedModel):
-        return source
-    if isinstance(source, str):
-        if classes or name:
-            raise InvalidOption(
-                "classes= and name= apply to functions; give a spec its options, or use a card."
-            )
-        return OpenedModel(source, models.open_model(source))
-    if isinstance(source, Model | Precomputed) and not classes and name is None:
-        return OpenedModel(None, source)
-    return OpenedModel(None, function_model(source, name=name, classes=classes))
-
-
 def open_object(main: str) -> Model | Precomputed:
     """A model that a Python program passed to `stormproof.run`, while that run lasts."""
     found: Model | Precomputed | None = local_object(main)
@@ -258,11 +208,11 @@ def is_python(kind: str) -> bool:
 def open_python(spec: Spec) -> Model | Precomputed:
     """The model that a Python attribute is or makes; options become its keyword-only arguments."""
     module, found = _load(spec)
-    spec, _, naming = take_naming(spec, _declared(found))
+    spec, _, naming = take_naming(spec, _declared_options(found))
     return naming.apply(_open(spec, module, found))
 
 
-def _declared(found: Any) -> dict[str, Any]:
+def _declared_options(found: Any) -> dict[str, Any]:
     """The options that a function or class takes itself."""
     try:
         return dict.fromkeys(NAMING) if takes_any_option(found) else keyword_options(found)
@@ -272,7 +222,7 @@ def _declared(found: Any) -> dict[str, Any]:
 
 def _open(spec: Spec, module: Any, found: Any) -> Model | Precomputed:
     if isinstance(found, type) or _makes_model(found):
-        found = _made(found, spec)
+        found = _make(found, spec)
     elif spec.options:
         found = partial(found, **_options(found, spec))
     if is_torch_module(found):
@@ -386,7 +336,7 @@ def _forget_script() -> None:
     importlib.invalidate_caches()
 
 
-def _made(make: Any, spec: Spec) -> Any:
+def _make(make: Any, spec: Spec) -> Any:
     """What a class or factory makes of the options."""
     options = _options(make, spec)
     try:

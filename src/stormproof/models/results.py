@@ -26,10 +26,10 @@ import numpy.typing as npt
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidCondition, InvalidPrediction, InvalidTruth, ModelError
 from stormproof.core.files import list_files, locate, read_json
-from stormproof.core.imagefile import opened
+from stormproof.core.imagefile import open_image
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.sample import RLE, Floats, Ints, Prediction, panoptic_map
-from stormproof.datasets.annotations import expect_list, file_name, is_coco_box, is_number, required
+from stormproof.datasets.annotations import expect_list, file_name, is_coco_box, is_number, require
 from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.object_data import boxes_of, one_of_fields, read_data, row_forms
@@ -174,7 +174,7 @@ class SemanticResults(_Files):
             raise InvalidPrediction(
                 f"{path} is missing: no semantic map for image {image_id!r} under {condition}."
             )
-        with opened(path) as image:
+        with open_image(path) as image:
             plane = np.array(image)
         if plane.ndim != 2:
             raise InvalidPrediction(f"{path} must be a PNG of class numbers: palette, 8-bit or 16-bit grey.")
@@ -206,7 +206,7 @@ class PanopticResults(_Files):
         if condition not in self._rows:
             content = read_json(path, error=ModelError)
             rows = expect_list(content, "annotations", path)
-            self._rows[condition] = {str(required(row, "image_id", path, "a result")): row for row in rows}
+            self._rows[condition] = {str(require(row, "image_id", path, "a result")): row for row in rows}
         if image_id not in self._rows[condition]:
             raise InvalidPrediction(f"{path} holds no panoptic map for image {image_id!r}.")
         row = self._rows[condition][image_id]

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.forms import Array
 from stormproof.core.sample import MAPS, Image, Prediction
 from stormproof.core.spec import Spec
-from stormproof.models.card import InputCard, checked
-from stormproof.models.decoders import DECODERS, Decoder
+from stormproof.models.card import InputCard, check_card
+from stormproof.models.decoders import DECODERS, OutputDecoder
 from stormproof.models.guess import Graph, batch_problem, guess_card, guess_input, recognise
 from stormproof.models.litert import probe_tflite
 from stormproof.models.model import Model, Precomputed
-from stormproof.models.network import Array, Forward, Network, plan_input, prepare
+from stormproof.models.network import Forward, Network, plan_input, prepare
 from stormproof.models.onnx import probe_onnx
 
 PROBES: dict[str, Callable[[str], tuple[Graph, Forward]]] = {"onnx": probe_onnx, "tflite": probe_tflite}
@@ -67,17 +68,17 @@ def probe(spec: Spec, image: Image) -> Probe:
         return Probe(graph, card, why, (), batch_problem(graph))
     names = [tensor.name for tensor in graph.outputs]
     try:
-        fed = checked(InputCard, card["input"], "input")
+        fed = check_card(InputCard, card["input"], "input")
         values = run(prepare(image, plan_input(image, fed), fed)[None])
         outputs = tuple(_output(name, value) for name, value in zip(names, values, strict=True))
     except StormproofError as error:
         return Probe(graph, card, why, (), str(error))
     except Exception as error:  # each runtime has exceptions of its own
         return Probe(graph, card, why, (), f"it cannot be run: {str(error).splitlines()[0]}")
-    return Probe(graph, card, why, outputs, guessed=_guessed(graph, fed, decoder))
+    return Probe(graph, card, why, outputs, guessed=_describe_guess(graph, fed, decoder))
 
 
-def _guessed(graph: Graph, fed: InputCard, decoder: Decoder | None) -> str:
+def _describe_guess(graph: Graph, fed: InputCard, decoder: OutputDecoder | None) -> str:
     """The part of the input that is a guess, in words; empty if the family or the file decides it."""
     if decoder is None or not decoder.varied:
         return ""

@@ -33,7 +33,7 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
     roots = [folder, *_roots_below(folder)]
     seen, waiting = {file}, [file]
     while waiting and len(seen) < _MOST:
-        for path in _imported(waiting.pop(), roots):
+        for path in _imported_files(waiting.pop(), roots):
             if path not in seen and not is_installed(path):
                 seen.add(path)
                 waiting.append(path)
@@ -51,7 +51,7 @@ def is_installed(path: Path) -> bool:
     return any(part in _INSTALLED for part in path.parts) or any(path.is_relative_to(one) for one in _OURS)
 
 
-def _imported(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
+def _imported_files(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
     """The files that the import statements of a file name, wherever they stand in it."""
     try:
         tree = ast.parse(read_text(file))
@@ -60,15 +60,15 @@ def _imported(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield from _resolved(name.name.split("."), roots)
+                yield from _resolve(name.name.split("."), roots)
         elif isinstance(node, ast.ImportFrom):
             inside = node.module.split(".") if node.module else []
             places = [file.parents[node.level - 1]] if 0 < node.level <= len(file.parents) else roots
             for name in node.names:  # each may be a module of its own
-                yield from _resolved([*inside, name.name], places)
+                yield from _resolve([*inside, name.name], places)
 
 
-def _resolved(names: Sequence[str], roots: Sequence[Path]) -> Iterator[Path]:
+def _resolve(names: Sequence[str], roots: Sequence[Path]) -> Iterator[Path]:
     """The files of a dotted name: packages on the way, and the module; nothing if it is not below `roots`."""
     for root in roots:
         place, hits = root, []

@@ -173,11 +173,11 @@ def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
 
 def prepare_on_device(pairs: Sequence[tuple[Any, Fit]], card: InputCard) -> Any:
     """H×W×3 tensors as the network expects them, on their device; the same values as from `prepare`."""
-    from stormproof.imaging.gpu.resizing import Side, fit_images
+    from stormproof.imaging.gpu.resizing import ResizedSide, fit_images
 
     torch = framework("torch", extra="torch")
     sides = [
-        (Side(*(side[0] for side in own)), Side(*(side[1] for side in own)))
+        (ResizedSide(*(side[0] for side in own)), ResizedSide(*(side[1] for side in own)))
         for own in ((fit.image, fit.inner, fit.offset, fit.canvas) for _, fit in pairs)
     ]
     rule = card.interpolation if card.resize != "none" else "nearest"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from stormproof.report.elements import Axis, Figure, Kind, Row
+from stormproof.report.elements import Axis, Datum, Figure, Kind
 
 # Colours that colour-blind readers can tell apart, by theme: text, less important text, lines, background,
 # series.
@@ -114,10 +114,10 @@ def spec_of(figure: Figure) -> dict[str, Any]:
     return _spec(shape_of(figure))
 
 
-def prepared(figure: Figure, rows: Sequence[Row], *, width: int = _WIDE) -> list[Row]:
+def prepare_rows(figure: Figure, rows: Sequence[Datum], *, width: int = _WIDE) -> list[Datum]:
     """Rows as the specification reads them: with positions of labels and radar marks, colours of cells."""
     if figure.kind is Kind.RADAR:
-        return around(rows)
+        return place_on_circle(rows)
     if figure.kind is Kind.HEAT:
         return with_shades(rows, figure.top, diverging=figure.diverging)
     if figure.kind is Kind.POINTS and not figure.panel:
@@ -214,11 +214,11 @@ def _lines(shape: Shape) -> Any:
         layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36)]
         if shape.bars:
             layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
-        return _layered(*layers)
+        return _layer(*layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
     symbol = alt.Shape("mark:N", scale=alt.Scale(domain=[*SYMBOLS], range=[*SYMBOLS.values()]), legend=None)
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=70).encode(shape=symbol)
-    return _layered(line, dots)
+    return _layer(line, dots)
 
 
 def _points(shape: Shape) -> Any:
@@ -242,7 +242,7 @@ def _points(shape: Shape) -> Any:
             align="left", baseline="middle", fontSize=10
         )
         layers.append(words.encode(x=alt.X("lx:Q"), y=alt.Y("ly:Q"), text="label:N"))
-    return _layered(*layers)
+    return _layer(*layers)
 
 
 def _bars(shape: Shape) -> Any:
@@ -257,13 +257,13 @@ def _bars(shape: Shape) -> Any:
         if shape.bars_each <= _DASHED:  # on thin bars a halo would hide the bar itself
             layers.append(ends.mark_rule(strokeWidth=3.5, style="halo"))
         layers.append(ends.mark_rule(strokeWidth=1.5 if shape.bars_each <= _DASHED else 1))
-    return _layered(*layers)
+    return _layer(*layers)
 
 
 def _stack(shape: Shape) -> Any:
     names, value = alt.Y(**_position(shape.x, field="x")), alt.X(**_position(shape.y, field="y"))
     base = alt.Chart().encode(y=names, x=value, order="order:Q", **_colour(shape), tooltip=_tooltip(shape))
-    return _layered(base.mark_bar())
+    return _layer(base.mark_bar())
 
 
 def _heat(shape: Shape) -> Any:
@@ -286,7 +286,7 @@ def _heat(shape: Shape) -> Any:
     scale = alt.Scale(scheme="blueorange" if shape.diverging else "viridis", **limits)
     cells = base.mark_rect().encode(color=alt.Color("shade:Q", scale=scale, legend=legend))
     ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-    return _layered(cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
+    return _layer(cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
 
 
 def _radar(shape: Shape) -> Any:
@@ -309,10 +309,10 @@ def _radar(shape: Shape) -> Any:
     ]
     line = mine.mark_line(strokeWidth=2).encode(order="order:Q")
     dots = mine.mark_point(filled=True, size=40).encode(tooltip=tips)
-    return _layered(frame, line, dots, words, values.encode(text="label:N"))
+    return _layer(frame, line, dots, words, values.encode(text="label:N"))
 
 
-def _layered(*layers: Any) -> Any:
+def _layer(*layers: Any) -> Any:
     chart = alt.layer(*layers) if len(layers) > 1 else layers[0]
     return chart.properties(data=_ROWS)
 
@@ -327,7 +327,7 @@ _MAKERS = {
 }
 
 
-def around(rows: Sequence[Row]) -> list[Row]:
+def place_on_circle(rows: Sequence[Datum]) -> list[Datum]:
     """Rows of a radar with positions in the unit circle, closed outlines, and the rings and spokes behind."""
     names = list(dict.fromkeys(row["x"] for row in rows))
     most = max((row["y"] for row in rows), default=1.0) or 1.0
@@ -337,7 +337,7 @@ def around(rows: Sequence[Row]) -> list[Row]:
     def at(name: str, radius: float) -> dict[str, float]:
         return {"px": radius * math.cos(angle[name]), "py": radius * math.sin(angle[name])}
 
-    found: list[Row] = []
+    found: list[Datum] = []
     for series in dict.fromkeys(row["series"] for row in rows):
         mine = sorted((row for row in rows if row["series"] == series), key=lambda row: names.index(row["x"]))
         found += [
@@ -358,7 +358,7 @@ def around(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = False) -> list[Row]:
+def with_shades(rows: Sequence[Datum], top: float | None, *, diverging: bool = False) -> list[Datum]:
     """Rows of a heat map with the value that each colour shows, and the cell's text and its colour.
 
     Without a `top`, colours end at the largest value shown at the same time. An arrow marks values above it.
@@ -370,7 +370,7 @@ def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = Fal
     for row, shade in zip(rows, shades, strict=True):
         pick = row.get("pick")
         most[pick] = max(most.get(pick, 0.0), shade) if top is None else top
-    found: list[Row] = []
+    found: list[Datum] = []
     for row, shade in zip(rows, shades, strict=True):
         words = f"{row['v']:z.1f}{'↑' if top is not None and shade > top + _ABOVE else ''}"
         # Viridis runs from dark to bright: the ink turns where both are readable.
@@ -383,7 +383,7 @@ def _round_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
-def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Row]:
+def with_labels(rows: Sequence[Datum], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Datum]:
     """Rows with a position for each label, beside its mark and clear of the others.
 
     A label that fits nowhere appears only in the tooltip.
@@ -395,7 +395,7 @@ def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int =
     low, height = _extent([row[key] for row in rows for key in ("y", "y2") if key in row], y_axis)
     marks = [((row["x"] - left) / long, (at - low) / height) for row in rows for at in _stroke(row, height)]
     taken = [(x - 0.5 * _GAP, x + 0.5 * _GAP, y) for x, y in marks]  # left, right, middle
-    placed: dict[int, Row] = {}
+    placed: dict[int, Datum] = {}
     for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
         x, y = (row["x"] - left) / long, (row["y"] - low) / height
         letters = _LETTER * _WIDE / width * len(row["label"])
@@ -408,7 +408,7 @@ def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int =
     return [placed.get(id(row), row) for row in rows]
 
 
-def _stroke(row: Row, height: float) -> list[float]:
+def _stroke(row: Datum, height: float) -> list[float]:
     """The heights that a mark covers: its own, and those along its arrow, which is almost vertical."""
     end = row.get("y2", row["y"])
     count = 1 + int(abs(end - row["y"]) / (0.5 * _LINE * height))

@@ -18,10 +18,10 @@ from stormproof.core.loading import framework
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
-from stormproof.report.sections import class_measure, graded, scaled, unit
+from stormproof.report.sections import class_measure, group_by_severity, per_cent, unit
 from stormproof.report.sentences import classes_of, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
@@ -38,7 +38,7 @@ RANKS = ("rank before", "rank after", "change of rank")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison:
+class RunComparison:
     """What changed from one run to another: a sentence, a table of changes, and the page of both."""
 
     view: View
@@ -70,14 +70,14 @@ class Comparison:
 
 def compare(
     before: Source, after: Source, *, measure: str | None = None, interval: bool = True
-) -> Comparison:
+) -> RunComparison:
     """What changed from one run to another, over the conditions that both hold.
 
     Where both are runs on the same images, changes have 95 % intervals and are called clear if chance is an
     unlikely explanation; `interval=False` saves the seconds that this takes.
     """
     first, second = (one_run(side, interval=interval) for side in (before, after))
-    return Comparison(compare_view(first, second, measure=measure))
+    return RunComparison(compare_view(first, second, measure=measure))
 
 
 class Change(NamedTuple):
@@ -183,7 +183,7 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
     """
 
     def change(name: str, before: float, after: float, sure: Difference | None = None) -> Change:
-        return Change(name, scaled(measure, before), scaled(measure, after), sure)
+        return Change(name, per_cent(measure, before), per_cent(measure, after), sure)
 
     sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)
@@ -280,7 +280,7 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
         f" ({first_few([*map(spoken, names)], 3)})" if names else "" for names in (up[::-1], down)
     )
     places = ((clean, "on clean images"), (mean, "under corruption"))
-    known = [f"by {with_interval(c.points, c.sure, scaled(measure, 1.0))} {where}"
+    known = [f"by {with_interval(c.points, c.sure, per_cent(measure, 1.0))} {where}"
              for c, where in places if not math.isnan(c.points)]  # fmt: skip
     unknown = [f"{where} not both have a score" for c, where in places if math.isnan(c.points)]
     said = f"{measure} changes {' and '.join(known)}" if known else f"no change of {measure} is known"
@@ -288,11 +288,11 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     return (
         f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
         f", {len(down)} {clearly}worse{worse}."
-        f"{_undecided(a, mean)}"
+        f"{_images_to_decide(a, mean)}"
     )
 
 
-def _undecided(a: Scores, mean: Change) -> str:
+def _images_to_decide(a: Scores, mean: Change) -> str:
     """How many images would likely decide whether the mean under corruption changes, if that is not clear."""
     more = more_images(mean.sure, a)
     return f" Under corruption: {more[:1].lower()}{more[1:]}" if more else ""
@@ -339,24 +339,24 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
 def _interval_cells(measure: str, sure: Difference | None) -> tuple[Entry, Entry, Entry]:
     if sure is None or math.isnan(sure.interval.se):
         return None, None, None
-    low, high = scaled(measure, sure.interval.low), scaled(measure, sure.interval.high)
+    low, high = per_cent(measure, sure.interval.low), per_cent(measure, sure.interval.high)
     return low, high, "yes" if sure.clear else "no"
 
 
 def _figures(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> tuple[Figure, Figure]:
     points = Axis(f"change of {measure} (points)")
-    bars: list[Row] = []
+    bars: list[Datum] = []
     for change in changes:
         low, high, _ = _interval_cells(measure, change.sure)
         limits = {} if low is None else {"low": low, "high": high}
         bars.append({"x": change.name, "y": change.points, "series": "change", **limits})
-    cells: list[Row] = [
+    cells: list[Datum] = [
         {
             "x": c.severity,
-            "y": scaled(measure, b.score(measure, str(c)) - a.score(measure, str(c))),
+            "y": per_cent(measure, b.score(measure, str(c)) - a.score(measure, str(c))),
             "series": name,
         }
-        for name, levels in graded(a.corrupted).items()
+        for name, levels in group_by_severity(a.corrupted).items()
         for c in levels
         if len(levels) > 1
     ]

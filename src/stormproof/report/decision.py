@@ -9,12 +9,12 @@ import numpy as np
 
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures
-from stormproof.report.sections import scaled
+from stormproof.report.sections import per_cent
 from stormproof.report.sentences import (
     comparable,
     hurt_most,
     interval_of,
-    kept,
+    mean_kept,
     share_kept,
     spoken,
     too_few,
@@ -70,16 +70,16 @@ def _line(scores: Scores, measure: str, against: str | None) -> dict[str, Entry]
     intervals = scores.intervals(measure) if scores.replicates is not None else {}
     found: dict[str, Entry] = {
         "model": scores.name,
-        "clean": _with_ends(scaled(measure, scores.score(measure)), intervals.get("clean"), unit),
+        "clean": _with_ends(per_cent(measure, scores.score(measure)), intervals.get("clean"), unit),
         "under corruption": None,
         "kept": None,
     }
     if isinstance(mean, float) and not scores.missing:
         under = interval_of(scores, measure, mean_of)
-        found["under corruption"] = _with_ends(scaled(measure, mean), under, unit)
-        if measures()[measure].higher and math.isfinite(kept(scores, measure)):
+        found["under corruption"] = _with_ends(per_cent(measure, mean), under, unit)
+        if measures()[measure].higher and math.isfinite(mean_kept(scores, measure)):
             share = interval_of(scores, measure, share_kept)
-            found["kept"] = _with_ends(100 * kept(scores, measure), share, 100.0, digits=0)
+            found["kept"] = _with_ends(100 * mean_kept(scores, measure), share, 100.0, digits=0)
     elif scores.missing:
         found["under corruption"] = "incomplete"
     return {**found, _WORST: _worst(scores, measure), "against the first": against}
@@ -118,10 +118,10 @@ def _against_first(runs: Sequence[Scores], measure: str) -> dict[str, str]:
         return said
     others = [scores for scores in ranked if scores is not first]
     gaps = {s.name: float(s.mean(measure)) - float(first.mean(measure)) for s in others}
-    sure = _paired(first, others, measure, gaps)
+    sure = _pair(first, others, measure, gaps)
     sign = 1 if measures()[measure].higher else -1
     for name, gap in gaps.items():
-        words = with_interval(scaled(measure, gap), sure.get(name), measures()[measure].scale)
+        words = with_interval(per_cent(measure, gap), sure.get(name), measures()[measure].scale)
         better = "better" if sign * gap > 0 else "worse" if gap else "equal"
         if name in sure and not sure[name].clear:
             better = "no clear difference"
@@ -131,7 +131,7 @@ def _against_first(runs: Sequence[Scores], measure: str) -> dict[str, str]:
     return said
 
 
-def _paired(
+def _pair(
     first: Scores, others: Sequence[Scores], measure: str, gaps: dict[str, float]
 ) -> dict[str, Difference]:
     spreads = {scores.name: scores.spread(measure) for scores in (first, *others)}

@@ -21,7 +21,7 @@ from typing import Any
 from stormproof.core.table import Table
 
 VERSION = 1  # of report.json
-Row = dict[str, Any]
+Datum = dict[str, Any]
 
 
 class Kind(StrEnum):
@@ -56,7 +56,7 @@ class Figure:
     kind: Kind
     x: Axis
     y: Axis
-    rows: Sequence[Row]
+    rows: Sequence[Datum]
     series: str = ""
     panel: str = ""
     pick: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Figure:
     by_run: bool = False
     trend: bool = False  # a straight line fitted to all points
     stepped: bool = False  # step lines, and rows with `mark` as separate dots
-    grouped: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # by tag
+    grouped: Mapping[str, Sequence[Datum]] = field(default_factory=dict)  # by tag
 
 
 @dataclass(frozen=True, slots=True, eq=False)

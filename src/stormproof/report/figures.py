@@ -11,8 +11,8 @@ from typing import Any
 from stormproof.core.errors import UnknownName
 from stormproof.core.files import make_folder, whole_file, write_text
 from stormproof.core.table import file_name
-from stormproof.report.charts import config, prepared, spec_of
-from stormproof.report.elements import Figure, Kind, Row, View
+from stormproof.report.charts import config, prepare_rows, spec_of
+from stormproof.report.elements import Datum, Figure, Kind, View
 from stormproof.report.vega import draw_charts
 
 
@@ -66,7 +66,7 @@ def write_figures(
 def print_spec(figure: Figure, style: Style) -> dict[str, Any]:
     """A complete Vega-Lite specification: rows, sizes and letters for print."""
     shown = as_panels(figure)
-    rows = prepared(shown, shown.rows, width=style.width)
+    rows = prepare_rows(shown, shown.rows, width=style.width)
     spec = {**spec_of(shown), "datasets": {"rows": rows}, "config": _config(style, rows)}
     across = len({row.get("x") for row in rows})
     if "facet" not in spec:
@@ -98,7 +98,7 @@ def as_panels(figure: Figure) -> Figure:
         return figure
     picks = chosen_picks(list(dict.fromkeys(row.get("pick", ()) for row in figure.rows)))
     kept = [row for row in figure.rows if row.get("pick", ()) in picks]
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {**row, "panel": ", ".join(filter(None, (*row.get("pick", ()), row.get("panel"))))}
         for row in sorted(kept, key=lambda row: picks.index(row.get("pick", ())))
     ]
@@ -130,7 +130,7 @@ def _columns(kind: Kind, panels: int, across: int, style: Style) -> int:
     return math.ceil(panels / rows)  # four panels in two rows of two rather than three and one
 
 
-def _config(style: Style, rows: Sequence[Row]) -> dict[str, Any]:
+def _config(style: Style, rows: Sequence[Datum]) -> dict[str, Any]:
     """The light theme with the style's letters."""
     base = config("light")
     sizes = {"labelFontSize": style.label, "titleFontSize": style.label}

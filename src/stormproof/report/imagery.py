@@ -104,7 +104,7 @@ def _outline(
     return {} if path is None and not lines else {"outline": (path or "") + "".join(lines)}
 
 
-def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
+def paint_map(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
     """A label map in colours that differ in hue and brightness; pixels without a class are clear."""
     small = cv2.resize(labels, _small(labels), interpolation=cv2.INTER_NEAREST)
     hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
@@ -119,7 +119,7 @@ def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Imagery:
     """A dataset whose images can be recreated under any condition of the runs on it."""
 
     dataset: Dataset
@@ -173,7 +173,7 @@ class RunPredictions:
     """One run's predictions for a few images."""
 
     scores: Scores
-    scene: Scene
+    scene: Imagery
     images: frozenset[str]
 
     @cached_property
@@ -216,7 +216,7 @@ class RunPredictions:
             return None
         found = self._match.apply(found, maps=self._maps)
         drawn = painted_map(found)
-        return None if drawn is None else painted(drawn[0], len(self.scene.dataset.semantic_classes))
+        return None if drawn is None else paint_map(drawn[0], len(self.scene.dataset.semantic_classes))
 
 
 def _box(box: Iterable[float], ratio: float) -> list[float]:
@@ -224,7 +224,7 @@ def _box(box: Iterable[float], ratio: float) -> list[float]:
 
 
 def browser(
-    scene: Scene,
+    scene: Imagery,
     runs: Sequence[RunPredictions],
     images: Sequence[str],
     conditions: Sequence[str],
@@ -245,7 +245,7 @@ def browser(
     for entry in kept:
         entry["whole"] = len(entry["cells"]) == len({"clean", *conditions})
         if (labels := entry.pop("labels")) is not None:
-            entry["map"] = album.add(painted(labels, len(scene.dataset.semantic_classes)), exact=True)
+            entry["map"] = album.add(paint_map(labels, len(scene.dataset.semantic_classes)), exact=True)
     held = {text for entry in kept for text in entry["cells"]}
     levels = all_levels(c for c in map(Condition.parse, conditions) if not c.is_clean and str(c) in held)
     return {
@@ -270,7 +270,7 @@ def _telling_first(conditions: Iterable[str]) -> list[str]:
     return ["clean", *sorted(rounds, key=lambda text: rounds[text])]
 
 
-def _entry(scene: Scene, name: str) -> dict[str, Any]:
+def _entry(scene: Imagery, name: str) -> dict[str, Any]:
     """An image without its cells."""
     sample = scene.sample(name)
     width, height = _small(sample.image, _BROWSED)
@@ -288,7 +288,7 @@ def _entry(scene: Scene, name: str) -> dict[str, Any]:
 
 
 def _cell(
-    scene: Scene, runs: Sequence[RunPredictions], name: str, text: str, album: Album
+    scene: Imagery, runs: Sequence[RunPredictions], name: str, text: str, album: Album
 ) -> dict[str, Any] | None:
     """An image under a condition; none if the album is full."""
     sample = scene.sample(name)

@@ -16,7 +16,7 @@ from stormproof.core.private import shareable_words
 from stormproof.datasets.dataset import abilities
 from stormproof.report import worst
 from stormproof.report.elements import View
-from stormproof.report.imagery import Album, RunPredictions, Scene, browser
+from stormproof.report.imagery import Album, Imagery, RunPredictions, browser
 from stormproof.report.page import as_json, page
 from stormproof.report.sections.clips import filmstrip
 from stormproof.report.sections.slices import rate_section, slice_section
@@ -133,7 +133,7 @@ def _make_imagery(
     try:
         folder = runs[0].folder or Path()
         dataset = (opened.get(folder) or Run(folder, data=options.data)).dataset
-        scene = Scene(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
+        scene = Imagery(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
         return _images_of(same, scene, options, budget, notices, say)
     except StormproofError as error:
         return {"notices": [*notices, f"Images are not shown: {shareable_words(str(error))}"]}
@@ -145,12 +145,12 @@ def _pixels(record: RunRecord) -> tuple[str, int, int]:
 
 
 def _images_of(
-    runs: Sequence[Scores], scene: Scene, options: Options, budget: int, notices: list[str], say: Say
+    runs: Sequence[Scores], scene: Imagery, options: Options, budget: int, notices: list[str], say: Say
 ) -> dict[str, Any]:
     say("looking for the worst images")
     ranked = worst.worst_first(runs)
-    listed = worst.measured(ranked[: worst.LISTED], scene)
-    shown = worst.measured(worst.telling(ranked)[: worst.SHOWN], scene)
+    listed = worst.measure_losses(ranked[: worst.LISTED], scene)
+    shown = worst.measure_losses(worst.telling(ranked)[: worst.SHOWN], scene)
     chosen = spread([s.image_errors for s in runs if s.image_errors is not None], options.images)
     drawn = frozenset((*chosen, *(each.loss.image for each in shown)))
     predictions = [RunPredictions(scores, scene, drawn) for scores in runs]

@@ -65,16 +65,16 @@ def _grid_html(scores: Scores, measure: str) -> str:
     sign = 1 if measures()[measure].higher else -1
     ordered = sorted(levels, key=lambda name: sign * levels[name].get(MEAN, math.inf))
     clean = scores.score(measure)
-    rows = [["clean", *[""] * (len(columns) - 1), _tinted(clean, clean, unit)]]
+    rows = [["clean", *[""] * (len(columns) - 1), _tint(clean, clean, unit)]]
     rows += [
-        [escape(name), *(_tinted(levels[name].get(column, math.nan), clean, unit) for column in columns)]
+        [escape(name), *(_tint(levels[name].get(column, math.nan), clean, unit) for column in columns)]
         for name in ordered
     ]
     title = f"{measure} by corruption and severity{' (in %)' if unit == 100 else ''}"
     return html_table(title, ("corruption", *columns), rows)
 
 
-def _tinted(value: float, clean: float, unit: float) -> str:
+def _tint(value: float, clean: float, unit: float) -> str:
     part = min(1.0, max(0.0, value / clean)) if clean > 0 and math.isfinite(value) else 0.0
     style = f"background:{_TINT.format(0.6 * part)};padding:1px 6px"
     return f'<span style="{style}">{cell_text(unit * value)}</span>'

@@ -11,12 +11,12 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.table import Entry, Table
-from stormproof.report.elements import Row
+from stormproof.report.elements import Datum
 from stormproof.report.page import environment
 from stormproof.report.planes import COLOURS, Chart, plane_spec
-from stormproof.results.domain import Cell, Dimension, Domain, DomainRequirement, Part
+from stormproof.results.domain import Dimension, DimensionPart, Domain, DomainCell, DomainRequirement
 from stormproof.results.domain_records import row_id
-from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts
+from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts
 from stormproof.results.maps import level_segments
 from stormproof.results.verdicts import Outcome
 
@@ -58,7 +58,7 @@ def _matrix(verdicts: DomainVerdicts, r: DomainRequirement) -> dict[str, Any]:
         cells = [rows.get(_in_order(domain, ((across, column), *rest))) for column in columns]
         label = ", ".join(f"{name}: {_part(domain, name, part)}" for name, part in rest) or "all"
         made.append(
-            {"name": label, "cells": [None if row is None else _shown(verdicts, row) for row in cells]}
+            {"name": label, "cells": [None if row is None else _show(verdicts, row) for row in cells]}
         )
     where = "; ".join(f"{name}: {', '.join(chosen)}" for name, chosen in r.where)
     return {
@@ -69,7 +69,7 @@ def _matrix(verdicts: DomainVerdicts, r: DomainRequirement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _in_order(domain: Domain, cell: Cell) -> Cell:
+def _in_order(domain: Domain, cell: DomainCell) -> DomainCell:
     place = [d.name for d in domain.dimensions]
     return tuple(sorted(cell, key=lambda pair: place.index(pair[0])))
 
@@ -78,7 +78,7 @@ def _part(domain: Domain, name: str, part: str) -> str:
     return domain.by_name[name].show(domain.part(name, part))
 
 
-def _shown(verdicts: DomainVerdicts, row: CellVerdict) -> dict[str, str]:
+def _show(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, str]:
     worst = row.worst
     numbers = ""
     if worst is not None:
@@ -131,11 +131,11 @@ def _chart(verdicts: DomainVerdicts, made: Mapping[str, Any], number: int) -> Ch
     """The cells of the two quantities of a map as rectangles, and its breaking line over them."""
     domain = verdicts.domain
     x, y = (_dimension(domain, made[axis]) for axis in ("x", "y"))
-    cells: list[Row] = []
+    cells: list[Datum] = []
     for px, py in product(x.parts, y.parts):
         pair = {(x.name, px.name), (y.name, py.name)}
         here = [row.outcome for row in verdicts.rows if pair <= {*row.cell}]
-        across, up = _drawn(x, px, made["x"]), _drawn(y, py, made["y"])
+        across, up = _range_on_axis(x, px, made["x"]), _range_on_axis(y, py, made["y"])
         if across is None or up is None:
             continue
         cells.append(
@@ -178,7 +178,9 @@ def _dimension(domain: Domain, axis: Mapping[str, Any]) -> Dimension:
     raise InvalidOption(f"The map is over {axis['title']}, which is no dimension of {domain.name}.")
 
 
-def _drawn(dimension: Dimension, part: Part, axis: Mapping[str, Any]) -> tuple[float, float] | None:
+def _range_on_axis(
+    dimension: Dimension, part: DimensionPart, axis: Mapping[str, Any]
+) -> tuple[float, float] | None:
     """The range of a cell on an axis; None if it lies outside. Where the corruption is absent, the range is a
     strip at the milder end."""
     if part.low == part.high:
@@ -191,7 +193,7 @@ def _drawn(dimension: Dimension, part: Part, axis: Mapping[str, Any]) -> tuple[f
     return (low, high) if low < high else None
 
 
-def _lines(made: Mapping[str, Any]) -> list[Row]:
+def _lines(made: Mapping[str, Any]) -> list[Datum]:
     """The segments of a map's line and of its band's edges."""
     grid, rows = made["grid"], []
     for mark, name in (("edge", "low"), ("edge", "high"), ("line", "score")):

@@ -16,8 +16,8 @@ from markupsafe import Markup
 import stormproof
 from stormproof.core.table import Table, cell_text
 from stormproof.core.text import as_csv, json_safe
-from stormproof.report.charts import THEMES, config, prepared, spec_of
-from stormproof.report.elements import VERSION, Figure, Row, View
+from stormproof.report.charts import THEMES, config, prepare_rows, spec_of
+from stormproof.report.elements import VERSION, Datum, Figure, View
 from stormproof.report.vega import charting_script
 
 _SCRIPTS = ("drawing.js", "sizing.js", "app.js")  # in this order
@@ -35,8 +35,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["shown"] = cell_text
-    found.filters["packed"] = packed
-    found.filters["shortened"] = shortened
+    found.filters["packed"] = pack
+    found.filters["shortened"] = shorten
     found.filters["blob"] = figure_blob
     found.filters["texts"] = table_blob
     found.globals["source"] = _source
@@ -58,10 +58,10 @@ def as_json(view: View) -> str:
     return json.dumps({"version": VERSION, **json_safe(content)}, ensure_ascii=False, indent=1) + "\n"
 
 
-def shortened(name: str, longest: int) -> str:
+def shorten(name: str, longest: int) -> str:
     """A long name without its middle.
 
-    >>> shortened("yolox_s_8x8_300e_coco_20211121_095711", 16), shortened("yolox", 16)
+    >>> shortened("yolox_s_8x8_300e_coco_20211121_095711", 16), shorten("yolox", 16)
     ('yolox_s_…_095711', 'yolox')
     """
     if len(name) <= longest:
@@ -70,11 +70,11 @@ def shortened(name: str, longest: int) -> str:
     return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
-def packed(content: Any) -> str:
+def pack(content: Any) -> str:
     """Anything JSON can hold, gzipped and in base64, which means nothing to a parser of HTML.
 
     >>> import base64, gzip
-    >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"}))).decode()
+    >>> gzip.decompress(base64.b64decode(pack({"name": "</script>"}))).decode()
     '{"name":"</script>"}'
     """
     raw = json.dumps(json_safe(content), ensure_ascii=False, separators=(",", ":")).encode()
@@ -84,11 +84,11 @@ def packed(content: Any) -> str:
 @lru_cache(maxsize=1024)
 def figure_blob(figure: Figure) -> str:
     """What the page needs to draw a figure and to save its numbers."""
-    return packed(
+    return pack(
         {
             "spec": spec_of(figure),
-            "rows": prepared(figure, figure.rows),
-            "grouped": {tag: prepared(figure, rows) for tag, rows in figure.grouped.items()},
+            "rows": prepare_rows(figure, figure.rows),
+            "grouped": {tag: prepare_rows(figure, rows) for tag, rows in figure.grouped.items()},
             "pick": figure.pick,
             "csv": figure_csv(figure),
         }
@@ -98,7 +98,7 @@ def figure_blob(figure: Figure) -> str:
 @lru_cache(maxsize=1024)
 def table_blob(table: Table) -> str:
     """A table as the files it can be saved as."""
-    return packed({"csv": table.as_csv(), "tex": table.as_latex(), "md": table.as_markdown()})
+    return pack({"csv": table.as_csv(), "tex": table.as_latex(), "md": table.as_markdown()})
 
 
 def figure_csv(figure: Figure) -> str:
@@ -121,7 +121,7 @@ def _head(figure: Figure, key: str) -> str:
     return named.get(key) or key
 
 
-def _values(row: Row, used: Sequence[str], figure: Figure) -> list[Any]:
+def _values(row: Datum, used: Sequence[str], figure: Figure) -> list[Any]:
     found: list[Any] = []
     for key in used:
         found += row.get(key, [""] * len(figure.pick)) if key == "pick" else [row.get(key)]

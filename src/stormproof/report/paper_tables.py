@@ -57,7 +57,7 @@ def roc(runs: Sequence[Run], tag: str) -> list[Table]:
     return [Table("roc", title, columns, rows, digits=4, note=_reach(runs[0]))]
 
 
-def lost(runs: Sequence[Run], tag: str) -> list[Table]:
+def lost_people(runs: Sequence[Run], tag: str) -> list[Table]:
     """The images in which finding a person becomes hardest, by the FPPI it takes (*pezzementi*, Fig. 6)."""
     rows: list[list[Entry]] = []
     for name, run in zip(_names(runs), runs, strict=True):
@@ -193,7 +193,7 @@ def alpha(runs: Sequence[Run], tag: str) -> list[Table]:
 TABLES: dict[str, tuple[Callable[[Sequence[Run], str], list[Table]], str]] = {
     "adr": (adr, ""),
     "roc": (roc, ""),
-    "lost": (lost, ""),
+    "lost": (lost_people, ""),
     "contextual": (contextual, ""),
     "depth": (depth, ""),
     "detectors": (detectors, "architecture"),

@@ -13,7 +13,7 @@ import numpy as np
 
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
-from stormproof.report.elements import Row
+from stormproof.report.elements import Datum
 from stormproof.report.page import environment
 from stormproof.results.interval import FEWEST
 from stormproof.results.maps import ScoreMap, level_segments
@@ -34,7 +34,7 @@ class Chart:
     title: str
     note: str
     spec: Mapping[str, Any]
-    rows: Sequence[Row]
+    rows: Sequence[Datum]
     columns: tuple[str, ...]  # of the CSV file: keys of rows
 
     @property
@@ -137,7 +137,7 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     )  # fmt: skip
 
 
-def _cells(made: ScoreMap) -> list[Row]:
+def _cells(made: ScoreMap) -> list[Datum]:
     """The grid as rectangles around its places."""
     plane, estimate, sign = made.plane, made.estimate, made.plane.sign
     half, step = 0.5 / (GRID - 1), 1 / (GRID - 1)
@@ -160,7 +160,7 @@ def _at(axis: Any, place: float) -> float:
     return float(axis.value(min(max(place, 0.0), 1.0)))
 
 
-def _lines(made: ScoreMap) -> list[Row]:
+def _lines(made: ScoreMap) -> list[Datum]:
     """The breaking line, and where its band ends."""
     plane, estimate = made.plane, made.estimate
     found = []

@@ -13,7 +13,7 @@ from stormproof.core.errors import counted
 from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
-from stormproof.report.sections import class_measure, graded, scaled
+from stormproof.report.sections import class_measure, group_by_severity, per_cent
 from stormproof.results.aggregates import mean_of
 from stormproof.results.comparable import ImageSet, classes_in, image_set
 from stormproof.results.enough import advice, images_to_decide
@@ -58,7 +58,7 @@ def share_kept(values: Values) -> Score:
     return ratio(mean_of(values), values["clean"])
 
 
-def kept(scores: Scores, measure: str) -> float:
+def mean_kept(scores: Scores, measure: str) -> float:
     """The share of the clean score that is left on average; NaN where there is none."""
     clean, mean = scores.score(measure), scores.mean(measure)
     return float(ratio(mean, clean)) if isinstance(mean, float) else math.nan
@@ -176,18 +176,18 @@ def _among_several(ranked: Sequence[Scores], measure: str) -> str:
     if len(first) == 1:
         numbers = _numbers(best, other, measure, change(other, best, measure, mean_of), whose=other.name)
         return f"{of} {best.name} {'scores highest' if higher else 'has the lowest error'}: {numbers}."
-    shown = [f"{scores.name} ({scaled(measure, scores.mean(measure)):.1f})" for scores in first]
+    shown = [f"{scores.name} ({per_cent(measure, scores.mean(measure)):.1f})" for scores in first]
     if len(first) == len(ranked):
-        return f"{of} none is clearly better under corruption, in {measure}: {listed(shown)}."
+        return f"{of} none is clearly better under corruption, in {measure}: {list_names(shown)}."
     most = "score highest" if higher else "have the lowest errors"
-    return f"{of} {listed(shown)} {most} in {measure}, with no clear difference between them."
+    return f"{of} {list_names(shown)} {most} in {measure}, with no clear difference between them."
 
 
 def _numbers(best: Scores, other: Scores, measure: str, found: Difference | None, *, whose: str = "") -> str:
     """'AP 45.0 against 25.0, +20.0 (95 %: +15.1 to +24.9, clear)'."""
-    first, second = (f"{scaled(measure, scores.mean(measure)):.1f}" for scores in (best, other))
-    difference = scaled(measure, best.mean(measure) - other.mean(measure))
-    by = with_interval(difference, found, scaled(measure, 1.0))
+    first, second = (f"{per_cent(measure, scores.mean(measure)):.1f}" for scores in (best, other))
+    difference = per_cent(measure, best.mean(measure) - other.mean(measure))
+    by = with_interval(difference, found, per_cent(measure, 1.0))
     return f"{measure} {first} against {second}{f' of {whose}' if whose else ''}, {by}"
 
 
@@ -206,7 +206,7 @@ def _leading(
 
 def _keeping(runs: Sequence[Scores], measure: str) -> str:
     """Which run keeps the largest share of its clean score, and against which other."""
-    shares = {scores.name: kept(scores, measure) for scores in runs}
+    shares = {scores.name: mean_kept(scores, measure) for scores in runs}
     if not measures()[measure].higher or any(map(math.isnan, shares.values())):
         return ""
     steady, other = sorted(runs, key=lambda scores: -shares[scores.name])[:2]
@@ -257,20 +257,20 @@ def sentence(scores: Scores, measure: str) -> str:
     if not measures()[measure].higher:
         return _error_sentence(scores, measure)
     if not math.isfinite(clean):
-        under = f"{scaled(measure, mean):.1f} {measure}"
+        under = f"{per_cent(measure, mean):.1f} {measure}"
         return f"{name} scores {under} under corruption; it has no clean score."
-    if scaled(measure, clean) < _LEAST:
+    if per_cent(measure, clean) < _LEAST:
         return (
-            f"{name} scores {scaled(measure, clean):.2f} {measure} on clean images, so there is nothing left "
-            "to lose under corruption. Check its classes, boxes and preprocessing: 'stormproof inspect'."
+            f"{name} scores {per_cent(measure, clean):.2f} {measure} on clean images, so there is nothing "
+            "left to lose under corruption. Check its classes, boxes and preprocessing: 'stormproof inspect'."
         )
     found = interval_of(scores, measure, share_kept)
     sure = ""
     if found is not None and not math.isnan(found.se):
         sure = f" (95 %: {found.span(digits=0)})"
     said = (
-        f"{name} keeps {100 * kept(scores, measure):.0f} %{sure} of its clean {measure} under corruption "
-        f"({scaled(measure, clean):.1f} clean, {scaled(measure, mean):.1f} on average)."
+        f"{name} keeps {100 * mean_kept(scores, measure):.0f} %{sure} of its clean {measure} under "
+        f"corruption ({per_cent(measure, clean):.1f} clean, {per_cent(measure, mean):.1f} on average)."
     )
     return " ".join(filter(None, (said, weak_points(scores, measure))))
 
@@ -281,7 +281,7 @@ def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
     `name` is the run's name, if the sentence must say which run it is about.
     """
     means, clean = scores.by_corruption(measure), scores.score(measure)
-    if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
+    if len(means) < 2 or not measures()[measure].higher or not per_cent(measure, clean) >= _LEAST:
         return ""
     if few := too_few(scores, _WHICH):
         return few
@@ -309,7 +309,7 @@ def _hardest(
         return ""
     if not hardest:
         return f"No corruption clearly hurts {whom}most."
-    said = f"{listed([f'{spoken(each)} ({shown[each]})' for each in hardest])} hurt {whom}most"
+    said = f"{list_names([f'{spoken(each)} ({shown[each]})' for each in hardest])} hurt {whom}most"
     if len(hardest) == 1:
         said = f"{spoken(hardest[0])} hurts {whom}most ({shown[hardest[0]]})"
     if len(least) == 1:
@@ -338,7 +338,7 @@ def hurt_most(scores: Scores, measure: str, means: Mapping[str, float]) -> list[
 
 def _below_half(scores: Scores, measure: str, name: str) -> str:
     """Where less than half of the clean score is left, clearly so if the scores have replicates."""
-    levels = graded(scores.corrupted)
+    levels = group_by_severity(scores.corrupted)
     if not levels:
         return ""
     less, known = _less_than_half(scores, measure, [str(c) for held in levels.values() for c in held])
@@ -358,7 +358,9 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
     by_severity: dict[tuple[float, str], list[str]] = {}
     for severity, since, each in sorted(first)[:_NAMED]:
         by_severity.setdefault((severity, since), []).append(spoken(each))
-    named = ", ".join(f"{listed(each)} {since} severity {s:g}" for (s, since), each in by_severity.items())
+    named = ", ".join(
+        f"{list_names(each)} {since} severity {s:g}" for (s, since), each in by_severity.items()
+    )
     more = f", and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
     return f"{name} falls {clearly}below half of its clean score under {named}{more}."
 
@@ -378,10 +380,10 @@ def _less_than_half(
     return {text: above[text] < 0 if found[text].clear else None for text in texts}, True
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Names as a list in prose.
 
-    >>> listed(["fog"]), listed(["fog", "snow", "frost"])
+    >>> listed(["fog"]), list_names(["fog", "snow", "frost"])
     ('fog', 'fog, snow and frost')
     """
     *others, last = names
@@ -394,27 +396,26 @@ def _range(scores: Scores, measure: str) -> str:
     known = {text: value for text, value in held.items() if math.isfinite(value)}
     if not known and math.isnan(scores.score(measure)):
         return f"{scores.name} has no {measure}: no image shows anything that it could find."
-    clean = (
-        f"{scores.name} scores {cell_text(scaled(measure, scores.score(measure)))} {measure} on clean images"
-    )
+    score = cell_text(per_cent(measure, scores.score(measure)))
+    clean = f"{scores.name} scores {score} {measure} on clean images"
     if not known:
         return f"{clean}."
     low, high = min(known, key=lambda c: known[c]), max(known, key=lambda c: known[c])
     return (
-        f"{clean}, and from {scaled(measure, known[low]):.1f} ({low}) to {scaled(measure, known[high]):.1f} "
-        f"({high}) under {len(known)} conditions."
+        f"{clean}, and from {per_cent(measure, known[low]):.1f} ({low}) to "
+        f"{per_cent(measure, known[high]):.1f} ({high}) under {len(known)} conditions."
     )
 
 
 def _error_sentence(scores: Scores, measure: str) -> str:
     errors = scores.by_corruption(measure)
     said = (
-        f"{scores.name} has a mean {measure} of {scaled(measure, scores.mean(measure)):.1f} % under "
-        f"corruption ({cell_text(scaled(measure, scores.score(measure)))} % clean)"
+        f"{scores.name} has a mean {measure} of {per_cent(measure, scores.mean(measure)):.1f} % under "
+        f"corruption ({cell_text(per_cent(measure, scores.score(measure)))} % clean)"
     )
     if len(errors) < 2:
         return f"{said}."
     if few := too_few(scores, _WHICH):
         return f"{said}. {few}"
-    shown = {name: f"{scaled(measure, value):.1f} %" for name, value in errors.items()}
+    shown = {name: f"{per_cent(measure, value):.1f} %" for name, value in errors.items()}
     return " ".join(filter(None, (f"{said}.", _hardest(scores, measure, errors, shown))))

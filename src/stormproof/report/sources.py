@@ -122,7 +122,7 @@ def submitted_scores(entry: Submission) -> Scores:
 def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
     """The same scores with unique labels: what the run is called, and whatever distinguishes them."""
     names = [scores.called for scores in several]
-    for more in (_on_dataset, _enhanced, _in_folder):
+    for more in (_on_dataset, _enhancement_of, _in_folder):
         names = [
             f"{name}{more(scores)}" if names.count(name) > 1 else name
             for name, scores in zip(names, several, strict=True)
@@ -131,7 +131,7 @@ def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
     return [replace(scores, label=name) for scores, name in zip(several, names, strict=True)]
 
 
-def _enhanced(scores: Scores) -> str:
+def _enhancement_of(scores: Scores) -> str:
     enhance = scores.record.model.enhance if scores.record else ()
     return f" + {', '.join(enhance)}" if enhance else ""
 

@@ -17,7 +17,7 @@ from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.metrics.task import all_tasks
 from stormproof.results.aggregates import MEAN, OBJECT_ERROR
-from stormproof.results.calibrated import footnote, marked
+from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import curves_of, images_scored
 from stormproof.results.estimate import Estimate
 from stormproof.results.interval import Interval, interval_target
@@ -77,9 +77,9 @@ def summary_table(scores: Scores) -> Table:
                 plus_minus(intervals[key]) if key in intervals else percent(found.get(key, math.nan))
                 for key in keys
             ]
-            optimism = [_signed(intervals.get("P"))] if sure else []
+            optimism = [_sign(intervals.get("P"))] if sure else []
             style = "bold" if name == scores.headline else ""
-            table.add_row(marked(scores, name), *cells, *optimism, style=style)
+            table.add_row(mark(scores, name), *cells, *optimism, style=style)
     table.caption = footnote(scores, [name for name in scores.aggregates if known[name].fraction]) or None
     return table
 
@@ -346,5 +346,5 @@ def percent(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
-def _signed(interval: Interval | None) -> str:
+def _sign(interval: Interval | None) -> str:
     return "" if interval is None or math.isnan(interval.optimism) else f"{100 * interval.optimism:+z.2f}"

@@ -15,14 +15,14 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.decision import decision
-from stormproof.report.elements import Figure, Row, Section, View
-from stormproof.report.sections import Scope, all_sections, scaled
+from stormproof.report.elements import Datum, Figure, Section, View
+from stormproof.report.sections import Scope, all_sections, per_cent
 from stormproof.report.sections.overview import kept_by_group
 from stormproof.report.sections.severity import breaking_points
 from stormproof.report.sentences import (
     comparable,
     interval_of,
-    kept,
+    mean_kept,
     sentence,
     share_kept,
     verdict,
@@ -30,7 +30,7 @@ from stormproof.report.sentences import (
 )
 from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
-from stormproof.results.calibrated import footnote, marked
+from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import few_images, images_scored
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
@@ -137,7 +137,7 @@ def drawable(sections: Iterable[Section], runs: Sequence[Scores]) -> tuple[Secti
     return tuple(found)
 
 
-def _has_place(row: Row) -> bool:
+def _has_place(row: Datum) -> bool:
     return all(not isinstance(row.get(k), float) or math.isfinite(row[k]) for k in ("x", "y", "v", "shade"))
 
 
@@ -155,28 +155,28 @@ def with_groups(figure: Figure, runs: Sequence[Scores]) -> Figure:
     if not figure.by_run:
         return figure
     tags = {key: {s.name: s.tags.get(key, UNTAGGED) for s in runs} for key in common_tags(runs)}
-    return replace(figure, grouped={key: grouped(figure.rows, names) for key, names in tags.items()})
+    return replace(figure, grouped={key: group_rows(figure.rows, names) for key, names in tags.items()})
 
 
-def grouped(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
+def group_rows(rows: Sequence[Datum], names: Mapping[str, str]) -> list[Datum]:
     """Rows with runs replaced by their group; marks at one place become their mean.
 
     Numbers on the x axis are averaged too where every run has a place of its own (a scatter plot).
 
     >>> rows = [{"x": 1.0, "y": 2.0, "series": "a"}, {"x": 1.0, "y": 4.0, "series": "b"}]
-    >>> grouped(rows, {"a": "r50", "b": "r50"})
+    >>> group_rows(rows, {"a": "r50", "b": "r50"})
     [{'x': 1.0, 'y': 3.0, 'series': 'r50', 'runs': 2}]
     """
     keys = [(row["series"], row.get("panel"), row.get("pick"), row.get("label")) for row in rows]
     scatter = len(set(keys)) == len(keys) and all(isinstance(row["x"], float) for row in rows)
-    places: dict[tuple[object, ...], list[Row]] = {}
+    places: dict[tuple[object, ...], list[Datum]] = {}
     for (series, *at), row in zip(keys, rows, strict=True):
         place = (names.get(series, series), *at, None if scatter else row["x"])
         places.setdefault(place, []).append(row)
     return [_mean(same, str(place[0]), scatter) for place, same in places.items()]
 
 
-def _mean(same: Sequence[Row], name: str, scatter: bool) -> Row:
+def _mean(same: Sequence[Datum], name: str, scatter: bool) -> Datum:
     rest = {key: value for key, value in same[0].items() if key not in ("low", "high", "x2", "y2")}
     means = {key: fmean(row[key] for row in same) for key in (("x", "y") if scatter else ("y",))}
     return {**rest, **means, "series": name, "runs": len(same)}
@@ -219,7 +219,7 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
         _summary_title(same),
         tuple(heads.get(name, name) for name in columns),
         [[line[name] for name in columns] for line in lines],
-        note=_explained(runs, columns, measure),
+        note=_explain(runs, columns, measure),
     )
 
 
@@ -236,7 +236,7 @@ def _summary_title(same: Mapping[str, Entry]) -> str:
     return ", ".join(words)
 
 
-def _explained(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> str:
+def _explain(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> str:
     """The note that explains the columns."""
     over = dict.fromkeys(scores.over.name for scores in runs if scores.over.whole)
     higher = {measures()[measure if measure in s else s.headline].higher for s in runs}
@@ -262,15 +262,15 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     if unnamed and measures()[m].higher and (left := interval_of(scores, m, share_kept)) is not None:
         intervals |= {_LEFT: left}
     values = {
-        "P": scaled(m, scores.score(m)),
+        "P": per_cent(m, scores.score(m)),
         "mPC": _percent(totals.get("mPC")),
         "rPC": _percent(totals.get("rPC")),
-        _MEAN: scaled(m, mean) if unnamed else math.nan,
-        _LEFT: 100 * kept(scores, m) if unnamed and measures()[m].higher else math.nan,
+        _MEAN: per_cent(m, mean) if unnamed else math.nan,
+        _LEFT: 100 * mean_kept(scores, m) if unnamed and measures()[m].higher else math.nan,
         "mCE": _percent(scores.total("E", "mCE")),
         "ADR": _percent(scores.score("ADR")),
     }
-    found: dict[str, Entry] = {"model": scores.name, "measure": marked(scores, m)}
+    found: dict[str, Entry] = {"model": scores.name, "measure": mark(scores, m)}
     for name, value in values.items():
         found[name] = value if math.isfinite(value) else None
         if name not in ("mCE", "ADR"):
@@ -304,7 +304,7 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
         for s in runs
         if s.missing
     ]
-    found += [_estimated(s, s.estimate) for s in runs if s.estimate]
+    found += [_estimate(s, s.estimate) for s in runs if s.estimate]
     found += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
     found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
     clips = [s for s in runs if s.clips is not None and s.record is not None]
@@ -316,7 +316,7 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _estimated(scores: Scores, estimate: Mapping[str, Any]) -> str:
+def _estimate(scores: Scores, estimate: Mapping[str, Any]) -> str:
     """The estimate for the whole grid, from a run of part of it."""
     mean, part = estimate["mpc"], 100 * estimate["inferences"]
     low, value, high = (
@@ -350,12 +350,12 @@ def provenance(scores: Scores) -> Mapping[str, Any]:
         "conditions": f"{len(record.conditions)}",
         "recipes": ", ".join(f"{name} {version}" for name, version in record.recipes.items()),
         "scored with": scores.options.words or "the usual options",
-        "tags": _listed(scores.tags, "="),
+        "tags": _list(scores.tags, "="),
         "made": plain(made.get("created", "")),
-        "versions": _listed({**versions, **(made.get("packages") or {})}, " "),
-        "hardware": _listed({k: v for k, v in (made.get("hardware") or {}).items() if v}, ": "),
+        "versions": _list({**versions, **(made.get("packages") or {})}, " "),
+        "hardware": _list({k: v for k, v in (made.get("hardware") or {}).items() if v}, ": "),
     }
 
 
-def _listed(facts: Mapping[str, Any], between: str) -> str:
+def _list(facts: Mapping[str, Any], between: str) -> str:
     return ", ".join(f"{plain(key)}{between}{plain(value)}" for key, value in facts.items())

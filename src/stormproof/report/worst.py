@@ -18,7 +18,7 @@ from stormproof.corruptions.geometry import select
 from stormproof.metrics.fates import confident, find_fates
 from stormproof.metrics.metric import measures
 from stormproof.metrics.quality import ssim
-from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
+from stormproof.report.imagery import Album, Imagery, RunPredictions, ratio_of, shrunk
 from stormproof.report.sentences import under
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageLoss, image_measure, worst_images
@@ -84,7 +84,7 @@ def telling(losses: Losses) -> Losses:
     return [*first, *(pair for pair in each_image_once(losses) if pair[1].image not in images)]
 
 
-def measured(losses: Losses, scene: Scene) -> list[Loss]:
+def measure_losses(losses: Losses, scene: Imagery) -> list[Loss]:
     """The losses with how similar the corrupted image is to the clean one."""
     found = []
     for scores, loss in losses:
@@ -94,7 +94,7 @@ def measured(losses: Losses, scene: Scene) -> list[Loss]:
 
 
 def cards(
-    losses: Sequence[Loss], runs: Sequence[RunPredictions], scene: Scene, album: Album
+    losses: Sequence[Loss], runs: Sequence[RunPredictions], scene: Imagery, album: Album
 ) -> list[dict[str, Any]]:
     """The images, clean and corrupted, with truth and the model's predictions for both."""
     by_name = {run.scores.name: run for run in runs}

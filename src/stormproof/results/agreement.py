@@ -81,7 +81,7 @@ def agree(
     found = {grid.measure for grid in (*grids.values(), *sets.values())}
     if len(found) > 1:
         raise InvalidOption(f"The runs differ in their measures: {', '.join(sorted(found))}; name one.")
-    ours = _by_class(grids[common[0]], _grouped) if one else _by_model(grids, _grouped)
+    ours = _by_class(grids[common[0]], _group) if one else _by_model(grids, _group)
     theirs = _by_class(sets[common[0]], _as_is) if one else _by_model(sets, _as_is)
     items = _items(ours, theirs)
     if len(items) < LEAST:
@@ -162,7 +162,7 @@ Values = Mapping[str, Mapping[str, Floats]]  # by slice, then by condition: a ro
 Reduce = Callable[[Values], dict[str, Floats]]
 
 
-def _grouped(values: Values) -> dict[str, Floats]:
+def _group(values: Values) -> dict[str, Floats]:
     """The clean score of a grid, the mean of each corruption, and the mean of those means."""
     (cells,) = values.values()
     by_corruption: dict[str, list[Floats]] = {}

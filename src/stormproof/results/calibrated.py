@@ -40,7 +40,7 @@ def _classes(count: int) -> str:
     return "1 class" if count == 1 else f"{count} classes"
 
 
-def marked(scores: Scores, measure: str) -> str:
+def mark(scores: Scores, measure: str) -> str:
     """The name of a measure, with a mark if its interval is doubtful."""
     return f"{measure} {MARK}" if scores.replicates is not None and doubt(scores, measure) else measure
 

@@ -76,7 +76,7 @@ def document(content: Any) -> str:
     return indented_json(json_safe(content)) + "\n"
 
 
-def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
+def write_several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
     """The scores of one run, or of several by name, as JSON or CSV."""
     if wants_json:
         if len(every) == 1:

@@ -5,7 +5,8 @@ range is cut into cells, and a cell of the domain is one cell of every dimension
 domains from YAML.
 
 Names of ISO 34503:2023, the taxonomy of operational design domains for automated driving, are given beside
-dimensions where they fit, for the reader; nothing here claims conformity with it.
+dimensions where they fit, for the reader; nothing here claims conformity with it. They are those on which
+public transcriptions of the standard agree; it was not at hand itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SEVERITY = "severity"  # as a parameter and as a unit
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class VariedQuantity:
     """A physical quantity: the corruption's parameter that varies it, which end of a range is worse, and its
     value where the corruption is absent, with the word for it. `taxonomy` is its place in ISO 34503:2023,
     `openlabel` its tag in the ontology of ASAM OpenLABEL 1.0.0; empty where they have none."""
@@ -45,27 +46,28 @@ class Quantity:
 
 _ENVIRONMENT = "Environmental conditions"
 QUANTITIES = {
-    "visibility": Quantity(
+    "visibility": VariedQuantity(
         "haze", "visibility", "m", "low", math.inf, "clear",
-        f"{_ENVIRONMENT} / Particulates / Mist or fog", "ParticulatesWater",
+        f"{_ENVIRONMENT} / Particulates / Non-precipitating water droplets", "ParticulatesWater",
     ),
-    "rain": Quantity(
-        "rain", "rate", "mm/h", "high", 0.0, "", f"{_ENVIRONMENT} / Weather / Rainfall", "WeatherRain"
+    "rain": VariedQuantity(
+        "rain", "rate", "mm/h", "high", 0.0, "",
+        f"{_ENVIRONMENT} / Weather / Rainfall intensity", "WeatherRain",
     ),
-    "illuminance": Quantity(
+    "illuminance": VariedQuantity(
         "night", "lux", "lux", "low", math.inf, "day",
-        f"{_ENVIRONMENT} / Illumination / Low-ambient lighting", "IlluminationLowLight",
+        f"{_ENVIRONMENT} / Illumination", "IlluminationLowLight",
         highest=40.0,  # the exposure of `night`: brighter streets are overexposed
     ),
-    "glare": Quantity(
+    "glare": VariedQuantity(
         "sun_glare", "lux", "lux", "high", 0.0, "",
-        f"{_ENVIRONMENT} / Illumination / Day / Position of the sun", "DaySunPosition",
+        f"{_ENVIRONMENT} / Illumination", "DaySunPosition",
     ),
-    "sun_elevation": Quantity(
+    "sun_elevation": VariedQuantity(
         "sun_glare", "elevation", "degrees", "low", 90.0, "",
-        f"{_ENVIRONMENT} / Illumination / Day / Elevation of the sun", "DaySunElevation", (("lux", 20000.0),),
+        f"{_ENVIRONMENT} / Illumination / Elevation of the sun", "DaySunElevation", (("lux", 20000.0),),
     ),
-    "jpeg_quality": Quantity("jpeg_compression", "quality", "of 100", "low", 100.0),
+    "jpeg_quality": VariedQuantity("jpeg_compression", "quality", "of 100", "low", 100.0),
 }  # fmt: skip
 ATTRIBUTES = {
     "distance": ("distance", "m"),
@@ -75,7 +77,7 @@ ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DimensionPart:
     """One cell of one dimension: a range, or values of a tag."""
 
     name: str
@@ -91,13 +93,13 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """A dimension: `kind` is quantity, attribute or tag. A quantity may be varied by any of several
-    corruptions, one `Quantity` for each."""
+    corruptions, one `VariedQuantity` for each."""
 
     name: str
     kind: str
     unit: str
-    parts: tuple[Part, ...]
-    quantities: tuple[Quantity, ...] = ()
+    parts: tuple[DimensionPart, ...]
+    quantities: tuple[VariedQuantity, ...] = ()
     source: str = ""  # the attribute of objects, or the tag
 
     @property
@@ -112,11 +114,11 @@ class Dimension:
     def lower_is_worse(self) -> bool:
         return bool(self.quantities) and self.quantities[0].worse == "low"
 
-    def hardest(self, part: Part) -> float:
+    def hardest(self, part: DimensionPart) -> float:
         """The end of a range where it is worst."""
         return part.low if self.lower_is_worse else part.high
 
-    def contains(self, part: Part, value: float) -> bool:
+    def contains(self, part: DimensionPart, value: float) -> bool:
         """Whether a value belongs to a cell: its worse end does, its other end does not, unless it is the
         mildest of the dimension."""
         if self.kind == "attribute":
@@ -129,7 +131,7 @@ class Dimension:
             return not milder
         return part.low <= value <= part.high
 
-    def show(self, part: Part) -> str:
+    def show(self, part: DimensionPart) -> str:
         """A cell in words: 'fog (100–300 m)'."""
         if self.kind == "tag" or part.low == part.high:
             return part.name
@@ -157,7 +159,7 @@ class DomainRequirement:
         return f"{what} {self.bound.replace('_', ' ')} {self.threshold:g}"
 
 
-Cell = tuple[tuple[str, str], ...]  # of the domain: the name of a dimension and of its cell, for each
+DomainCell = tuple[tuple[str, str], ...]  # of the domain: the name of a dimension and of its cell, for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Domain:
     name: str
     dimensions: tuple[Dimension, ...]
     requirements: tuple[DomainRequirement, ...]
-    excluded: tuple[Cell, ...] = ()
+    excluded: tuple[DomainCell, ...] = ()
     outside: tuple[str, ...] = ()
     planned_images: int | None = None
     by_name: dict[str, Dimension] = field(default_factory=dict, compare=False, repr=False)
@@ -175,10 +177,10 @@ class Domain:
     def __post_init__(self) -> None:
         self.by_name.update({each.name: each for each in self.dimensions})
 
-    def part(self, dimension: str, name: str) -> Part:
+    def part(self, dimension: str, name: str) -> DimensionPart:
         return next(part for part in self.by_name[dimension].parts if part.name == name)
 
-    def cells(self, requirement: DomainRequirement) -> list[Cell]:
+    def cells(self, requirement: DomainRequirement) -> list[DomainCell]:
         """The cells that a requirement is judged in. Attributes of objects do not cut measures of scores,
         because false positives have none."""
         where = dict(requirement.where)
@@ -189,16 +191,16 @@ class Domain:
         ]
         return [cell for cell in product(*choices) if not self.is_excluded(cell)]
 
-    def is_excluded(self, cell: Cell) -> bool:
+    def is_excluded(self, cell: DomainCell) -> bool:
         return any(set(combination) <= set(cell) for combination in self.excluded)
 
-    def show(self, cell: Cell) -> str:
+    def show(self, cell: DomainCell) -> str:
         return (
             ", ".join(f"{name} {self.by_name[name].show(self.part(name, part))}" for name, part in cell)
             or "all of it"
         )
 
-    def corners(self, cell: Cell) -> list[Condition]:
+    def corners(self, cell: DomainCell) -> list[Condition]:
         """The conditions at the worst end of every quantity of a cell: one, or one for each of a dimension's
         corruptions. Clean where no corruption is in the cell."""
         choices = []
@@ -225,7 +227,7 @@ class Domain:
         ]  # fmt: skip
 
 
-def compose_quantities(chosen: Sequence[tuple[Quantity, float]]) -> Condition:
+def compose_quantities(chosen: Sequence[tuple[VariedQuantity, float]]) -> Condition:
     """The condition in which quantities have some values. Weather comes before light, since fog and rain are
     lit by what light there is; then the order of light through the camera."""
     params: dict[str, dict[str, float]] = {}

@@ -34,12 +34,12 @@ from stormproof.results.domain import (
     ATTRIBUTES,
     QUANTITIES,
     SEVERITY,
-    Cell,
     Dimension,
+    DimensionPart,
     Domain,
+    DomainCell,
     DomainRequirement,
-    Part,
-    Quantity,
+    VariedQuantity,
     compose_quantities,
 )
 from stormproof.results.requirements import check_plan
@@ -105,7 +105,7 @@ def _dimension(name: str, row: Any, where: str) -> Dimension:
         raise InvalidOption(f"{where} is {row!r:.60}; write {{unit: m, range: [100, 1000]}}.")
     _check_keys(row, _KEYS, where)
     if "tag" in row or "values" in row:
-        return _tagged(name, row, where)
+        return _read_tags(name, row, where)
     corruptions = row.get("corruptions", row.get("corruption"))
     if corruptions is not None:
         return _of_corruptions(name, row, corruptions, where)
@@ -156,7 +156,7 @@ def _of_corruptions(name: str, row: Mapping[str, Any], given: Any, where: str) -
             raise InvalidOption(f"{where}: say which end of {parameter} is worse, worse: low or worse: high.")
         absent = math.inf if worse == "low" else 0.0
     quantities = tuple(
-        Quantity(each, parameter, unit, worse, absent, fixed=tuple(fixed.items())) for each in names
+        VariedQuantity(each, parameter, unit, worse, absent, fixed=tuple(fixed.items())) for each in names
     )
     made = Dimension(name, "quantity", unit, _parts(row, unit, "", absent, where), quantities)
     _check_values(made, where)
@@ -171,7 +171,7 @@ def _check_unit(row: Mapping[str, Any], unit: str | None, where: str) -> None:
         raise InvalidOption(f"{where}: the unit is {given!r}; ranges of it are in {unit}: convert them.")
 
 
-def _tagged(name: str, row: Mapping[str, Any], where: str) -> Dimension:
+def _read_tags(name: str, row: Mapping[str, Any], where: str) -> Dimension:
     """A dimension of tags: values of an attribute of images, a cell each, or named groups of them."""
     tag, values = row.get("tag", name), row.get("values")
     extra = [key for key in ("unit", "range", "cells", "corruption", "corruptions") if key in row]
@@ -188,7 +188,7 @@ def _tagged(name: str, row: Mapping[str, Any], where: str) -> Dimension:
         members = group if isinstance(group, list) else [group]
         if not members:
             raise InvalidOption(f"{where}: {key} has no values.")
-        parts.append(Part(str(key), values=tuple(map(str, members))))
+        parts.append(DimensionPart(str(key), values=tuple(map(str, members))))
     for one, two in combinations(parts, 2):
         both = sorted({*one.values} & {*two.values})
         if both:
@@ -198,7 +198,7 @@ def _tagged(name: str, row: Mapping[str, Any], where: str) -> Dimension:
 
 def _parts(
     row: Mapping[str, Any], unit: str, word: str, absent: float | None, where: str
-) -> tuple[Part, ...]:
+) -> tuple[DimensionPart, ...]:
     """The cells of a range, apart from each other."""
     if ("range" in row) == ("cells" in row):
         raise InvalidOption(f"{where}: give either range: [low, high] or cells: {{name: [low, high], …}}.")
@@ -214,11 +214,11 @@ def _parts(
     made = []
     for name, span in named:
         if absent is not None and (span == absent or (word and span == word)):
-            made.append(Part(name or word or f"{absent:g} {unit}", absent, absent))
+            made.append(DimensionPart(name or word or f"{absent:g} {unit}", absent, absent))
             continue
         low, high = _ends(span, word, f"{where}{f', {name}' if name else ''}")
         shown = [word if math.isinf(end) else f"{end:g}" for end in (low, high)]
-        made.append(Part(name or f"{shown[0]}–{shown[1]} {unit}", low, high))
+        made.append(DimensionPart(name or f"{shown[0]}–{shown[1]} {unit}", low, high))
     for one, two in pairwise(sorted(made, key=lambda part: part.low)):
         if two.low < one.high:
             raise InvalidOption(
@@ -297,7 +297,7 @@ def _requirement(row: Any, known: Mapping[str, Dimension], where: str) -> Domain
     min_score = row.get("min_score", MIN_SCORE)
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score < 1:
         raise InvalidOption(f"{where}: min_score is {min_score!r:.60}; give a score from 0 to below 1.")
-    chosen = _chosen(row.get("where", {}), known, where)
+    chosen = _choose(row.get("where", {}), known, where)
     if metric is not None:
         cut = [name for name, _ in chosen if known[name].kind == "attribute"]
         if cut:
@@ -322,7 +322,7 @@ def _bound(row: Mapping[str, Any], metric: str | None, where: str) -> tuple[str,
     return right, float(value)
 
 
-def _chosen(
+def _choose(
     given: Any, known: Mapping[str, Dimension], where: str
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Cells of dimensions by name: {distance: near, visibility: [fog, clear]}."""
@@ -347,9 +347,9 @@ def _chosen(
 
 def _outside(
     given: Any, known: Mapping[str, Dimension], called: str
-) -> tuple[tuple[Cell, ...], tuple[str, ...]]:
+) -> tuple[tuple[DomainCell, ...], tuple[str, ...]]:
     """Combinations of cells that are not part of the domain, and what else is not, in words."""
-    excluded: list[Cell] = []
+    excluded: list[DomainCell] = []
     words: list[str] = []
     if given is not None and not isinstance(given, list):
         raise InvalidOption(f"{called}: outside is a list, of words or combinations of cells.")
@@ -357,7 +357,7 @@ def _outside(
         if isinstance(row, str):
             words.append(row)
             continue
-        chosen = _chosen(row, known, f"{called}, outside {k}")
+        chosen = _choose(row, known, f"{called}, outside {k}")
         excluded += product(*([(name, part) for part in parts] for name, parts in chosen))
     return tuple(excluded), tuple(words)
 

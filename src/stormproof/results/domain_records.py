@@ -11,7 +11,7 @@ from stormproof.core.text import as_csv
 from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
 from stormproof.results.domain_file import read_domain
-from stormproof.results.domain_verdicts import CellVerdict, DomainVerdicts, domain_look, judge_domain
+from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts, domain_look, judge_domain
 from stormproof.results.evidence import SAMPLE, statement
 from stormproof.results.interval import WRONG
 from stormproof.results.looks import Look, read_looks
@@ -23,12 +23,12 @@ from stormproof.results.weights import REPLICATES
 _VALUES = {"WeatherRain": "weatherRainValue", "DaySunElevation": "daySunElevationValue"}
 
 
-def row_id(row: CellVerdict) -> str:
+def row_id(row: DomainVerdict) -> str:
     """The id of a verdict: R1/fog/night/near."""
     return "/".join([row.requirement.id, *(part for _, part in row.cell)])
 
 
-def row_as_dict(verdicts: DomainVerdicts, row: CellVerdict) -> dict[str, Any]:
+def row_as_dict(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, Any]:
     """A verdict as plain data."""
     worst = row.worst
     numbers = (
@@ -97,7 +97,7 @@ def domain_statement(
     return made
 
 
-def _as_verdict(verdicts: DomainVerdicts, row: CellVerdict) -> Verdict:
+def _as_verdict(verdicts: DomainVerdicts, row: DomainVerdict) -> Verdict:
     worst, r = row.worst, row.requirement
     assert worst is not None
     asked = Requirement(row_id(row), r.metric, r.bound, r.threshold, worst.condition)
@@ -181,14 +181,14 @@ def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> l
     for key, value in again["stormproof"].items():
         if key not in ("created", "environment"):
             pairs[f"predicate.stormproof.{key}"] = (body.get(key), value)
-    wrong = [name for name, (one, two) in pairs.items() if _rounded(one) != _rounded(two)]
+    wrong = [name for name, (one, two) in pairs.items() if _round(one) != _round(two)]
     return [f"{name} does not follow from the run" for name in wrong]
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """Plain data with numbers to nine digits: what writing and reading them again leaves."""
     if isinstance(value, Mapping):
-        return {str(key): _rounded(each) for key, each in value.items()}
+        return {str(key): _round(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_round(each) for each in value]
     return float(f"{value:.9g}") if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -29,7 +29,14 @@ from stormproof.corruptions.units import physical
 from stormproof.datasets.tags import read_tags
 from stormproof.results.aggregates import bound_interval
 from stormproof.results.calibrated import SMALLEST, doubt
-from stormproof.results.domain import SEVERITY, Cell, Domain, DomainRequirement, Quantity, describe
+from stormproof.results.domain import (
+    SEVERITY,
+    Domain,
+    DomainCell,
+    DomainRequirement,
+    VariedQuantity,
+    describe,
+)
 from stormproof.results.enough import MOST, Levels, images_to_decide
 from stormproof.results.found_objects import FoundObjects, iter_found_objects
 from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
@@ -53,7 +60,7 @@ class Coverage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class CornerScore:
     """A requirement under one condition in a cell: its interval at the level of the look, the one at the
     level of the strictest test, and on how many images and objects they rest."""
 
@@ -70,22 +77,22 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class CellVerdict:
+class DomainVerdict:
     """The verdict on a requirement in a cell. `passes` and `fails` are the corrected chances of results as
     good, or as bad, if the requirement were just met; `worst` is what decides."""
 
     requirement: DomainRequirement
-    cell: Cell
+    cell: DomainCell
     coverage: Coverage
     outcome: Outcome
-    tested: tuple[Probe, ...]
+    tested: tuple[CornerScore, ...]
     missing: tuple[str, ...]
     passes: float = 1.0
     fails: float = 1.0
     images_needed: float | None = None
 
     @property
-    def worst(self) -> Probe | None:
+    def worst(self) -> CornerScore | None:
         known = [t for t in self.tested if not math.isnan(t.interval.estimate)]
         sign = 1 if self.requirement.bound == "at_least" else -1
         return min(known, key=lambda t: sign * t.interval.estimate, default=None)
@@ -132,7 +139,7 @@ class DomainVerdicts:
     images: int
     dataset_images: int
     look: Spent
-    rows: tuple[CellVerdict, ...]
+    rows: tuple[DomainVerdict, ...]
     apart: tuple[str, ...]  # conditions of the run that lie outside the domain
 
     @property
@@ -175,7 +182,7 @@ class DomainVerdicts:
             made.append(self._command("--limit", str(max(within))))
         return made
 
-    def command(self, row: CellVerdict) -> str:
+    def command(self, row: DomainVerdict) -> str:
         """What would cover or likely decide one cell; empty if nothing is known to."""
         if row.missing:
             return self._command("-c", ",".join(row.missing))
@@ -183,7 +190,7 @@ class DomainVerdicts:
             return self._command("--limit", str(int(row.images_needed)))
         return ""
 
-    def advice(self, row: CellVerdict) -> str:
+    def advice(self, row: DomainVerdict) -> str:
         """What to do about an inconclusive cell, in words."""
         if row.outcome is not Outcome.INCONCLUSIVE:
             return ""
@@ -208,7 +215,7 @@ class DomainVerdicts:
 # The arithmetic: no run, no dataset.
 
 
-def judge_rows(rows: Sequence[CellVerdict], level: float) -> list[CellVerdict]:
+def judge_rows(rows: Sequence[DomainVerdict], level: float) -> list[DomainVerdict]:
     """The verdicts, with Holm's correction over all rows, each way.
 
     A cell passes if every condition in it, its corner among them, is better than the threshold: the largest
@@ -225,7 +232,7 @@ def judge_rows(rows: Sequence[CellVerdict], level: float) -> list[CellVerdict]:
     return made
 
 
-def _chances(row: CellVerdict) -> tuple[float, float]:
+def _chances(row: DomainVerdict) -> tuple[float, float]:
     """The chances of results as good and as bad as a cell's if the requirement were just met."""
     threshold, high = row.requirement.threshold, row.requirement.bound == "at_least"
     deciding = [t for t in row.tested if t.decides]
@@ -260,7 +267,7 @@ def place_of(domain: Domain, condition: Condition) -> Place | None:
     return place
 
 
-def _synonyms(quantity: Quantity) -> set[str]:
+def _synonyms(quantity: VariedQuantity) -> set[str]:
     """Other names under which a corruption takes a quantity, as haze takes β for visibility."""
     rules = find(quantity.corruption).alternatives()
     same = {key for key, _, inputs in rules if quantity.parameter in (key, *inputs)}
@@ -278,7 +285,7 @@ def _value(parameter: str, part: Condition) -> float | None:
     return None if value is None or isinstance(value, str) else float(value)
 
 
-def inside(domain: Domain, cell: Cell, place: Place) -> bool:
+def inside(domain: Domain, cell: DomainCell, place: Place) -> bool:
     """Whether a condition's place is in a cell."""
     return all(
         domain.by_name[name].contains(domain.part(name, part), place[name][1])
@@ -316,7 +323,8 @@ def judge_domain(
     judged = judge_rows(prober.filled(rows), look.level)
     taken = [each for each in looks if each.requirements == this.requirements and each != this]
     judged = [
-        replace(row, images_needed=_needed(row, run, look, [*taken, this], len(asked))) for row in judged
+        replace(row, images_needed=_images_to_decide(row, run, look, [*taken, this], len(asked)))
+        for row in judged
     ]
     dataset = run.record.dataset.images
     apart = tuple(
@@ -333,7 +341,9 @@ def domain_look(domain: Domain, run: Run) -> Look:
     return Look(images=run.record.images, requirements=json_digest(describe(domain)))
 
 
-def _row(prober: _Prober, r: DomainRequirement, cell: Cell, known: Mapping[str, Place]) -> CellVerdict:
+def _row(
+    prober: _Prober, r: DomainRequirement, cell: DomainCell, known: Mapping[str, Place]
+) -> DomainVerdict:
     """What the run has for a cell: its conditions, and the corners that it lacks."""
     domain = prober.domain
     here = [text for text, place in known.items() if inside(domain, cell, place)]
@@ -346,8 +356,8 @@ def _row(prober: _Prober, r: DomainRequirement, cell: Cell, known: Mapping[str, 
     coverage = Coverage.COVERED if not missing else Coverage.PARTLY if here else Coverage.NONE
     if not prober.images_of(cell).any():
         coverage, missing = Coverage.NO_DATA, []
-    tested = tuple(Probe(text, _UNKNOWN, _UNKNOWN, 0, None) for text in here)
-    return CellVerdict(r, cell, coverage, Outcome.INCONCLUSIVE, tested, tuple(missing))
+    tested = tuple(CornerScore(text, _UNKNOWN, _UNKNOWN, 0, None) for text in here)
+    return DomainVerdict(r, cell, coverage, Outcome.INCONCLUSIVE, tested, tuple(missing))
 
 
 _UNKNOWN = Interval(math.nan, math.nan, math.nan, math.nan)
@@ -365,7 +375,7 @@ class _Prober:
             if d.kind == "tag"
         }
 
-    def images_of(self, cell: Cell) -> Bools:
+    def images_of(self, cell: DomainCell) -> Bools:
         """The images that have the tags of a cell."""
         chosen = np.ones(len(self.run.readable), np.bool_)
         for name, part in cell:
@@ -374,9 +384,9 @@ class _Prober:
                 chosen &= np.array([bool(tags & wanted) for tags in self.tags[name]])
         return chosen
 
-    def filled(self, rows: Sequence[CellVerdict]) -> list[CellVerdict]:
+    def filled(self, rows: Sequence[DomainVerdict]) -> list[DomainVerdict]:
         """The rows with the intervals of every condition tested in them."""
-        made: dict[int, dict[str, Probe]] = {k: {} for k in range(len(rows))}
+        made: dict[int, dict[str, CornerScore]] = {k: {} for k in range(len(rows))}
         for r in self.domain.requirements:
             mine = {k: row for k, row in enumerate(rows) if row.requirement == r and row.tested}
             probe = self._shares if r.found else self._measures
@@ -387,7 +397,9 @@ class _Prober:
             for k, row in enumerate(rows)
         ]
 
-    def _shares(self, r: DomainRequirement, rows: Mapping[int, CellVerdict]) -> list[tuple[int, Probe]]:
+    def _shares(
+        self, r: DomainRequirement, rows: Mapping[int, DomainVerdict]
+    ) -> list[tuple[int, CornerScore]]:
         """The share of objects found, by cell and condition."""
         assert r.found is not None
         texts = list(dict.fromkeys(t.condition for row in rows.values() for t in row.tested))
@@ -400,7 +412,7 @@ class _Prober:
             for k, row in rows.items():
                 if any(t.condition == text for t in row.tested):
                     share = found.share(self._objects_of(row.cell, found), self.images_of(row.cell))
-                    tested = Probe(
+                    tested = CornerScore(
                         text,
                         share.interval(self.level),
                         share.interval(self.strictest),
@@ -410,7 +422,7 @@ class _Prober:
                     made.append((k, tested))
         return made
 
-    def _objects_of(self, cell: Cell, found: FoundObjects) -> Bools:
+    def _objects_of(self, cell: DomainCell, found: FoundObjects) -> Bools:
         chosen = np.ones(len(found.hit), np.bool_)
         for name, part in cell:
             dimension = self.domain.by_name[name]
@@ -419,7 +431,9 @@ class _Prober:
                 chosen &= (values >= span.low) & (values < span.high)
         return chosen
 
-    def _measures(self, r: DomainRequirement, rows: Mapping[int, CellVerdict]) -> list[tuple[int, Probe]]:
+    def _measures(
+        self, r: DomainRequirement, rows: Mapping[int, DomainVerdict]
+    ) -> list[tuple[int, CornerScore]]:
         """A measure of scores, by cell and condition: cells with the same tags share their images."""
         ones = weights_of(self.run, self.replicates)
         chosen = {k: self.images_of(row.cell) for k, row in rows.items()}
@@ -452,7 +466,7 @@ class _Prober:
                     for wrong in (self.level, self.strictest)
                 )
                 count = None if objects is None else int(objects[chosen[k]].sum())
-                made.append((k, Probe(t.condition, shown, strict, units, count, reason)))
+                made.append((k, CornerScore(t.condition, shown, strict, units, count, reason)))
         return made
 
     def _object_counts(self) -> Any:
@@ -464,7 +478,9 @@ class _Prober:
         return np.bincount(still.image[~still.excused], minlength=len(self.run.readable))
 
 
-def _needed(row: CellVerdict, run: Run, look: Spent, looks: Sequence[Look], together: int) -> float | None:
+def _images_to_decide(
+    row: DomainVerdict, run: Run, look: Spent, looks: Sequence[Look], together: int
+) -> float | None:
     """About how many images would likely decide a covered cell that is open; None if unknown or decided."""
     worst, images = row.worst, run.record.images
     if row.outcome is not Outcome.INCONCLUSIVE or row.coverage is not Coverage.COVERED or worst is None:

@@ -35,7 +35,7 @@ from stormproof.results.interval import THIS_SET, Interval
 from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
 from stormproof.results.scores import ScoreOptions
-from stormproof.results.scoring import headline_of, iter_cells, metric_of
+from stormproof.results.scoring import headline_of, iter_inputs, metric_of
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
 from stormproof.results.weights import REPLICATES, poisson_weights, require_replicates
@@ -79,9 +79,9 @@ class Estimate:
     by_corruption: Mapping[str, Interval]
 
 
-def score(cell: EstimatedCondition, images: Ints, weights: npt.NDArray[Any]) -> Floats:
-    """The score of a cell on some of its images, by replicate."""
-    return mean_of_known(cell.parts(images, weights))
+def score(condition: EstimatedCondition, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+    """The score under a condition on some of its images, by replicate."""
+    return mean_of_known(condition.parts(images, weights))
 
 
 def estimate(
@@ -172,7 +172,7 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     again = shlex.join(["stormproof", "score", str(run.folder)])
     content = read_sealed(path, again)
     try:
-        _Kept.model_validate(content)
+        _KeptEstimate.model_validate(content)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {again}") from None
@@ -193,7 +193,7 @@ class _KeptInterval(BaseModel):
     trials: Number
 
 
-class _Kept(BaseModel):
+class _KeptEstimate(BaseModel):
     """What `estimate_run` writes."""
 
     model_config = ConfigDict(extra="forbid")
@@ -216,7 +216,7 @@ class _Kept(BaseModel):
 def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:
     """Each condition of a run with the metric of its headline measure, to be scored on any of its images."""
     found: dict[str, EstimatedCondition] = {}
-    for text, content in iter_cells(run, None, conditions):
+    for text, content in iter_inputs(run, None, conditions):
         measure = run.record.metric or headline_of(content)
         metric = metric_of(content, measure)
         if metric is not None and text not in found:

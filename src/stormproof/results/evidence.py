@@ -88,7 +88,7 @@ def statement(
                 "requirements": [verdict.as_dict() for verdict in verdicts],
                 "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
                 "looks": {
-                    "planned_images": _planned(verdicts),
+                    "planned_images": _planned_images(verdicts),
                     "this": None if verdicts[0].look is None else verdicts[0].look.as_dict(),
                     "all": [look.model_dump() for look in looks or all_looks(run, verdicts, against)],
                 },
@@ -111,7 +111,7 @@ def statement(
                 "seed": record.seed,
                 "recipes": record.recipes,
                 "files": {_shareable(record, name): digest for name, digest in record.files.items()},
-                "conditions": [_described(text) for text in record.conditions],
+                "conditions": [_describe(text) for text in record.conditions],
                 "pixels": pixel_manifest(run, images=pixels),
                 "environment": {
                     "run": _environment(record.provenance),
@@ -142,12 +142,12 @@ def _environment(made: Mapping[str, Any]) -> dict[str, Any]:
 
 def all_looks(run: Run, verdicts: Sequence[Verdict], against: Run | None) -> list[Look]:
     """The looks that a run folder records, and the one that these verdicts are."""
-    this = look_at(run, [verdict.requirement for verdict in verdicts], against, _planned(verdicts))
+    this = look_at(run, [verdict.requirement for verdict in verdicts], against, _planned_images(verdicts))
     recorded = read_looks(run.folder)
     return recorded if this in recorded else [*recorded, this]
 
 
-def _planned(verdicts: Sequence[Verdict]) -> int | None:
+def _planned_images(verdicts: Sequence[Verdict]) -> int | None:
     """The number of images that was planned for these verdicts."""
     return None if verdicts[0].look is None else verdicts[0].look.planned
 
@@ -179,7 +179,7 @@ def compare_file(record: RunRecord) -> str:
     return "as it was run"
 
 
-def _described(text: str) -> dict[str, Any]:
+def _describe(text: str) -> dict[str, Any]:
     quantities = physical(Condition.parse(text))
     return {
         "condition": text,
@@ -225,7 +225,7 @@ def _operating(record: RunRecord) -> dict[str, Any]:
 
 def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
     """A digest of the images that the run read, cell by cell, and hashes of some under every condition."""
-    chosen = sampled(run, images)
+    chosen = sample_images(run, images)
     found: dict[str, dict[str, str]] = {text: {} for text in run.conditions}
     for index in chosen:
         sample = run.dataset[index]
@@ -244,7 +244,7 @@ def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
     }
 
 
-def sampled(run: Run, images: int) -> list[int]:
+def sample_images(run: Run, images: int) -> list[int]:
     """Images chosen by identity, so that everyone hashes the same ones; in the dataset's order."""
 
     def word(index: int) -> int:
@@ -346,7 +346,7 @@ def check_evidence(
     if found:
         return found
     try:
-        asked = read_requirements([_required(row) for row in stated.requirements])
+        asked = read_requirements([_as_written(row) for row in stated.requirements])
         planned = check_plan(stated.looks.planned_images, "predicate.stormproof.looks")
         found = _other_looks(stated.looks, run, asked, against)
         if found:
@@ -395,7 +395,7 @@ def _other_looks(
     return [f"predicate.stormproof.looks are not those that {run.folder / LOOKS} records"]
 
 
-def _required(row: Mapping[str, Any]) -> dict[str, Any]:
+def _as_written(row: Mapping[str, Any]) -> dict[str, Any]:
     """A requirement as it was written in its file."""
     known = {name: row[name] for name in ("id", "metric", "of", "condition", "suite") if row.get(name)}
     return {**known, str(row.get("bound")): row.get("threshold")}

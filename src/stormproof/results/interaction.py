@@ -73,7 +73,7 @@ def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
     {'sum': 0.1, 'product': 0.14}
     """
     declared, cells = measures()[measure], scores.cells.get(measure, {})
-    kept, drawn = _kept(measure, cells), _kept(measure, scores.spread(measure))
+    kept, drawn = _as_kept(measure, cells), _as_kept(measure, scores.spread(measure))
     sign = -1 if not declared.higher and not declared.fraction else 1
     composed = {text: parts for text in cells if (parts := _parts(text, cells)) and "clean" in cells}
     wrong = WRONG / max(1, len(PREDICTIONS) * len(composed))
@@ -96,7 +96,7 @@ def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
     return {one.condition: one for one in sorted(made, key=lambda one: -one.beyond["sum"].estimate)}
 
 
-def _kept(measure: str, cells: Mapping[str, Score]) -> Mapping[str, Score]:
+def _as_kept(measure: str, cells: Mapping[str, Score]) -> Mapping[str, Score]:
     """Scores of which more is better, and counts: an error as what is right."""
     declared = measures()[measure]
     if declared.higher or not declared.fraction:
@@ -134,7 +134,7 @@ def lacking_parts(scores: Scores, measure: str) -> list[str]:
     return [text for text in parts if same_condition(text, cells) is None]
 
 
-def undecided(scores: Scores, measure: str) -> str:
+def why_undecided(scores: Scores, measure: str) -> str:
     """Why no interaction may be called clear, in words; empty if one may."""
     if scores.replicates is None or measure not in scores.replicates.cells:
         return "without intervals nobody knows which are chance; add --interval"
@@ -169,7 +169,7 @@ def worse_together(scores: Scores, measure: str, *, most: int = 3) -> str:
             if lacking
             else ""
         )
-    if why := undecided(scores, measure):
+    if why := why_undecided(scores, measure):
         return f"What is worse together: {why}."
     clear = [one for one in found.values() if one.worse("sum")]
     count = f"{len(found)} composed condition{'s' if len(found) > 1 else ''}"
@@ -184,7 +184,7 @@ def worse_together(scores: Scores, measure: str, *, most: int = 3) -> str:
 def interaction_table(scores: Scores, measure: str, *, most: int | None = None) -> Table:
     """What composed conditions cost, and how much more than their parts predict, the largest first."""
     scale, found = measures()[measure].scale, interactions(scores, measure)
-    decided = not undecided(scores, measure)
+    decided = not why_undecided(scores, measure)
 
     def spoken(interval: Interval) -> str:
         value = f"{scale * interval.estimate:+.1f}"

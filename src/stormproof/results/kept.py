@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 import stormproof
 from stormproof.core.errors import StoreError
-from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file
+from stormproof.core.files import make_folder, refuse_link, sweep_below, whole_file
 from stormproof.core.text import json_safe, plain
 from stormproof.metrics.metric import DETAILS, METRICS, measures
 from stormproof.metrics.task import all_tasks
@@ -64,7 +64,7 @@ def _foreign_code(options: ScoreOptions) -> list[str]:
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
     """Keep scores in the run folder."""
-    folder = make_folder(unlinked(run.folder / FOLDER))
+    folder = make_folder(refuse_link(run.folder / FOLDER))
     content = {
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
@@ -87,7 +87,7 @@ def _unit_digest(run: Run) -> str:
     return hashlib.blake2b("\0".join(run.units).encode(), digest_size=12).hexdigest()
 
 
-def _same_units(run: Run, held: _Kept) -> bool:
+def _same_units(run: Run, held: _KeptScores) -> bool:
     """Whether intervals are of the groups that the dataset has now; a dataset that is gone cannot tell."""
     try:
         return held.unit_digest == _unit_digest(run)
@@ -104,7 +104,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
     """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
     try:
-        held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
+        held = _KeptScores.model_validate(read_sealed(folder / f"{key}.json", again=""))
         held.require(key, asked)
         if replicates and not _same_units(run, held):
             return None
@@ -141,7 +141,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)] | None  # None for NaN, wh
 ByCondition = dict[str, dict[str, Number]]
 
 
-class _Kept(BaseModel):
+class _KeptScores(BaseModel):
     """The content of a file of kept scores."""
 
     model_config = ConfigDict(extra="forbid")
@@ -264,7 +264,7 @@ def _replicate_table(replicates: Replicates) -> pa.Table:
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
-def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replicates:
+def _read_replicates(table: pa.Table | None, held: _KeptScores, count: int) -> Replicates:
     cells: dict[str, dict[str, Any]] = {}
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
     for row in [] if table is None else table.to_pylist():

@@ -49,7 +49,7 @@ class Look(BaseModel):
     requirements: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
-class _Kept(BaseModel):
+class _KeptLooks(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     looks: list[Look]
 
@@ -140,7 +140,7 @@ def read_looks(run: Path) -> list[Look]:
         return []
     fix = f"rm {shlex.quote(str(path))} (looks are then counted anew)"
     try:
-        return _Kept.model_validate(read_sealed(path, fix)).looks
+        return _KeptLooks.model_validate(read_sealed(path, fix)).looks
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {fix}") from None
@@ -190,7 +190,7 @@ def levels(shares: Sequence[float], spend: Callable[[float], float] = _quadratic
         else:
             bound = -float(ndtri(may)) * math.sqrt(share)
             found.append(max(_LEAST_LEVEL, may))
-        grid, mass = _moved(grid, mass, np.linspace(-_FAR * math.sqrt(share), bound, points), share - time)
+        grid, mass = _move(grid, mass, np.linspace(-_FAR * math.sqrt(share), bound, points), share - time)
         time = share
     return found
 
@@ -212,7 +212,7 @@ def _bound(grid: Floats, mass: Floats, step: float, may: float) -> float:
     return float(brentq(excess, grid[0], grid[-1] + 2 * _FAR * deviation, xtol=1e-10))
 
 
-def _moved(grid: Floats, mass: Floats, onto: Floats, step: float) -> tuple[Floats, Floats]:
+def _move(grid: Floats, mass: Floats, onto: Floats, step: float) -> tuple[Floats, Floats]:
     """The mass of paths at the points of a new grid, after moving on by `step`."""
     density = np.exp(-((onto[:, None] - grid) ** 2) / (2 * step)) @ mass / math.sqrt(2 * math.pi * step)
     width = np.full(len(onto), onto[1] - onto[0])

@@ -40,9 +40,9 @@ from stormproof.results.surface import (
     MET,
     MISSED,
     OPEN,
-    Estimate,
     Points,
     Surface,
+    SurfaceEstimate,
     first_places,
     fit_surface,
     grid_places,
@@ -229,7 +229,7 @@ class ScoreMap:
     plane: Plane
     points: tuple[MapPoint, ...]
     surface: Surface
-    estimate: Estimate
+    estimate: SurfaceEstimate
     images: int
     inferences: int
     precise: bool  # more points would not have narrowed the band

@@ -20,7 +20,7 @@ from stormproof.metrics.inputs import Objects
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.metrics.roc import People, Roc, Worsening, roc, worst_people
 from stormproof.results.run import Run
-from stormproof.results.scoring import iter_cells
+from stormproof.results.scoring import iter_inputs
 from stormproof.results.sets import same_condition
 
 
@@ -66,9 +66,9 @@ def open_people(run: Run) -> PeopleRun:
     run.check()
     run.require_complete("score")
     found = {
-        text: cell.people
-        for text, cell in iter_cells(run, "all", run.conditions)
-        if isinstance(cell, Objects) and cell.people is not None
+        text: metric_input.people
+        for text, metric_input in iter_inputs(run, "all", run.conditions)
+        if isinstance(metric_input, Objects) and metric_input.people is not None
     }
     if not found:
         raise InvalidOption(f"{run.record.dataset.name} has no class of people.")

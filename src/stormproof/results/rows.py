@@ -22,10 +22,10 @@ from stormproof.core.errors import StoreError
 from stormproof.core.forms import FORMS
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Floats, Ints, Prediction
-from stormproof.metrics.quality import Change
+from stormproof.metrics.quality import ImageChange
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.results.store.parts import coded, open_part
+from stormproof.results.store.parts import encode_strings, open_part
 from stormproof.results.store.schema import (
     DETECTION,
     MAP_COLUMNS,
@@ -115,7 +115,7 @@ def detections(
             buffer.add(text, part)
     for text in conditions:
         image, boxes, scores, labels, sides = join_parts(list(buffer.take(text)))
-        yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
+        yield text, Detections(image, boxes, scores, _map_labels(labels, match), sides=sides)
 
 
 def read_counts(
@@ -147,15 +147,17 @@ def by_image(run: Run, conditions: Sequence[str], column: str) -> Iterator[tuple
 
 def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
     """The mean RMSE and SNR of each condition, over the images that have finite ones."""
-    if not run.has(Change._fields[0]):
+    if not run.has(ImageChange._fields[0]):
         return {}
-    columns = ("index", "condition", *Change._fields)
+    columns = ("index", "condition", *ImageChange._fields)
     table = pa.concat_tables([run.read(path, columns) for path in run.parts])
     index = np.asarray(table["index"])
     left_out = np.isin(index, list(run.unreadable))
     table = table.filter(pa.array((index < run.record.images) & ~left_out))
     rows = {text: table.filter(pc.equal(table["condition"], text)) for text in conditions}
-    return {text: {name: _finite_mean(held[name]) for name in Change._fields} for text, held in rows.items()}
+    return {
+        text: {name: _finite_mean(held[name]) for name in ImageChange._fields} for text, held in rows.items()
+    }
 
 
 def _finite_mean(column: pa.ChunkedArray) -> float:
@@ -173,7 +175,7 @@ def _whole(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, mas
         np.repeat(owners, lengths),
         boxes,
         numbers(table["scores"]),
-        _mapped(numbers(table["labels"]).astype(np.int64), match),
+        _map_labels(numbers(table["labels"]).astype(np.int64), match),
         tuple(_masks(table)) if masks else (),
         stated_sides(table["sides"], boxes, lengths),  # type: ignore[arg-type]  # None: what corners give
     )
@@ -194,7 +196,7 @@ def _array_of(table: pa.Table, name: str, found: Detections) -> Floats:
     return array
 
 
-def _mapped(labels: Ints, match: ClassMatch) -> Ints:
+def _map_labels(labels: Ints, match: ClassMatch) -> Ints:
     """The model's labels converted to the dataset's."""
     known = np.asarray(match.labels, np.int64)
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(known):
@@ -305,7 +307,7 @@ def join_parts(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floa
 
 def _codes_of(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
     """Strings as numbers; −1 for unknown ones."""
-    words, codes = coded(column)
+    words, codes = encode_strings(column)
     found = np.array([known.get(word, -1) for word in words], np.int32)
     return found[codes] if len(found) else found
 

@@ -18,18 +18,18 @@ import pyarrow.compute as pc
 from stormproof.core.condition import Condition
 from stormproof.core.display import DISPLAYS
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
-from stormproof.core.files import opened_file, read_bytes
+from stormproof.core.files import open_regular, read_bytes
 from stormproof.core.imagefile import read_image
 from stormproof.core.loading import framework
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.copies import copy_of
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.models.classes import match_classes
 from stormproof.results.store.lock import shares
 from stormproof.results.store.parts import (
-    coded,
+    encode_strings,
     part_path,
     part_paths,
     read_failures,
@@ -131,7 +131,7 @@ class Run:
         found: dict[str, set[int]] = {text: set() for text in self.conditions}
         for path in self.parts:
             table = self.read(path, KEY)
-            index, (texts, codes) = np.asarray(table["index"]), coded(table["condition"])
+            index, (texts, codes) = np.asarray(table["index"]), encode_strings(table["condition"])
             kept = (index < self.record.images) & ~np.isin(index, list(self.unreadable))
             for code, text in enumerate(texts):
                 if text in found:
@@ -186,7 +186,7 @@ class Run:
         """A digest of everything in the folder: the record, every prediction, every failure."""
         total = hashlib.blake2b(read_bytes(self.folder / RECORD, error=StoreError), digest_size=16)
         for path in (*self.parts, *sorted((self.folder / "failures").glob("part-*.json"))):
-            with opened_file(path, error=StoreError) as file:
+            with open_regular(path, error=StoreError) as file:
                 found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
             total.update(path.name.encode() + found.digest())
         return total.hexdigest()
@@ -412,7 +412,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
         )
     try:
         named = record.dataset.spec if data is None else data
-        dataset = open_dataset(named) if isinstance(named, str) else _as_dataset(named)
+        dataset = read_dataset(named) if isinstance(named, str) else _as_dataset(named)
     except DatasetError as error:
         if data is not None:
             raise

@@ -81,16 +81,16 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     errors: dict[str, dict[str, Floats]] = {form.name: {} for form in scored_forms()}
     shown_by: dict[str, Ints] = {}  # by form: how many units show each class
     details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
-    for text, cell in iter_cells(run, options.classes, conditions, options.rule):
-        scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
-        task = task_of(cell)
-        if record.metric == "E" and isinstance(cell, Objects):  # *liu*'s benchmark
-            errors[task.form.name][text] = cell.errors.per_image
+    for text, metric_input in iter_inputs(run, options.classes, conditions, options.rule):
+        scored[text] |= replace(metric_input.scored(weights), parts={})  # by class and threshold: large
+        task = task_of(metric_input)
+        if record.metric == "E" and isinstance(metric_input, Objects):  # *liu*'s benchmark
+            errors[task.form.name][text] = metric_input.errors.per_image
         else:
-            errors[task.form.name][text] = task.image_errors(cell)
+            errors[task.form.name][text] = task.image_errors(metric_input)
         if replicates and task.form.name not in shown_by:
-            shown_by[task.form.name] = _units_by_class(task.shown(cell), run.units)
-        for name, told in make_details(cell, weights, units).items():
+            shown_by[task.form.name] = _units_by_class(task.shown(metric_input), run.units)
+        for name, told in make_details(metric_input, weights, units).items():
             details.setdefault(name, {})[text] = told
     if not any(each.numbers for each in scored.values()):
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
@@ -124,7 +124,7 @@ def weights_of(run: Run, replicates: int) -> Weights:
     return np.concatenate([ones, halves])
 
 
-def iter_cells(
+def iter_inputs(
     run: Run, classes: ClassSelection, conditions: Sequence[str], rule: MatchingRule | None = None
 ) -> Iterator[tuple[str, MetricInput]]:
     """What metrics read, form by form and condition by condition."""
@@ -133,15 +133,15 @@ def iter_cells(
         yield from form.collect(reader)
 
 
-def headline_of(cell: MetricInput) -> str:
-    """The measure that a cell is reported in by default."""
-    return task_of(cell).headline
+def headline_of(metric_input: MetricInput) -> str:
+    """The measure that the predictions for a condition are reported in by default."""
+    return task_of(metric_input).headline
 
 
-def metric_of(cell: MetricInput, measure: str) -> Metric | None:
-    """The metric that computes a measure of a cell; None if none that fits does."""
+def metric_of(metric_input: MetricInput, measure: str) -> Metric | None:
+    """The metric that computes a measure of a condition; None if none that fits does."""
     return next(
-        (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
+        (each for each in metrics_of(*metric_input.kinds) if measure in {m.name for m in each.measures}), None
     )
 
 

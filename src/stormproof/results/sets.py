@@ -17,7 +17,7 @@ from stormproof.corruptions import SUITES
 from stormproof.corruptions.chain import steps
 from stormproof.corruptions.corruption import RESERVED
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.corruptions.presets import PRESETS, covered
+from stormproof.corruptions.presets import PRESETS, covered_by_mean
 from stormproof.metrics.sequences import STYLE
 
 
@@ -154,7 +154,7 @@ def _is_composed(text: str) -> bool:
 def _set(
     name: str, texts: Sequence[str], of: int, *, benchmark: str | None = None, suite: str | None = None
 ) -> ConditionSet:
-    parsed = covered(map(Condition.parse, texts), benchmark=benchmark, suite=suite)
+    parsed = covered_by_mean(map(Condition.parse, texts), benchmark=benchmark, suite=suite)
     kept = tuple(str(condition) for condition in parsed if condition.corruption != STYLE)
     return ConditionSet(name, tuple(texts), of, kept)
 

@@ -36,7 +36,7 @@ from stormproof.results.interval import (
 )
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import headline_of, iter_cells, metric_of, optimism_of, weights_of
+from stormproof.results.scoring import headline_of, iter_inputs, metric_of, optimism_of, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES, subset_weights
 
@@ -274,14 +274,14 @@ def collect(
     found: dict[str, dict[str, Scored]] = {name: {} for name in rows}
     chosen: str = ""
     names: tuple[str, ...] = ()
-    for text, cell in iter_cells(run, classes, run.conditions):
-        wanted = measure or run.record.metric or headline_of(cell)
-        metric = metric_of(cell, wanted)
+    for text, metric_input in iter_inputs(run, classes, run.conditions):
+        wanted = measure or run.record.metric or headline_of(metric_input)
+        metric = metric_of(metric_input, wanted)
         if metric is None or (chosen and chosen != wanted):
             continue
-        chosen, names = wanted, cell.scored_names
+        chosen, names = wanted, metric_input.scored_names
         for name, weights in rows.items():
-            found[name][text] = metric.score(cell, weights)
+            found[name][text] = metric.score(metric_input, weights)
     if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
     return Collected(chosen, names, found)
@@ -335,7 +335,7 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
     images, units = int(inside.sum()), units_in(run, inside)
     first = next(iter(found.values()))
     measured = list(first.numbers)
-    shown = _shown(first, cells.classes)
+    shown = _scored_classes(first, cells.classes)
     record = run.record
     return Scores(
         plain(record.model.name), plain(record.dataset.name), images,
@@ -361,7 +361,7 @@ def units_in(run: Run, inside: Bools) -> int:
     return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
-def _shown(scored: Scored, classes: Sequence[str]) -> list[str]:
+def _scored_classes(scored: Scored, classes: Sequence[str]) -> list[str]:
     """The classes that the numbers are over: those with a value, or all if there is none by class."""
     tables = [*scored.per_class.values(), *scored.parts.values()]
     tables += [scored.by_class.values[:, 0]] if scored.by_class is not None else []

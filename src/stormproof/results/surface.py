@@ -60,7 +60,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class SurfaceEstimate:
     """The surface at some places: the estimate and its two kinds of uncertainty, as standard errors.
 
     With a chance of 95 %, no place whose `low` is above the threshold is truly below it, and none whose
@@ -156,7 +156,7 @@ class Surface:
         """What standard errors lack: rare images would move all points the same way."""
         return np.abs(self._smooth(self.points.unseen, weights))
 
-    def estimate(self, places: Floats, threshold: float) -> Estimate:
+    def estimate(self, places: Floats, threshold: float) -> SurfaceEstimate:
         """The surface at some places, with bounds for a threshold that hold for the whole plane."""
         weights = self._weights(places)
         score = self._smooth(self.points.scores, weights)
@@ -167,7 +167,7 @@ class Surface:
         low = score - reach - np.maximum(optimism, 0.0)
         high = score + reach + np.maximum(-optimism, 0.0)
         images = np.sqrt(np.maximum(total**2 - between**2, 0.0))
-        return Estimate(score, between, images, low, high, threshold)
+        return SurfaceEstimate(score, between, images, low, high, threshold)
 
     def following(self, candidates: Floats, threshold: float, count: int) -> Floats:
         """The places to score next: where the estimate is uncertain and close to the threshold (the straddle

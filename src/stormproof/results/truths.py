@@ -25,7 +25,7 @@ from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lvis import with_regions
-from stormproof.metrics.records import Detections, DetectionTruth, counted
+from stormproof.metrics.records import Detections, DetectionTruth, keep_judgeable
 from stormproof.metrics.stability import steps
 from stormproof.metrics.task import Task, all_tasks
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
@@ -79,7 +79,7 @@ def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
     )
 
 
-def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
+def restrict_to(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
     """The match restricted to some of the dataset's classes; predictions of others have no class."""
     place = {name: i for i, name in enumerate(chosen)}
     labels = (
@@ -237,9 +237,9 @@ def iter_matches(
     run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool, forms: Sequence[str] = ()
 ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
     """Truth and detections of each condition, clean first, with labels that index the scored classes."""
-    match = narrowed(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
+    match = restrict_to(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     place = truths.still.position
     for text, found in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
         truth = truths.under(Condition.parse(text))
-        yield text, truth, counted(found, truth)
+        yield text, truth, keep_judgeable(found, truth)

@@ -327,7 +327,7 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
             f"{r.id} covers conditions that were not run in {scores.folder}: {first_few(lacking)}."
         )
     point, spread = scores.values(measure, over), scores.spread(measure, over)
-    name = r.metric if r.metric in point else _unnamed(r.metric)
+    name = r.metric if r.metric in point else _unnamed_aggregate(r.metric)
     if name == "rMEAN" and MEAN in point and "P" in point:
         return ratio(point[MEAN], point["P"]), ratio(spread[MEAN], spread["P"])
     if name not in point or name not in spread:
@@ -336,7 +336,7 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
     return float(point[name]), spread[name]
 
 
-def _unnamed(metric: str) -> str:
+def _unnamed_aggregate(metric: str) -> str:
     """The aggregate that replaces a named one over conditions that are not a benchmark or suite."""
     return {"mPC": MEAN, "mCE": MEAN, "rPC": "rMEAN"}.get(metric, metric)
 

@@ -79,14 +79,14 @@ def stylize(
         stormproof stylize coco:val.json --styles kaggle --map style_map_1.json --as-paper --out paper
     """
     from stormproof.core.spec import Spec
-    from stormproof.datasets import open_dataset
+    from stormproof.datasets import read_dataset
     from stormproof.tools.derived import Order, choose_format
 
     if feather < 0:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
     if not 1 <= quality <= 100:
         raise InvalidOption(f"--quality {quality}: it must be 1 to 100.")
-    opened = open_dataset(dataset)
+    opened = read_dataset(dataset)
     chosen = choose_format(opened, layout, Spec.parse(dataset).kind)
     parts = _parts(
         read_sequence(sequence) if sequence else (alpha,),

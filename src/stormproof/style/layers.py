@@ -35,7 +35,7 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class MaxPool:
     """2×2 maximum, stride 2; an odd last row or column gets its own windows."""
 
 
@@ -62,7 +62,7 @@ class Join:
     grows: bool = False
 
 
-Layer = Conv | Pool | Up | Join
+Layer = Conv | MaxPool | Up | Join
 
 
 def chain(channels: int, blocks: Sequence[Sequence[tuple[str, int]]], between: Layer) -> tuple[Layer, ...]:
@@ -85,7 +85,7 @@ def _blocks(names: str, widths: Sequence[int], sizes: Sequence[int]) -> list[lis
 
 def _encoder(names: str, widths: Sequence[int]) -> tuple[Layer, ...]:
     """VGG-19 to relu4_1: two, two, four and one convolutions."""
-    return chain(3, _blocks(names, widths, (2, 2, 4, 1)), Pool())
+    return chain(3, _blocks(names, widths, (2, 2, 4, 1)), MaxPool())
 
 
 def _decoder(

@@ -178,11 +178,11 @@ class Magenta:
     fingerprint: str
 
     def encode_content(self, image: Image) -> Content:
-        planes = _resized(image, _sides(self.transform))
+        planes = _resize(image, _sides(self.transform))
         return Content(planes, self.encode_style(image), (image.shape[0], image.shape[1]))
 
     def encode_style(self, image: Image) -> Field:
-        return _run(self.predict, _resized(image, _sides(self.predict)))
+        return _run(self.predict, _resize(image, _sides(self.predict)))
 
     def load_style(self, path: Path) -> Field:
         raise InvalidOption(f"{path}: {self.name} has no saved statistics; give style images.")
@@ -201,7 +201,7 @@ def _sides(opened: Any) -> tuple[int, int]:
     return (height, width) if isinstance(height, int) else (384, 384)
 
 
-def _resized(image: Image, size: tuple[int, int]) -> Field:
+def _resize(image: Image, size: tuple[int, int]) -> Field:
     method = cv2.INTER_AREA if min(image.shape[:2]) > min(size) else cv2.INTER_LINEAR
     small = cv2.resize(image, size[::-1], interpolation=method)
     return np.asarray(small, np.float32)[None] / np.float32(255)

@@ -20,7 +20,7 @@ from stormproof.style.layers import (
     Join,
     Layer,
     Levels,
-    Pool,
+    MaxPool,
     Run,
     Up,
     Weights,
@@ -83,7 +83,7 @@ def onnx_graph(
             faded = add("Mul", [weight(f"{layer.name}.weight"), share], f"{layer.name}.faded")
             more = add("Conv", [layer.source, faded], f"{y}.more", kernel_shape=[1, 1])
             x = add("Add", [x, more], y)
-        elif isinstance(layer, Pool):
+        elif isinstance(layer, MaxPool):
             x = add("MaxPool", [x], y, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
         elif layer.smooth:
             rule = {"coordinate_transformation_mode": "half_pixel"}

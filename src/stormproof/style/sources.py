@@ -20,7 +20,7 @@ import PIL.Image
 from stormproof import __version__
 from stormproof.core.errors import InvalidCondition, InvalidImage, InvalidOption
 from stormproof.core.files import list_files, read_json, write_json
-from stormproof.core.imagefile import IMAGE_SUFFIXES, opened
+from stormproof.core.imagefile import IMAGE_SUFFIXES, open_image
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.style.layers import Field
@@ -172,7 +172,7 @@ def read_style(path: Path) -> Image:
     """
     if path.suffix == LOOK:
         return _draw_look(path.stem)
-    with opened(path) as shown:
+    with open_image(path) as shown:
         mode = shown.mode
         if mode in ("I", "F") or mode.startswith("I;16"):
             values = np.asarray(shown, np.float64)
@@ -194,7 +194,7 @@ def check_style(path: Path) -> str | None:
     if path.suffix.lower() in (STATISTICS, LOOK):
         return None
     try:
-        with opened(path):
+        with open_image(path):
             return None
     except InvalidImage as error:
         return str(error)
@@ -203,16 +203,16 @@ def check_style(path: Path) -> str | None:
 def encoded_style(network: str, path: Path) -> Any:
     """A style encoded by a network, once per process until its file changes."""
     if path.suffix == LOOK:
-        return _encoded(network, str(path), 0, 0)
+        return _encode(network, str(path), 0, 0)
     try:
         status = path.stat()
     except OSError as error:
         raise InvalidOption(f"{path}: the style cannot be read ({error.strerror}).") from None
-    return _encoded(network, str(path), status.st_mtime_ns, status.st_size)
+    return _encode(network, str(path), status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=1024)
-def _encoded(network: str, path: str, modified: int, size: int) -> Any:
+def _encode(network: str, path: str, modified: int, size: int) -> Any:
     found = open_network(network)
     if Path(path).suffix.lower() == STATISTICS:
         return found.load_style(Path(path))
@@ -224,19 +224,19 @@ def _draw_look(name: str) -> Image:
     draw = Draw.keyed(0, "look", name)
     look = _cut(draw, "first")
     if draw.uniform("mixed") < 0.5:
-        look = _combined(look, _cut(draw, "second"))
-    return np.clip(np.rint(_recoloured(draw, look)), 0, 255).astype(np.uint8)
+        look = _combine(look, _cut(draw, "second"))
+    return np.clip(np.rint(_recolour(draw, look)), 0, 255).astype(np.uint8)
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> tuple[Image, ...]:
+def _shipped_images() -> tuple[Image, ...]:
     opened = (PIL.Image.open(path) for path in sorted(FOLDER.glob("*.jpg")))
     return tuple(np.asarray(image.convert("RGB"), np.uint8) for image in opened)
 
 
 def _cut(draw: Draw, which: str) -> Field:
     """A square crop of one image, rotated and mirrored; the smaller it is, the broader its strokes become."""
-    images = _shipped()
+    images = _shipped_images()
     image = images[draw.integer(f"{which} image", len(images))]
     side = round(min(image.shape[:2]) * draw.uniform(f"{which} size", 0.4, 1.0))
     top, left = (
@@ -249,13 +249,13 @@ def _cut(draw: Draw, which: str) -> Field:
     return np.asarray(cv2.resize(whole, (_SIDE, _SIDE), interpolation=cv2.INTER_CUBIC), np.float32)
 
 
-def _combined(strokes: Field, patches: Field) -> Field:
+def _combine(strokes: Field, patches: Field) -> Field:
     """The strokes of one image over the patches of another."""
     fine = strokes - cv2.GaussianBlur(strokes, (0, 0), _BROAD)
     return np.asarray(cv2.GaussianBlur(patches, (0, 0), _BROAD / 2) + fine, np.float32)
 
 
-def _recoloured(draw: Draw, look: Field) -> Field:
+def _recolour(draw: Draw, look: Field) -> Field:
     """Permute the channels, sometimes invert them, and make each brighter or darker."""
     order = np.argsort(draw.uniforms("order", 3))
     share = np.clip(look[..., order] / 255, 0, 1)

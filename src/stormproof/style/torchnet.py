@@ -13,7 +13,7 @@ from stormproof.style.layers import (
     Conv,
     Join,
     Layer,
-    Pool,
+    MaxPool,
     Up,
     Weights,
     convolutions,
@@ -75,13 +75,13 @@ class TorchNetwork(nn.Module):
             for module, part in [name.split(".")]
         }
 
-    def step(self, layer: Conv | Pool | Up, x: Tensor) -> Tensor:
+    def step(self, layer: Conv | MaxPool | Up, x: Tensor) -> Tensor:
         if isinstance(layer, Conv):
             if layer.size == 3:
                 x = functional.pad(x, (1, 1, 1, 1), mode="reflect")
             x = self.convs[f"c{layer.name}"](x)
             return functional.relu(x) if layer.relu else x
-        if isinstance(layer, Pool):
+        if isinstance(layer, MaxPool):
             return functional.max_pool2d(x, 2, 2, ceil_mode=True)
         if layer.smooth:
             return functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)

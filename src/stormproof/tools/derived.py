@@ -25,7 +25,7 @@ from stormproof.core.registry import Registry
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.corruption import recipe_versions
-from stormproof.datasets import WRITERS, find_writer, open_dataset
+from stormproof.datasets import WRITERS, find_writer, read_dataset
 from stormproof.datasets.copies import MANIFEST
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import image_path
@@ -130,17 +130,17 @@ def _destination(
 def destination_of(order: Order, part: Part, out: Path) -> Destination:
     """Where and how a part of an order is written."""
     quality = next((version.quality for version in part.versions if version.quality), order.quality)
-    return _destination(_opened(order.data), out / part.folder, order.split, order.suffix, quality)
+    return _destination(_open(order.data), out / part.folder, order.split, order.suffix, quality)
 
 
 @lru_cache(maxsize=2)
-def _opened(data: str) -> Dataset:
-    return open_dataset(data)
+def _open(data: str) -> Dataset:
+    return read_dataset(data)
 
 
 def make_image(order: Order, out: Path, index: int) -> Done:
     """Write every version of one image. Errors of the image are returned, not raised."""
-    dataset, writer = _opened(order.data), find_writer(order.format)
+    dataset, writer = _open(order.data), find_writer(order.format)
     name = str(dataset.ids[index])
     try:
         sample = dataset[index]
@@ -171,7 +171,7 @@ def make_image(order: Order, out: Path, index: int) -> Done:
 @lru_cache(maxsize=8)
 def _file_names(order: Order, part: Part) -> list[list[str]]:
     """The file name, without extension, of every version of every image: no two are the same."""
-    dataset = _opened(order.data)
+    dataset = _open(order.data)
     paths = [image_path(dataset, index) for index in range(len(dataset))]
     shared = Counter(path.stem for path in paths if path is not None)
     names = []
@@ -211,7 +211,7 @@ def make_dataset(
     order: Order, out: Path, *, workers: int = 1, advance: Callable[[], None] = lambda: None
 ) -> tuple[int, list[Done]]:
     """Write the whole dataset; returns the number of files, and the images that failed."""
-    ids = _opened(order.data).ids
+    ids = _open(order.data).ids
     for version in order.versions:
         version.check(ids, order.seed)
     done = {row.index: row for row in _begin(order, out) if not row.error}

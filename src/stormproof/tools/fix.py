@@ -16,9 +16,9 @@ import yaml
 from stormproof.core.errors import CardChange, InvalidOption, ModelError, StormproofError
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, keyword_options
-from stormproof.datasets.dataset import OpenedDataset
-from stormproof.models import open_model
-from stormproof.models.card import Card, checked, read_card
+from stormproof.datasets.opened import OpenedDataset
+from stormproof.models import load_model
+from stormproof.models.card import Card, check_card, read_card
 from stormproof.models.classes import (
     COCO,
     NO_CLASS,
@@ -50,7 +50,7 @@ class _Unseen(ShowsProgress):
 Watch = Callable[[str, int, str], AbstractContextManager[ShowsProgress]]
 
 
-def unwatched(title: str, total: int, unit: str) -> AbstractContextManager[ShowsProgress]:
+def show_nothing(title: str, total: int, unit: str) -> AbstractContextManager[ShowsProgress]:
     return nullcontext(_Unseen())
 
 
@@ -111,7 +111,7 @@ def fix_network(
     data: OpenedDataset | None,
     *,
     tune: bool,
-    watch: Watch = unwatched,
+    watch: Watch = show_nothing,
 ) -> Fixed:
     """Open a network file and apply every hint. `data`, if given, is labelled: it decides the classes where
     nothing names them, and the input with `tune`. `watch` shows the progress of trials."""
@@ -150,7 +150,7 @@ def _open_draft(spec: Spec, values: Mapping[str, Any]) -> Network:
     with TemporaryDirectory(prefix="stormproof-card-") as folder:
         path = Path(folder) / "card.yaml"
         path.write_text(card_text(values), encoding="utf-8")
-        return cast(Network, open_model(str(Spec(spec.kind, spec.main, {**spec.options, "card": str(path)}))))
+        return cast(Network, load_model(str(Spec(spec.kind, spec.main, {**spec.options, "card": str(path)}))))
 
 
 def card_text(values: Mapping[str, Any]) -> str:
@@ -176,16 +176,16 @@ def apply_hints(network: Network, images: Sequence[Image]) -> tuple[Network, lis
         except CardChange as error:
             hints = [(str(error), error.change)]
         mended = next(
-            ((new, words, change) for words, change in hints if (new := _changed(network, change))), None
+            ((new, words, change) for words, change in hints if (new := _change(network, change))), None
         )
         if mended is None:
             return network, said
         network, words, change = mended
-        said.append(f"{_shown(change)}: {words.partition(';')[0].rstrip('.')}.")
+        said.append(f"{_show(change)}: {words.partition(';')[0].rstrip('.')}.")
     return network, said
 
 
-def _changed(network: Network, change: Mapping[str, Any]) -> Network | None:
+def _change(network: Network, change: Mapping[str, Any]) -> Network | None:
     """The network with a changed card; None if that changes nothing, or the decoder has no such option."""
     values = {**network.card.model_dump(), **change}
     if "options" in change:
@@ -194,14 +194,14 @@ def _changed(network: Network, change: Mapping[str, Any]) -> Network | None:
         if not {*change["options"]} <= {*known}:
             return None
     try:
-        card = checked(Card, values, network.name)
+        card = check_card(Card, values, network.name)
     except ModelError:
         return None
     names = resolve_classes(change["classes"], None) or () if "classes" in change else network.names
     return None if card == network.card else replace(network, card=card, names=names)
 
 
-def _shown(change: Mapping[str, Any]) -> str:
+def _show(change: Mapping[str, Any]) -> str:
     parts = {**change.get("options", {}), **{k: v for k, v in change.items() if k != "options"}}
     return ", ".join(
         f"{key}: {str(value).lower() if value is True else value}" for key, value in parts.items()
@@ -213,7 +213,7 @@ def choose_classes(
     probe: Probe,
     images: Sequence[Image],
     data: OpenedDataset | None,
-    watch: Watch = unwatched,
+    watch: Watch = show_nothing,
 ) -> tuple[Network, str, bool]:
     """The network with the classes that suit it best, in words why, and whether labels show it."""
     if _is_single_plane(network, probe):
@@ -221,9 +221,9 @@ def choose_classes(
         classes = ["background", names[0]] if len(names) == 1 else FOREGROUND
         said = f"classes: [{', '.join(classes)}], as its output is a single plane"
         if len(names) == 1:
-            return named(network, classes), f"{said} and {data and data.name} has one class.", True
+            return with_names(network, classes), f"{said} and {data and data.name} has one class.", True
         return (
-            named(network, classes),
+            with_names(network, classes),
             f"{said}; write the name of what it finds instead of foreground.",
             False,
         )
@@ -232,31 +232,31 @@ def choose_classes(
         why = (
             f"label {_top_label(network, images)} was predicted, and of the usual lists only this one has it"
         )
-        return named(network, "coco91"), f"classes: coco91 is a guess: {why}.", False
+        return with_names(network, "coco91"), f"classes: coco91 is a guess: {why}.", False
     if data is None:
         fix = (
             "name them with classes=, such as coco80 or coco91, or give labelled images with --data DATASET, "
             "and vocabularies are tried"
         )
-        return named(network, "dataset"), f"{said}; {fix}.", False
+        return with_names(network, "dataset"), f"{said}; {fix}.", False
     scored = try_vocabularies(network, data, watch)
     if not scored or max(scored.values()) == 0:
         fix = "none of those tried finds anything on these images; name them with classes="
-        return named(network, "dataset"), f"{said}; {fix}.", False
+        return with_names(network, "dataset"), f"{said}; {fix}.", False
     (best, score), *others = sorted(scored.items(), key=lambda item: -item[1])
     count = min(IMAGES, len(data))
     if others and others[0][1] == score:
         tie = f"{best} and {others[0][0]} score the same on {count} images"
-        return named(network, best), f"classes: {best}; {tie}, so check them.", False
+        return with_names(network, best), f"classes: {best}; {tie}, so check them.", False
     if not others:
         said = f"classes: {best}, the only list tried that names every label predicted on {count} images"
-        return named(network, best), f"{said}; it scores {100 * score:.1f}.", True
+        return with_names(network, best), f"{said}; it scores {100 * score:.1f}.", True
     rest = f"; the next, {others[0][0]}, {100 * others[0][1]:.1f}"
     said = f"classes: {best} scores best of {len(scored)} on {count} images ({100 * score:.1f}{rest})."
-    return named(network, best), said, True
+    return with_names(network, best), said, True
 
 
-def named(network: Network, classes: str | list[str]) -> Network:
+def with_names(network: Network, classes: str | list[str]) -> Network:
     """The network with other classes."""
     card = network.card.model_copy(update={"classes": classes})
     return replace(network, card=card, names=resolve_classes(classes, None) or ())
@@ -272,7 +272,7 @@ def _is_single_plane(network: Network, probe: Probe) -> bool:
     return len(shape) == 4 and shape[axis] == 1
 
 
-def try_vocabularies(network: Network, data: OpenedDataset, watch: Watch = unwatched) -> dict[str, float]:
+def try_vocabularies(network: Network, data: OpenedDataset, watch: Watch = show_nothing) -> dict[str, float]:
     """The score on labelled images by vocabulary; the dataset's own classes come last."""
     tried = [*_vocabularies(network, data), "dataset"]
     images, found = min(IMAGES, len(data)), {}
@@ -281,7 +281,7 @@ def try_vocabularies(network: Network, data: OpenedDataset, watch: Watch = unwat
         watch("trying classes", len(tried), "lists") as shown,
     ):
         for vocabulary in tried:
-            scores = score_clean(named(network, vocabulary), data, Path(folder) / vocabulary, images)
+            scores = score_clean(with_names(network, vocabulary), data, Path(folder) / vocabulary, images)
             if scores is not None:
                 found[vocabulary] = scores.score(scores.headline)
             shown.advance()
@@ -304,7 +304,7 @@ def _vocabularies(network: Network, data: OpenedDataset) -> list[str]:
 
 def _top_label(network: Network, images: Sequence[Image]) -> int:
     """The highest label predicted on some images."""
-    predictions = named(network, "dataset")(images)
+    predictions = with_names(network, "dataset")(images)
     maps = [int(one.semantic.max(initial=0)) for one in predictions if one.semantic is not None]
     return max([*maps, *(int(one.labels.max(initial=0)) for one in predictions)], default=0)
 

@@ -21,7 +21,7 @@ from stormproof.core.sample import Image, Instances, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.geometry import select
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics import fidelity, quality
 from stormproof.metrics.quality import SIZES, object_quality, size_of
@@ -149,7 +149,7 @@ _worker: tuple[Dataset, tuple[Condition, ...], int, Callable[..., list[Any]]]
 
 def _open(spec: str, conditions: tuple[Condition, ...], seed: int, how: Callable[..., list[Any]]) -> None:
     global _worker
-    _worker = (open_dataset(spec), conditions, seed, how)
+    _worker = (read_dataset(spec), conditions, seed, how)
 
 
 def _measure_one(index: int) -> list[Any]:
@@ -188,18 +188,18 @@ def by_size(names: Sequence[str], *, objects: bool) -> Callable[[Sample, Iterabl
     for name in names:
         if name not in MEASURES:
             raise UnknownName("measure", name, MEASURES, f"Measures: {', '.join(MEASURES)}.")
-    return partial(_measured_by_size, tuple(names), objects)
+    return partial(_measure_by_size, tuple(names), objects)
 
 
-def _measured_by_size(
+def _measure_by_size(
     names: tuple[str, ...], objects: bool, sample: Sample, corrupted: Iterable[Image]
 ) -> list[Found]:
     truth = sample.truth.instances if objects else None
     counted = None if truth is None else select(truth, np.flatnonzero(~(truth.crowd | truth.ignore)))
-    return [_found(names, sample.image, image, counted) for image in corrupted]
+    return [_measure(names, sample.image, image, counted) for image in corrupted]
 
 
-def _found(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
+def _measure(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
     found: Found = {WHOLE: [tuple(MEASURES[name](clean, corrupted) for name in names)]}
     if objects is not None:
         columns = (object_quality(clean, corrupted, objects, MEASURES[name]).tolist() for name in names)

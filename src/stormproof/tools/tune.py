@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from stormproof.core.errors import InvalidOption, StormproofError
-from stormproof.datasets.dataset import OpenedDataset
+from stormproof.datasets.opened import OpenedDataset
 from stormproof.engine.api import run
 from stormproof.models.card import InputCard
 from stormproof.models.decoders import IMAGENET
 from stormproof.models.network import Network
-from stormproof.models.python import OpenedModel
+from stormproof.models.opened import OpenedModel
 from stormproof.results.interval import Difference, Interval
 from stormproof.results.scores import Scores
 

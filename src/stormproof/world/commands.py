@@ -52,10 +52,12 @@ def world(
         stormproof world --layout kitti --stereo --count 200 --out kitti-like --workers 8
     """
     from stormproof.world.dataset import parse_size
-    from stormproof.world.formats import Order, check_destination, export
+    from stormproof.world.formats import SceneOrder, check_destination, export
 
     width, height = parse_size(size)
-    order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{image_format.value}")
+    order = SceneOrder(
+        split, count, layout.value, width, height, seed, stereo, suffix=f".{image_format.value}"
+    )
     order.check()
     check_destination(out, overwrite=overwrite)
     with console.progress("rendering", count, "scenes") as progress:

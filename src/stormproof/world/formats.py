@@ -141,7 +141,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SceneOrder:
     """What to write: scenes 0 … count − 1 of a split, at a size, in a format."""
 
     split: str
@@ -171,7 +171,7 @@ class Order:
         )  # fmt: skip
 
 
-def _write(order: Order, root: Path, index: int) -> tuple[int, Record]:
+def _write(order: SceneOrder, root: Path, index: int) -> tuple[int, Record]:
     """Render and write one scene; runs in a worker."""
     scene = render(
         order.seed, order.split, index, width=order.width, height=order.height,
@@ -202,7 +202,7 @@ def check_destination(out: Path, *, overwrite: bool) -> None:
 
 
 def export(
-    order: Order,
+    order: SceneOrder,
     out: Path,
     *,
     workers: int = 1,

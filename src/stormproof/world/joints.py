@@ -8,7 +8,7 @@ import numpy as np
 
 from stormproof.core.joints import COCO_JOINTS, COCO_SIGMAS
 from stormproof.core.sample import Floats, Ints
-from stormproof.world.scene import Scene, View, camera_at
+from stormproof.world.scene import CameraView, Scene, camera_at
 from stormproof.world.stage import Placement
 
 SMALL = 32**2  # pixels: people who show fewer have no labelled joints, as in COCO
@@ -18,7 +18,7 @@ HIDDEN, VISIBLE = 1, 2
 
 
 def joint_data(
-    scene: Scene, view: View, shown: Sequence[Placement], numbers: Ints, areas: Ints
+    scene: Scene, view: CameraView, shown: Sequence[Placement], numbers: Ints, areas: Ints
 ) -> dict[str, Floats]:
     """The key points of the shown objects, n×17×3, and their σ.
 
@@ -45,7 +45,7 @@ def _in_camera(thing: Placement, camera: Floats) -> Floats:
     return seen
 
 
-def _labelled(places: Floats, camera: Floats, view: View, number: int) -> Floats:
+def _labelled(places: Floats, camera: Floats, view: CameraView, number: int) -> Floats:
     """x, y in pixels and the flag of each joint; pixel (0, 0) spans 0 to 1."""
     height, width = view.depth.shape
     ahead = np.maximum(places[:, 2], 1e-6)

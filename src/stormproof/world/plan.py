@@ -15,7 +15,7 @@ from stormproof.core.randomness import Draw
 from stormproof.world.dice import Dice
 from stormproof.world.light import Light, make_light
 from stormproof.world.looks import Marks
-from stormproof.world.street import FAR, Side, Street
+from stormproof.world.street import FAR, Street, StreetSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ DISTRICTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lens:
+class StreetCamera:
     """The camera: position (s, t, metres above ground), direction, and focal length per image width."""
 
     s: float
@@ -76,13 +76,13 @@ class Lens:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StreetPlan:
     """Everything decided before anything is placed."""
 
     left: District
     right: District
     street: Street
-    lens: Lens
+    lens: StreetCamera
     light: Light
     time: float = 0.0  # seconds since the clip began
 
@@ -92,9 +92,9 @@ DRIVING, RIDING, WALKING = 8.0, 4.5, 1.3
 CAMERA_DRIVING = 6.0  # slower than the traffic, so that it never reaches the vehicle in front
 
 
-def _side(dice: Dice, d: District) -> Side:
+def _side(dice: Dice, d: District) -> StreetSide:
     verge = dice.between(1.0, 2.6) if dice.chance(d.verge) else 0.0
-    return Side(verge, dice.between(*d.pavement), dice.chance(d.yard))
+    return StreetSide(verge, dice.between(*d.pavement), dice.chance(d.yard))
 
 
 def _marks(dice: Dice, d: District) -> Marks:
@@ -117,7 +117,7 @@ def _marks(dice: Dice, d: District) -> Marks:
     )  # fmt: skip
 
 
-def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
+def _lens(dice: Dice, m: Marks, street: Street) -> StreetCamera:
     focal = dice.between(0.66, 1.4)
     bend_ahead = street.bend * 14.0
     where = dice.unit()
@@ -142,10 +142,10 @@ def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
             t, height = side * (edge + 0.5), dice.between(3.5, 6.0)
             yaw = -side * dice.between(0.05, 0.6) + bend_ahead
             pitch, roll, speed = dice.between(0.14, 0.30), 0.0, 0.0
-    return Lens(0.0, t, height, yaw, pitch, roll, focal, speed)
+    return StreetCamera(0.0, t, height, yaw, pitch, roll, focal, speed)
 
 
-def make_plan(dice: Dice) -> Plan:
+def plan_street(dice: Dice) -> StreetPlan:
     """Draw the place, the view and the time of day."""
     names = tuple(DISTRICTS)
     left = DISTRICTS[dice.pick(names)]
@@ -156,19 +156,19 @@ def make_plan(dice: Dice) -> Plan:
     sway = dice.between(-0.00008, 0.00008) if curved else 0.0
     slope = dice.between(-0.06, 0.06) if dice.chance(0.5) else 0.0
     street = Street(bend, sway, slope, _side(dice, left), _side(dice, right), marks)
-    return Plan(left, right, street, _lens(dice, marks, street), make_light(dice))
+    return StreetPlan(left, right, street, _lens(dice, marks, street), make_light(dice))
 
 
 LOW_SUN = 0.5  # metres that the sun rises per metre of ground: the golden hour and dusk lie below
 _TOWN = [DISTRICTS[name] for name in ("centre", "terrace", "avenue", "towers")]
 
 
-def _by_day(plan: Plan) -> bool:
+def _by_day(plan: StreetPlan) -> bool:
     x, y, up = plan.light.sun
     return up * up >= LOW_SUN * LOW_SUN * (x * x + y * y)
 
 
-SCENARIOS: dict[str, Callable[[Plan], bool]] = {
+SCENARIOS: dict[str, Callable[[StreetPlan], bool]] = {
     "town-by-day": lambda plan: plan.left in _TOWN and plan.right in _TOWN and _by_day(plan),
     "outskirts-at-dusk": lambda plan: (
         plan.left not in _TOWN and plan.right not in _TOWN and not _by_day(plan)
@@ -176,7 +176,7 @@ SCENARIOS: dict[str, Callable[[Plan], bool]] = {
 }
 
 
-def find_scenario(name: str) -> Callable[[Plan], bool]:
+def find_scenario(name: str) -> Callable[[StreetPlan], bool]:
     """A function that tells whether a plan belongs to a scenario."""
     if name not in SCENARIOS:
         raise UnknownName("scenario of the world", name, SCENARIOS, f"Scenarios: {', '.join(SCENARIOS)}.")
@@ -194,6 +194,6 @@ def scenes_of(scenario: str, seed: int, split: str, count: int) -> tuple[int, ..
     for index in counting():
         if len(found) == count:
             return tuple(found)
-        if belongs(make_plan(Dice(Draw.keyed(seed, "world", split, index), "plan"))):
+        if belongs(plan_street(Dice(Draw.keyed(seed, "world", split, index), "plan"))):
             found.append(index)
     raise AssertionError  # the street has no end

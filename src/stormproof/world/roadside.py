@@ -23,7 +23,7 @@ from stormproof.world.materials import (
     varied,
 )
 from stormproof.world.models import furniture, plants
-from stormproof.world.plan import Plan
+from stormproof.world.plan import StreetPlan
 from stormproof.world.stage import Placement
 from stormproof.world.street import KERB, Street, turned
 
@@ -84,7 +84,7 @@ def _billboard(dice: Dice, street: Street, side: int, metal: Colour) -> Placemen
     return Placement(furniture.billboard(), at, street.ahead(s), colours=colours, semantic=VOID, seed=seed)
 
 
-def kerbside(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
+def kerbside(dice: Dice, plan: StreetPlan, side: int) -> Iterator[Placement]:
     """Trees, lamps and clutter between the road and the walkers."""
     d, street = (plan.right if side > 0 else plan.left), plan.street
     profile = street.side(side)
@@ -139,7 +139,7 @@ def _in_the_way(street: Street, start: float, end: float, margin: float) -> bool
     return street.crosses(start, margin) or street.crosses(end, margin) or start < middle < end
 
 
-def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
+def plots(dice: Dice, plan: StreetPlan, side: int) -> Iterator[Placement]:
     """Buildings and gardens along one side, as far as they can be seen."""
     d, street = (plan.right if side > 0 else plan.left), plan.street
     profile = street.right if side > 0 else street.left
@@ -176,7 +176,7 @@ def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
         s += wide + (dice.between(*d.gap) if dice.chance(d.gap_chance) else 0.0)
 
 
-def skyline(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def skyline(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """The background: distant blocks and belts of trees, and the houses of the cross street."""
     street = plan.street
     urban = max(plan.left.storeys[1], plan.right.storeys[1])
@@ -203,7 +203,7 @@ def skyline(dice: Dice, plan: Plan) -> Iterator[Placement]:
         yield from _cross_street(dice, plan)
 
 
-def _cross_street(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def _cross_street(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """Houses on the far side of the cross street, beyond the corner plots."""
     street, m = plan.street, plan.street.marks
     for side in (-1, 1):
@@ -280,7 +280,7 @@ def _signal(
         )  # fmt: skip
 
 
-def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def junction(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """Traffic lights or stop signs where streets meet, or lights at a pedestrian crossing."""
     street, m = plan.street, plan.street.marks
     lit = dice.pick((0, 2, 2, 0, 1))
@@ -320,7 +320,7 @@ def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
                 )
 
 
-def signs(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def signs(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """Signs at random places beside the road."""
     street, m = plan.street, plan.street.marks
     kinds = (

@@ -16,7 +16,7 @@ from stormproof.core.randomness import Frame
 from stormproof.core.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from stormproof.world.joints import joint_data
-from stormproof.world.scene import Scene, View, camera_at, compose, extent, look
+from stormproof.world.scene import CameraView, Scene, camera_at, compose, extent, look
 from stormproof.world.stage import Placement
 
 
@@ -121,7 +121,7 @@ def check_scene(split: str, index: int, width: int, height: int, baseline: float
 
 
 def _instances(
-    view: View, labels: npt.NDArray[np.int64], tracks: npt.NDArray[np.int64]
+    view: CameraView, labels: npt.NDArray[np.int64], tracks: npt.NDArray[np.int64]
 ) -> tuple[Instances, npt.NDArray[np.int64]]:
     """The visible objects, in scene order; and their numbers in the scene."""
     extent, visible = np.zeros((len(view.framed), 4), np.int64), np.zeros(len(view.framed), np.int64)
@@ -155,7 +155,7 @@ def _measure(instance: Any, extent: Any, visible: Any) -> None:
             extent[n, 3] = y + 1
 
 
-def _distance(view: View, number: int, x1: int, y1: int, x2: int, y2: int) -> float:
+def _distance(view: CameraView, number: int, x1: int, y1: int, x2: int, y2: int) -> float:
     """The median depth of what is seen of an object."""
     inside = view.instance[y1:y2, x1:x2] == number
     return float(np.median(view.depth[y1:y2, x1:x2][inside]))
@@ -174,7 +174,7 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
 
 
 def _truth(
-    scene: Scene, view: View, joints: bool
+    scene: Scene, view: CameraView, joints: bool
 ) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     things = [p for p in scene.stage.placements if p.label >= 0]
     instances, numbers = _instances(view, np.array([p.label for p in things], np.int64), scene.tracks)

@@ -22,7 +22,7 @@ from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows
 from stormproof.world.materials import LEAF, tones
 from stormproof.world.mesh import Corners, Floats, Mesh
-from stormproof.world.plan import Plan, make_plan
+from stormproof.world.plan import StreetPlan, plan_street
 from stormproof.world.raster import OFFSETS, cover, fill, project, project_parallel
 from stormproof.world.shade import Sight, shade
 from stormproof.world.stage import Placement, Stage, assemble
@@ -38,13 +38,13 @@ FIELDS = tones("56683c 626f42 4c5e38 70724c 666844 5c6440")
 class Scene:
     """A furnished street and its shadows, ready to be viewed."""
 
-    plan: Plan
+    plan: StreetPlan
     stage: Stage
     shadows: Shadows | None
     tracks: npt.NDArray[np.int64]  # of the objects on the stage: the same number at all times of a clip
 
 
-def furnish(draw: Draw, plan: Plan) -> list[Placement]:
+def furnish(draw: Draw, plan: StreetPlan) -> list[Placement]:
     """All objects of the scene."""
     things, taken = list[Placement](), list[traffic.Spot]()
     for side, name in ((-1, "left"), (1, "right")):
@@ -65,7 +65,7 @@ def furnish(draw: Draw, plan: Plan) -> list[Placement]:
     return things
 
 
-def floor(draw: Draw, plan: Plan) -> list[Placement]:
+def floor(draw: Draw, plan: StreetPlan) -> list[Placement]:
     """The ground everything stands on."""
     dice = Dice(draw, "ground")
     return [
@@ -90,7 +90,7 @@ def _reach(mesh: Mesh) -> float:
     return max(-min(low), max(high))
 
 
-def in_sight(things: list[Placement], plan: Plan) -> list[Placement]:
+def in_sight(things: list[Placement], plan: StreetPlan) -> list[Placement]:
     """The placements that may be visible or cast a shadow into the image, at any image size."""
     camera = camera_at(plan, 2, 2).tolist()
     (ex, ey), (rx, ry), (fx, fy) = camera[0:2], camera[3:5], camera[9:11]
@@ -120,7 +120,7 @@ def _map(
     return np.ascontiguousarray(heights[0])
 
 
-def cast(plan: Plan, stage: Stage) -> Shadows:
+def cast(plan: StreetPlan, stage: Stage) -> Shadows:
     """Sun maps, fine near the camera and coarse beyond, and a map from above."""
     lean = plan.light.lean
     sunny = plan.light.beam[0] > 0.0
@@ -143,7 +143,7 @@ def compose(seed: int, split: str, index: int, *, shadows: bool = True, time: fl
     cross street wait.
     """
     draw = Draw.keyed(seed, "world", split, index)
-    plan = replace(make_plan(Dice(draw, "plan")), time=time)
+    plan = replace(plan_street(Dice(draw, "plan")), time=time)
     things = furnish(draw, plan)
     lens = plan.lens
     plan = replace(plan, lens=replace(lens, s=lens.s + lens.speed * time))
@@ -153,7 +153,7 @@ def compose(seed: int, split: str, index: int, *, shadows: bool = True, time: fl
     return Scene(plan, stage, cast(plan, stage) if shadows else None, np.array(tracks, np.int64))
 
 
-def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corners:
+def camera_at(plan: StreetPlan, width: int, height: int, shift: float = 0.0) -> Corners:
     """The camera's 16 numbers (see `raster.project`), moved `shift` metres to its own right."""
     lens = plan.lens
     x, y, z = plan.street.point(lens.s, lens.t)
@@ -180,7 +180,7 @@ PLANES = np.array([(0.0, 0.0), *OFFSETS])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class CameraView:
     """One view of a scene; all maps are H×W."""
 
     depth: npt.NDArray[np.float32]  # metres along the optical axis, infinite for the sky
@@ -219,7 +219,7 @@ def _resolve(
             semantic[y, x] = classes[hit] if hit >= 0 else SKY
 
 
-def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
+def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> CameraView:
     """View the scene from its camera, or from `shift` metres to the right of it.
 
     A scene without shadows gives the maps only, no image.
@@ -244,4 +244,4 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
     depth, instance, semantic = (np.empty((height, width), kind) for kind in (np.float32, np.int32, np.uint8))
     _resolve(winners[0], nearness[0], owner, scene.stage.semantic[place], depth, instance, semantic)
     pinhole = Camera(float(camera[12]), float(camera[12]), float(camera[13]), float(camera[14]))
-    return View(depth, instance, semantic, whole, framed, pinhole, image)
+    return CameraView(depth, instance, semantic, whole, framed, pinhole, image)

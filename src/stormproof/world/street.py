@@ -25,7 +25,7 @@ EDGE = 70.0  # how far the modelled ground reaches to either side
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class StreetSide:
     """One side of the street from the kerb outwards, widths in metres."""
 
     verge: float  # grass between kerb and pavement
@@ -40,8 +40,8 @@ class Street:
     bend: float  # curvature at the camera, 1/m, positive to the right
     sway: float  # its change, 1/m²
     slope: float
-    left: Side
-    right: Side
+    left: StreetSide
+    right: StreetSide
     marks: Marks
 
     def height(self, s: float) -> float:
@@ -67,7 +67,7 @@ class Street:
         hx, hy = self.ahead(s)
         return x + t * hy, s - t * hx, self.height(s)
 
-    def side(self, t: float) -> Side:
+    def side(self, t: float) -> StreetSide:
         return self.right if t > 0 else self.left
 
     def ground(self, t: float) -> float:

@@ -10,7 +10,7 @@ from stormproof.world.classes import BICYCLE, BUS, CAR, PERSON, SEMANTIC_OF, TRU
 from stormproof.world.dice import Dice
 from stormproof.world.materials import METALS, PAINTS, Colour, tone, tones, varied
 from stormproof.world.models import people, vehicles
-from stormproof.world.plan import DRIVING, RIDING, WALKING, Plan
+from stormproof.world.plan import DRIVING, RIDING, WALKING, StreetPlan
 from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
@@ -77,7 +77,7 @@ def _kind(dice: Dice) -> int:
     return CAR if u < 0.72 else TRUCK if u < 0.87 else BUS
 
 
-def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
+def moving(dice: Dice, plan: StreetPlan, taken: list[Spot]) -> Iterator[Placement]:
     """Traffic in every lane, with larger gaps in calm streets."""
     street, m, lens = plan.street, plan.street.marks, plan.lens
     calm = dice.between(12, 110)
@@ -100,7 +100,7 @@ def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             s += long + 2.0 + dice.between(0, 1) * calm
 
 
-def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
+def parked(dice: Dice, plan: StreetPlan, taken: list[Spot]) -> Iterator[Placement]:
     """A row of parked vehicles, with gaps, along each kerb."""
     street, m = plan.street, plan.street.marks
     for side, d in ((-1, plan.left), (1, plan.right)):
@@ -126,7 +126,7 @@ def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
                 s += 4.0 if truck else 0.0
 
 
-def crossing(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
+def crossing(dice: Dice, plan: StreetPlan, taken: list[Spot]) -> Iterator[Placement]:
     """Vehicles on the cross street, seen from the side."""
     street, m = plan.street, plan.street.marks
     if m.crossing > 500:
@@ -174,7 +174,7 @@ def _facing(dice: Dice, street: Street, s: float) -> tuple[float, float]:
     return (hx, hy) if dice.chance(0.5) else (-hx, -hy)
 
 
-def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def walkers(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """Singles, couples and groups on the pavements, thinning out with distance."""
     street, m = plan.street, plan.street.marks
     for side, d in ((-1, plan.left), (1, plan.right)):
@@ -203,7 +203,7 @@ def _strolled(street: Street, s: float, ahead: tuple[float, float], time: float)
     return 0.0 if abs(along) < 0.75 else WALKING * time * (1 if along > 0 else -1)
 
 
-def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def crossers(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """People on the crossings, and occasionally elsewhere on the road."""
     street, m = plan.street, plan.street.marks
     spots = [m.zebra] if m.zebra < 500 else []
@@ -231,7 +231,7 @@ def _bike(
     )  # fmt: skip
 
 
-def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
+def cyclists(dice: Dice, plan: StreetPlan, taken: list[Spot]) -> Iterator[Placement]:
     """Riders near the kerb or in the bicycle lane, with their bicycles."""
     street, m = plan.street, plan.street.marks
     for group in range(dice.integer(4 if m.bike > 0 else 3)):
@@ -256,7 +256,7 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
         )  # fmt: skip
 
 
-def racks(dice: Dice, plan: Plan) -> Iterator[Placement]:
+def racks(dice: Dice, plan: StreetPlan) -> Iterator[Placement]:
     """Bicycles parked at the kerb in small groups, mostly across the pavement."""
     street, m = plan.street, plan.street.marks
     for side in (-1, 1):

@@ -13,19 +13,20 @@ import PIL.Image
 import pytest
 from typer.testing import CliRunner, Result
 
-from engine.conftest import MODELS
-from engine.scenes import write_scene, write_street
+from helpers import scored_models
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene, write_street
 from stormproof.cli import app
 from stormproof.core import files, imagefile
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.run import Run
 from stormproof.results.store import export as store_export
 
-SCORED = MODELS.parents[1] / "results" / "scored_models.py"
+SCORED = scored_models.MODELS
 
 
 def export(*arguments: object) -> Result:
@@ -94,10 +95,10 @@ def test_results_and_truth_can_be_scored_together(kind: str, tmp_path: Path) -> 
 
     data = "world:val,count=4,size=128x80" if kind == "world" else kitti_boxes(tmp_path / "scene")
     script = tmp_path / "oracle.py"
-    names = open_dataset(data).classes
+    names = read_dataset(data).classes
     script.write_text(
         "import numpy as np\nfrom stormproof import Prediction\n"
-        f"from stormproof.datasets import open_dataset\nDATA = open_dataset({data!r})\n"
+        f"from stormproof.datasets import read_dataset\nDATA = read_dataset({data!r})\n"
         "class Oracle:\n"
         f"    name, classes, semantic_classes, fingerprint = 'oracle', {names!r}, (), '0'\n"
         "    def __call__(self, images):\n        found = []\n"

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-import torture
-from engine.conftest import MODELS
-from engine.scenes import write_scene
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene
+from programs import torture
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, RunError, StoreError
 from stormproof.core.imagefile import read_image, write_image

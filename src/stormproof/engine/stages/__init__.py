@@ -16,7 +16,7 @@ from typing import TypeVar
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Sample, Truth
 from stormproof.engine.failures import Failure
-from stormproof.metrics.quality import Change
+from stormproof.metrics.quality import ImageChange
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ class PreparedCell:
     image: Image
     truth: Callable[[], Truth]
     content: str
-    change: Callable[[], Change | None]
+    change: Callable[[], ImageChange | None]
 
     @property
     def size(self) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.forms import Comparison, forms_of
-from stormproof.core.prediction_batch import make_predictions
+from stormproof.core.prediction_batch import JoinedBoxes, join_boxes
 from stormproof.core.sample import Ints, Prediction, Truth
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import Answer, PreparedCell
 from stormproof.engine.work import Work
-from stormproof.metrics.quality import Change
+from stormproof.metrics.quality import ImageChange
 from stormproof.models.classes import match_classes
 from stormproof.results.store.schema import Row
 
@@ -29,7 +30,7 @@ class Encoder:
 
     def __init__(self, work: Work, pair: Pair) -> None:
         model, dataset = pair.model, pair.dataset
-        self._recipe = work.recipe
+        self._recipe = cache(work.recipe)
         self._classes = len(model.classes or dataset.classes)
         self._semantic_classes = len(model.semantic_classes or dataset.semantic_classes)
         self._side = max(len(dataset.semantic_classes), self._semantic_classes)
@@ -42,8 +43,11 @@ class Encoder:
         """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
         asked for, because a packed noisy label map is larger than the map."""
         if isinstance(answers, list) and (together := check_together(answers, self._classes)) is not None:
-            for (cell, _), checked in zip(answers, together, strict=True):
-                yield self._row_of(cell, checked)
+            for (cell, _), (boxes, scores, labels, _) in zip(answers, together.split(), strict=True):
+                yield Row(
+                    cell.index, cell.id, cell.condition, self._recipe(cell.condition), cell.size,
+                    boxes, None, scores, labels, content=cell.content, change=cell.change(),
+                )  # fmt: skip
             return
         for answer in answers:
             yield answer if isinstance(answer, Failure) else self._one(*answer)
@@ -51,14 +55,18 @@ class Encoder:
     def _one(self, cell: PreparedCell, returned: object) -> Row | Failure:
         try:
             checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
-            return self._row_of(cell, checked)
+            return self._row(
+                cell.index,
+                cell.id,
+                cell.condition,
+                cell.size,
+                checked,
+                cell.truth,
+                cell.content,
+                cell.change(),
+            )
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")
-
-    def _row_of(self, cell: PreparedCell, checked: Prediction) -> Row:
-        return self._row(
-            cell.index, cell.id, cell.condition, cell.size, checked, cell.truth, cell.content, cell.change()
-        )
 
     def look_up(
         self, index: int, name: str, condition: Condition, size: tuple[int, int], returned: object,
@@ -70,7 +78,7 @@ class Encoder:
 
     def _row(
         self, index: int, name: str, condition: Condition, size: tuple[int, int], prediction: Prediction,
-        truth_under: Callable[[], Truth], content: str | None = None, change: Change | None = None,
+        truth_under: Callable[[], Truth], content: str | None = None, change: ImageChange | None = None,
     ) -> Row:  # fmt: skip
         compared = [form for form in forms_of(prediction) if form.derive is not None]
         derived: dict[str, Any] = {}
@@ -85,20 +93,17 @@ class Encoder:
         )
 
 
-def check_together(answers: Sequence[Answer], classes: int) -> list[Prediction] | None:
-    """The predictions of a batch, checked as `check_prediction` does; None if each needs a look of its own:
+def check_together(answers: Sequence[Answer], classes: int) -> JoinedBoxes | None:
+    """The boxes of a batch, checked as `check_prediction` does; None if each needs a look of its own:
     they hold more than boxes, or something is wrong."""
     given = [returned for _, returned in answers]
     held = [one for one in given if isinstance(one, Prediction) and not _has_more(one)]
     if not held or len(held) < len(given):
         return None
-    checked = make_predictions(*([getattr(one, name) for one in held] for name in _COLUMNS))
-    if checked is None:
+    checked = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
+    if checked is None or not np.array_equal(np.concatenate([one.sides for one in held]), checked.sides):
         return None
-    stated, sides = (np.concatenate([one.sides for one in some]) for some in (held, checked))
-    if not np.array_equal(stated, sides):
-        return None
-    labels = np.concatenate([one.labels for one in checked])
+    labels = checked.labels
     in_range = not classes or not len(labels) or 0 <= labels.min() <= labels.max() < classes
     return checked if in_range else None
 

@@ -23,14 +23,14 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.each import BySize, is_mixed
-from stormproof.imaging.gpu.tensors import NUMPY, divided, planar, root, to_device, torch_type
+from stormproof.imaging.gpu.tensors import NUMPY, divide, planar, root, to_device, torch_type
 
 
 class OneByOne(Exception):
     """A recipe needs a single image's value, but the batch holds several images."""
 
 
-class PerImage(list[Any]):
+class OnePerImage(list[Any]):
     """A list with one value of any kind for each image."""
 
 
@@ -181,7 +181,7 @@ def as_batch(values: Any) -> Batch:
 
     Arrays of the host, one per image, become a batch.
     """
-    if isinstance(values, PerImage):
+    if isinstance(values, OnePerImage):
         return Batch(to_device(np.stack(values)))
     return values if isinstance(values, Batch) else Batch(to_device(values)[None])
 
@@ -248,7 +248,7 @@ def _most(a: Any, b: Any) -> Tensor:
 
 
 _UFUNCS: dict[str, Callable[..., Tensor]] = {
-    "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": divided,
+    "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": divide,
     "minimum": _least, "maximum": _most, "absolute": torch.abs, "negative": torch.neg,
     "rint": torch.round, "floor": torch.floor, "sqrt": root, "invert": torch.bitwise_not,
     "bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or,

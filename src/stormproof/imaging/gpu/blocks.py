@@ -16,11 +16,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, by_planes
 from stormproof.imaging.gpu.each import BySize, of_each
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import resident, to_device
+from stormproof.imaging.gpu.tensors import keep_on_device, to_device
 from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
 
 _Ints = npt.NDArray[np.int64]
@@ -40,7 +41,7 @@ def _blocks(small: int, large: int) -> tuple[_Ints, _Ints, _Ints, _Ints]:
 def _means(values: Tensor, axis: int, small: int) -> Tensor:
     """Block means along an axis, rounded to whole numbers as Pillow does after each pass."""
     tables = _blocks(small, values.shape[axis])
-    first, last, factors, _ = (resident(table) for table in tables)
+    first, last, factors, _ = (keep_on_device(table) for table in tables)
     most = int((tables[1] - tables[0]).max())
     return triton_kernels.run(triton_layers.means, _summed, values, axis, first, last, factors, most)
 
@@ -59,7 +60,7 @@ def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
     if isinstance(image, Ragged):
         return _pixelated_ragged(image, size)
     height, width = image.shape[:2]
-    rows, columns = resident(_blocks(size[0], height)[3]), resident(_blocks(size[1], width)[3])
+    rows, columns = keep_on_device(_blocks(size[0], height)[3]), keep_on_device(_blocks(size[1], width)[3])
 
     def painted(planes: Tensor) -> Tensor:
         means = _means(_means(planes, 2, size[1]), 1, size[0])
@@ -71,7 +72,7 @@ def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
 def _pixelated_ragged(image: Ragged, size: tuple[Any, Any]) -> Ragged:
     small = np.stack([of_each(side, len(image.padded)) for side in size], 1)
 
-    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, own: Size) -> Tensor:
         return pixelate(image.part(rows, own), tuple(small[rows[0]].tolist())).data
 
     sides = np.stack((small, image.sizes.each), 2).astype(np.int32)  # images × height and width × 2
@@ -153,9 +154,9 @@ def _requantised(plane: Tensor, matrix: _Steps, steps: _Steps) -> Tensor:
     """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
     images, height, width = plane.shape
     blocks = plane.to(torch.int32).reshape(images, height // 8, 8, width // 8, 8) - 128
-    there, back = resident(_DCT_64), resident(_DCT_64_BACK)
+    there, back = keep_on_device(_DCT_64), keep_on_device(_DCT_64_BACK)
     coefficients = _along(_along(blocks, there, 4, 11), there, 2, 15)
-    step = resident(steps)[:, None, :]
+    step = keep_on_device(steps)[:, None, :]
     eighth = step * 8  # coefficients are scaled by eight
     level = torch.div(coefficients.abs() + (eighth >> 1), eighth, rounding_mode="floor") * coefficients.sign()
     samples = _along(_along(level * step, back, 2, 11), back, 4, 18) + 128
@@ -219,7 +220,7 @@ def _jpeg_ragged(image: Ragged, *rest: Any) -> Ragged:
     if image.sizes.each[:, 1].min() <= 4:  # rows that libjpeg upsamples in another way
         raise BySize
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _in_torch(image.part(rows, size).data, *rest)
 
     return image.like(ragged.run(triton_layers.jpeg, alone, image.sizes, image.padded, *rest))

@@ -10,11 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.fields import BothWays
 from stormproof.imaging.gpu.ragged import Ragged, by_value
-from stormproof.imaging.gpu.tensors import current_device, divided, resident, take_entries
+from stormproof.imaging.gpu.tensors import current_device, divide, keep_on_device, take_entries
 from stormproof.imaging.gpu.warps import EnlargedParts, Parts
 from stormproof.imaging.plans import GUARD, LUMA
 
@@ -26,8 +27,8 @@ def channel_means(image: Batch) -> Batch:
     data = image.without_padding() if isinstance(image, Ragged) else image.data
     sums = triton_kernels.run(triton_layers.sums, _sums, data).to(torch.float64)
     if isinstance(image, Ragged):
-        return Batch(divided(sums, image.sizes.table.prod(1, keepdim=True).to(torch.float64)))
-    return Batch(divided(sums, image.shape[0] * image.shape[1]))
+        return Batch(divide(sums, image.sizes.table.prod(1, keepdim=True).to(torch.float64)))
+    return Batch(divide(sums, image.shape[0] * image.shape[1]))
 
 
 def _sums(image: Tensor) -> Tensor:
@@ -37,7 +38,7 @@ def _sums(image: Tensor) -> Tensor:
 @by_value
 def look_up(image: Batch, tables: Any) -> Batch:
     """Replace v in channel c by tables[c, v]; one set of tables for all images, or one for each."""
-    all_tables = tables.data if isinstance(tables, Batch) else resident(tables)[None]
+    all_tables = tables.data if isinstance(tables, Batch) else keep_on_device(tables)[None]
     return Batch(triton_kernels.run(triton_layers.looked_up, _looked_up, image.data, all_tables))
 
 
@@ -64,7 +65,7 @@ def add_layer(
 ) -> Batch:
     """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
     numbers = torch.stack([_number(value, len(image.data)) for value in (gain, scale, offset)], 1)
-    rest = as_batch(layer).data, numbers, resident(_floats(colour)), _GUARD
+    rest = as_batch(layer).data, numbers, keep_on_device(_floats(colour)), _GUARD
     return Batch(triton_kernels.run(triton_layers.layered, _layered, image.data, *rest))
 
 
@@ -91,7 +92,7 @@ def add_pattern(image: Batch, pattern: Any, *, gain: float, scale: float) -> Bat
 def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
     """Paint `colour` (0..255) over the image with opacity `layer` (H×W, 0..1)."""
     m = as_batch(layer).data[..., None]
-    return Batch(_level(image.data * (1 - m) + m * resident(_floats(colour))))
+    return Batch(_level(image.data * (1 - m) + m * keep_on_device(_floats(colour))))
 
 
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
@@ -105,7 +106,7 @@ def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
 
 
 def _mixed_ragged(image: Ragged, parts: EnlargedParts, a: float, b: float) -> Ragged:
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _mixed(image.part(rows, size).data, parts.part(rows, size), a, b)
 
     return image.like(ragged.run(triton_layers.mixed_ragged, alone, image.sizes, image.padded, parts, a, b))
@@ -130,7 +131,7 @@ def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
 
 
 def _whitened_ragged(image: Ragged, layer: BothWays, *rest: Any) -> Ragged:
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         own = BothWays(layer.layer[rows, : size[0], : size[1]])
         return _whitened(image.part(rows, size).data, own, *rest)
 
@@ -152,7 +153,7 @@ def _whitened(
 @by_value
 def by_brightest(image: Batch, table: Any) -> Batch:
     """Replace v by table[V, v], where V is the pixel's brightest channel, as any change of HSV value does."""
-    run = triton_kernels.run(triton_layers.by_brightest, _by_brightest, image.data, resident(table))
+    run = triton_kernels.run(triton_layers.by_brightest, _by_brightest, image.data, keep_on_device(table))
     return Batch(run)
 
 
@@ -166,7 +167,7 @@ def resaturate(image: Batch, spread: Any, tint: float) -> Batch:
     """Scale each channel's distance from the brightest by spread[max, min]; greys get G = B = V·tint."""
     values = image.data.to(torch.int32)
     top, low = values.amax(3, keepdim=True), values.amin(3, keepdim=True)
-    share = take_entries(resident(spread).reshape(-1), top * 256 + low)
+    share = take_entries(keep_on_device(spread).reshape(-1), top * 256 + low)
     v = top.to(torch.float32)
     coloured = ((v + _GUARD) - share * (top - values)).to(torch.uint8)
     shade = (v * float(np.float32(tint)) + _GUARD).to(torch.uint8)

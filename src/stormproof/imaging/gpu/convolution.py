@@ -10,11 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, by_planes
 from stormproof.imaging.gpu.each import Each, of_each
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import edges, resident, to_device
+from stormproof.imaging.gpu.tensors import edges, keep_on_device, to_device
 from stormproof.imaging.gpu.triton_kernels import COLUMNS, STEP
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
 
@@ -37,7 +38,7 @@ def _symmetric_sum(
     planes: Tensor, half: Field, rule: str, axis: int, guard: float, gain: float, dtype: torch.dtype
 ) -> Tensor:
     radius, length = len(half) - 1, planes.shape[axis]
-    padded = planes.index_select(axis, resident(edges(length, radius, rule))).to(torch.float32)
+    padded = planes.index_select(axis, keep_on_device(edges(length, radius, rule))).to(torch.float32)
     total = padded.narrow(axis, radius, length) * float(half[0])
     for j in range(1, radius + 1):
         pair = padded.narrow(axis, radius - j, length) + padded.narrow(axis, radius + j, length)
@@ -65,7 +66,7 @@ def _blur_ragged(image: Ragged, sigma: tuple[Any, Any], truncate: float, rest: t
     halves = [_halves(s.astype(np.float64).tobytes() if isinstance(g, Each) else g, truncate)
               for s, g in zip(each, sigma, strict=True)]  # fmt: skip
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         part = padded[rows, : size[0], : size[1]]
         own = float(each[0][rows[0]]), float(each[1][rows[0]])
         made = by_planes(lambda planes: _blur(planes, own, truncate, *rest), part)
@@ -137,7 +138,7 @@ def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
     if isinstance(image, Ragged):
         given, kernel = image, _integer_kernel(weights.tobytes(), weights.shape[0])
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             return convolve(given.part(rows, size), weights).data
 
         variant = kernel.limbs.shape[1:3]
@@ -154,7 +155,7 @@ def _convolved(padded: Tensor, kernel: IntegerKernel, *, sizes: Any) -> Tensor:
 
 def _correlated(source: Tensor, kernel: IntegerKernel, shift: int) -> Tensor:
     height, width = source.shape[1:3]
-    rows, columns = (resident(edges(side, kernel.reach, "mirror")) for side in (height, width))
+    rows, columns = (keep_on_device(edges(side, kernel.reach, "mirror")) for side in (height, width))
     padded = source.index_select(1, rows).index_select(2, columns).to(torch.int32)
     total = torch.full(source.shape, 1 << (shift - 12), dtype=torch.int32, device=source.device)
     for row, column, weight in kernel.taps.tolist():
@@ -200,7 +201,7 @@ def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
     if isinstance(image, Ragged):
         given = image
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             own = (path[rows] if path.ndim > dims else path for path, dims in ((weights, 1), (shifts, 2)))
             return line_blur(given.part(rows, size), *own).data
 
@@ -234,7 +235,7 @@ def path_of(path: tuple[Any, Any], images: int, wide: int, reach: int) -> npt.ND
 
 def _line(planes: Tensor, paths: Tensor, channels: int, reach: int, guard: float) -> Tensor:
     """`planes` is N·channels × H × W × 1; an image's planes follow one path."""
-    rows, columns = (resident(edges(side, reach, "nearest")) for side in planes.shape[1:3])
+    rows, columns = (keep_on_device(edges(side, reach, "nearest")) for side in planes.shape[1:3])
     bordered = planes[..., 0].index_select(1, rows).index_select(2, columns)
     size = int(planes.shape[1]), int(planes.shape[2])
     total = summed(bordered, paths.repeat_interleave(channels, 0), size, guard)

@@ -15,7 +15,7 @@ from stormproof.core.sample import Camera
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.colour import grey_of
 from stormproof.imaging.gpu.patterns import on_host
-from stormproof.imaging.gpu.tensors import divided, resident, root, take_entries, to_device
+from stormproof.imaging.gpu.tensors import divide, keep_on_device, root, take_entries, to_device
 from stormproof.imaging.plans import Field
 
 
@@ -75,7 +75,7 @@ def facing(depth: Batch, camera: Camera, step: int) -> Batch:
     zx = _slope(a, z, b, columns - left, right - columns)
     zy = _slope(c, z, d, (rows - above)[:, None], (below - rows)[:, None])
     u, v = columns.to(torch.float32) - cx, (rows.to(torch.float32) - cy)[:, None]
-    down, across = divided(v, fy), divided(u, fx)
+    down, across = divide(v, fy), divide(u, fx)
     p, q, r = zx * fx, zy * fy, (z + u * zx) + v * zy
     normal = root((p * p + q * q) + r * r)
     cosine = z / (normal * root((1 + down * down) + across * across))
@@ -86,7 +86,7 @@ def fade(image: Batch, field: Batch, table: npt.NDArray[np.float32], scale: floa
     """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
     place = (field.data * float(np.float32(scale))).clamp(max=len(table) - 2)
     i = place.to(torch.int32)
-    values = resident(table)
+    values = keep_on_device(table)
     low = take_entries(values, i)
     share = (low + (place - i) * (take_entries(values, i + 1) - low))[..., None]
     haze = (

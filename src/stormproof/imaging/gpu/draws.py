@@ -16,12 +16,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.core.randomness import U16, Draw, Key, KeyedDraws, normal_quantiles, stream_number
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
-from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, PerImage
+from stormproof.imaging.gpu.batch import Batch, Lazy, OneByOne, OnePerImage
 from stormproof.imaging.gpu.each import BySize, is_mixed, of_each
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import resident, take_entries, to_device
+from stormproof.imaging.gpu.tensors import keep_on_device, take_entries, to_device
 
 _LOW = 0xFFFFFFFF
 
@@ -236,8 +237,8 @@ class Draws:
         """`plan(draw)` for every image; tuples become a tuple of lists, which a recipe can unpack."""
         made = [plan(_ImageDraw(self, index)) for index in range(len(self.draws))]
         if isinstance(made[0], tuple):
-            return tuple(PerImage(column) for column in zip(*made, strict=True))
-        return PerImage(made)
+            return tuple(OnePerImage(column) for column in zip(*made, strict=True))
+        return OnePerImage(made)
 
     def _only(self) -> Draw:
         if len(self.draws) != 1:
@@ -263,7 +264,7 @@ class Draws:
         sizes, least, most = ragged.sizes_in(shape), *(of_each(end, len(keys)) for end in (low, high))
         numbers = np.stack(((most - least) / U16, least), 1).astype(np.float32)
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             return Uniforms(keys[rows], number, size, float(least[rows[0]]), float(most[rows[0]])).data
 
         kernel = triton_layers.uniforms_ragged
@@ -273,12 +274,12 @@ class Draws:
         keys, number, table = (
             self._on_device(stream),
             stream_number(stream),
-            resident(_normal_table(mean, sd)),
+            keep_on_device(_normal_table(mean, sd)),
         )
         if is_mixed(shape):
             sizes = ragged.sizes_in(shape)
 
-            def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+            def alone(rows: ragged.Rows, size: Size) -> Tensor:
                 return _chosen(keys[rows], number, prod(size), table).reshape(-1, *size)
 
             return Ragged(ragged.run(triton_layers.chosen_ragged, alone, sizes, keys, number, table), sizes)

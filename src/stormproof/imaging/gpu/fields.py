@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, Lazy
 from stormproof.imaging.gpu.convolution import path_of, summed
 from stormproof.imaging.gpu.draws import Uniforms, uniforms
 from stormproof.imaging.gpu.each import Each, is_mixed
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import divided, edges, resident, to_device
+from stormproof.imaging.gpu.tensors import divide, edges, keep_on_device, to_device
 from stormproof.imaging.gpu.warps import positions, side_plans
 from stormproof.imaging.plans import EDGES, EMBOSS, FAR, TINY, Field, enlarged_size
 
@@ -47,7 +48,7 @@ def plasma(levels: Iterable[tuple[float, Iterable[Uniforms]]], side: Any, size: 
         whole = int(size[0]), int(size[1])
         return Batch(triton_kernels.run(triton_layers.plasma, _plasma, keys, tuple(plan), whole))
 
-    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, own: Size) -> Tensor:
         return _plasma(keys[rows], tuple(plan[: counts[rows[0]]]), own)
 
     sizes, variant = ragged.sizes_in(size), tuple(np.unique(counts).tolist())
@@ -66,7 +67,7 @@ def _plasma(keys: Tensor, levels: tuple[Level, ...], size: tuple[int, int]) -> T
         )
         cloud = _subdivided(cloud, centre, row, column, level.gain)
     low, high = cloud.amin((1, 2), keepdim=True), cloud.amax((1, 2), keepdim=True)
-    return divided(cloud[:, : size[0], : size[1]] - low, (high - low).clamp(min=TINY))
+    return divide(cloud[:, : size[0], : size[1]] - low, (high - low).clamp(min=TINY))
 
 
 def _subdivided(here: Tensor, centre: Tensor, row: Tensor, column: Tensor, gain: float) -> Tensor:
@@ -103,7 +104,9 @@ def snowfall(
         return _snowfall_ragged(seeds, flake, float(np.float32(threshold)), path, reach, size)
     data, large = seeds.data, enlarged_size(seeds.shape, flake)
     tables = tuple(
-        resident(table) for axis in (0, 1) for table in _stretched(large[axis], seeds.shape[axis], reach)
+        keep_on_device(table)
+        for axis in (0, 1)
+        for table in _stretched(large[axis], seeds.shape[axis], reach)
     )
     paths = to_device(path_of(path, len(data), large[1] + 2 * reach, reach))
     rest = tables, float(np.float32(threshold)), paths, size
@@ -115,7 +118,7 @@ def _snowfall_ragged(
 ) -> Ragged:
     small, large = seeds.sizes.each, np.stack(enlarged_size(seeds.shape, flake), axis=-1)
 
-    def alone(rows: ragged.Rows, own: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, own: Size) -> Tensor:
         first = rows[0]
         part = Batch(seeds.padded[rows, : small[first, 0], : small[first, 1]])
         return snowfall(part, flake, threshold, (path[0][rows], path[1][rows]), own).data
@@ -188,7 +191,7 @@ def relief(layer: Batch) -> Batch:
 def _around(field: Tensor, rule: str) -> dict[tuple[int, int], Tensor]:
     """N × H × W shifted by −1, 0 and 1 rows and columns: [dy, dx] holds each pixel's neighbour there."""
     height, width = field.shape[1:]
-    rows, columns = (resident(edges(side, 1, rule)) for side in (height, width))
+    rows, columns = (keep_on_device(edges(side, 1, rule)) for side in (height, width))
     padded = field.index_select(1, rows).index_select(2, columns)
     return _shifted(padded, height, width)
 
@@ -270,7 +273,7 @@ def _near(edge: Tensor, chamfer: npt.NDArray[np.int32]) -> Tensor:
     distance = torch.full_like(beside, FAR << 16)
     for dy in range(1 - FAR, FAR):
         row = rows[:, FAR + dy : FAR + dy + height]
-        distance = torch.minimum(distance, resident(chamfer)[abs(dy)][row])
+        distance = torch.minimum(distance, keep_on_device(chamfer)[abs(dy)][row])
     # With 16 fractional bits, rounding in OpenCV's floats never reaches the next whole number.
     return torch.div(_sum_of_nine(distance), 9 << 16, rounding_mode="floor").to(torch.uint8)
 
@@ -298,7 +301,7 @@ def _equalising(counts: Tensor) -> Tensor:
     total = counts.sum(1, keepdim=True)
     lowest = (counts > 0).to(torch.int32).argmax(1, keepdim=True)
     least = counts.gather(1, lowest)
-    share = divided(torch.full_like(total, 255, dtype=torch.float32), (total - least).to(torch.float32))
+    share = divide(torch.full_like(total, 255, dtype=torch.float32), (total - least).to(torch.float32))
     above = (counts.cumsum(1) - least).to(torch.float32)
     level = torch.round(above * share).clamp(0, 255).to(torch.int32)
     return torch.where(least == total, lowest.to(torch.int32), level)

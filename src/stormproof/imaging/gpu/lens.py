@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu.batch import Batch, OneByOne
-from stormproof.imaging.gpu.tensors import divided, resident, root, take_entries
+from stormproof.imaging.gpu.tensors import divide, keep_on_device, root, take_entries
 from stormproof.imaging.plans import Field
 
 
@@ -58,11 +58,11 @@ def _draw_drop(out: Tensor, small: Tensor, factor: int, drop: list[float], rim: 
         return
     y = torch.arange(top, bottom, device=out.device, dtype=torch.float64)[:, None]
     x = torch.arange(left, right, device=out.device, dtype=torch.float64)
-    distance = torch.sqrt(divided(y - row, tall) ** 2 + divided(x - column, wide) ** 2)
-    opacity = divided(1 - distance, rim).clamp(max=1)[..., None]
+    distance = torch.sqrt(divide(y - row, tall) ** 2 + divide(x - column, wide) ** 2)
+    opacity = divide(1 - distance, rim).clamp(max=1)[..., None]
     # The neighbourhood, `factor` times as wide as the drop, rotated by 180°.
-    source_y = divided(_mirrored(row - factor * (y - row), height) + 0.5, factor) - 0.5
-    source_x = divided(_mirrored(column - factor * (x - column), width) + 0.5, factor) - 0.5
+    source_y = divide(_mirrored(row - factor * (y - row), height) + 0.5, factor) - 0.5
+    source_x = divide(_mirrored(column - factor * (x - column), width) + 0.5, factor) - 0.5
     seen = _sampled(small, source_y[:, 0], source_x) * passed
     window = out[top:bottom, left:right]
     was = window.to(torch.float64)
@@ -93,7 +93,7 @@ def radial(image: Batch, profile: Field, *, centre: tuple[float, float], reach: 
     dx = torch.arange(width, dtype=torch.float32, device=data.device) - column
     place = root(dx * dx + (dy * dy)[:, None]) * per_pixel
     i = place.to(torch.int32).clamp(max=len(profile) - 2)
-    table = resident(profile)
+    table = keep_on_device(profile)
     low = take_entries(table, i)
     gain = low + (place - i) * (take_entries(table, i + 1) - low)
     level = ((data.to(torch.float32) - colour) * gain[..., None] + colour) + 0.5

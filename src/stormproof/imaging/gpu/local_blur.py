@@ -10,7 +10,7 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, in_pixels
 from stormproof.imaging.gpu.convolution import symmetric_sum
-from stormproof.imaging.gpu.tensors import edges, resident, take_entries, to_device
+from stormproof.imaging.gpu.tensors import edges, keep_on_device, take_entries, to_device
 from stormproof.imaging.plans import (
     FINE,
     NARROW,
@@ -70,8 +70,8 @@ def blur_patches(image: Batch, kernels: Kernels, radii: npt.NDArray[np.int64]) -
 def _blur_patches(data: Tensor, kernels: Kernels, patch: int) -> Tensor:
     height, width = data.shape[1:3]
     reach = kernels.shape[2] // 2
-    weights = resident(kernels)
-    rows, columns = (resident(edges(side, reach, "nearest")) for side in (height, width))
+    weights = keep_on_device(kernels)
+    rows, columns = (keep_on_device(edges(side, reach, "nearest")) for side in (height, width))
     padded = data.index_select(1, rows).index_select(2, columns).to(torch.float32)
     total = torch.zeros(data.shape, dtype=torch.float32, device=data.device)
     for i in range(kernels.shape[2]):
@@ -120,6 +120,6 @@ def _shared_out(sigma: Tensor, sigmas: Field) -> tuple[Tensor, Tensor]:
     if squares[0] == 0 and sigmas[1] <= np.float32(NARROW):
         squares[1] = table[int(sigmas[1] * np.float32(FINE))]
     place = (sigma * FINE).to(torch.int32).clamp(max=len(table) - 1)
-    variance = torch.where(sigma <= NARROW, take_entries(resident(table), place), sigma * sigma)
+    variance = torch.where(sigma <= NARROW, take_entries(keep_on_device(table), place), sigma * sigma)
     low, high = to_device(squares)[layer], to_device(squares)[layer + 1]
     return layer, ((variance - low) / (high - low)).clamp(0, 1)

@@ -9,25 +9,26 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, as_batch, in_pixels
 from stormproof.imaging.gpu.draws import Bits
 from stormproof.imaging.gpu.each import BySize
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import divided, planar, resident, root, take_entries
+from stormproof.imaging.gpu.tensors import divide, keep_on_device, planar, root, take_entries
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
 
 
 def add_noise(image: Batch, steps: npt.NDArray[np.int16], bits: Batch) -> Batch:
     """Add to each value the step that its random bits choose out of 65,536, and clip."""
-    return _noise(image, bits, resident(steps), 0, 0, _ADD)
+    return _noise(image, bits, keep_on_device(steps), 0, 0, _ADD)
 
 
 def noise_by_table(image: Batch, table: npt.NDArray[np.uint8], bits: Batch) -> Batch:
     """Replace each value v by table[v, top bits]; the table's width is a power of two up to 65,536."""
     width = int(table.shape[1])
-    return _noise(image, bits, resident(table).reshape(-1), width, 17 - width.bit_length(), _LOOK_UP)
+    return _noise(image, bits, keep_on_device(table).reshape(-1), width, 17 - width.bit_length(), _LOOK_UP)
 
 
 def salt_and_pepper(image: Batch, amount: float, bits: Batch) -> Batch:
@@ -53,7 +54,7 @@ def _noise_ragged(image: Ragged, bits: Any, table: Tensor, *rest: Any) -> Ragged
     if not isinstance(bits, Bits) or bits.shape != image.shape:
         raise BySize
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         own = Bits(bits.keys[rows], bits.stream, (*size, image.padded.shape[3]))
         return _in_torch(image.part(rows, size).data, own, table, *rest)
 
@@ -93,9 +94,11 @@ def noise_within(
     back: npt.NDArray[np.uint8],
 ) -> Batch:
     """Noise added in another domain: back[forward[v] + steps[common] + steps[own]], all integers."""
-    noise = take_entries(resident(steps), common.data)[..., None] + take_entries(resident(steps), own.data)
-    place = take_entries(resident(forward), image.data.to(torch.int32)) + noise
-    return Batch(take_entries(resident(back), place.clamp(0, len(back) - 1)))
+    noise = take_entries(keep_on_device(steps), common.data)[..., None] + take_entries(
+        keep_on_device(steps), own.data
+    )
+    place = take_entries(keep_on_device(forward), image.data.to(torch.int32)) + noise
+    return Batch(take_entries(keep_on_device(back), place.clamp(0, len(back) - 1)))
 
 
 def expose(
@@ -112,8 +115,8 @@ def expose(
 ) -> Batch:
     """Take the picture again under other light, with the noise of a sensor."""
     full, spread = float(np.float32(electrons)), float(np.float32(read * read))
-    lit = take_entries(resident(light), image.data.to(torch.int32)) * as_batch(gain).data
+    lit = take_entries(keep_on_device(light), image.data.to(torch.int32)) * as_batch(gain).data
     caught = (lit + as_batch(veil).data) * full
-    seen = caught + root(caught + spread) * take_entries(resident(normal), bits.data)
-    place = divided(seen, full).clamp(0, 1) * float(len(back) - 1)
-    return Batch(take_entries(resident(back), (place + 0.5).to(torch.int32)))
+    seen = caught + root(caught + spread) * take_entries(keep_on_device(normal), bits.data)
+    place = divide(seen, full).clamp(0, 1) * float(len(back) - 1)
+    return Batch(take_entries(keep_on_device(back), (place + 0.5).to(torch.int32)))

@@ -17,12 +17,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, in_planes
 from stormproof.imaging.gpu.each import BySize, Each
 from stormproof.imaging.gpu.tensors import current_device, to_device
 
-Size = tuple[int, int]
 Rows = list[int]
 Alone = Callable[[Rows, Size], Tensor]  # the result for the images in some rows, all of one size
 

@@ -25,7 +25,7 @@ _BITS = 22  # of Pillow's weights
 _Taps = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
-class Side(NamedTuple):
+class ResizedSide(NamedTuple):
     """A side of an image of `source` pixels, resized to `inner`, `offset` pixels into a side of `whole`."""
 
     source: int
@@ -34,7 +34,9 @@ class Side(NamedTuple):
     whole: int
 
 
-def fit_images(images: Sequence[Tensor], sides: Sequence[tuple[Side, Side]], rule: str, pad: int) -> Tensor:
+def fit_images(
+    images: Sequence[Tensor], sides: Sequence[tuple[ResizedSide, ResizedSide]], rule: str, pad: int
+) -> Tensor:
     """H×W×3 images of any sizes, resized and padded: N×H×W×3, planes in memory.
 
     `sides` are those of each image, down and across; `rule` is nearest or linear, as in OpenCV, or antialias:
@@ -102,7 +104,7 @@ def _stacked(tables: Sequence[npt.NDArray[np.int32]], most: int) -> npt.NDArray[
 
 
 @lru_cache(maxsize=1024)
-def _taps(side: Side, rule: str) -> _Taps:
+def _taps(side: ResizedSide, rule: str) -> _Taps:
     """The pixels that each pixel of a side is made of, −1 in the padding, and their weights: side × taps."""
     index, weights = {"nearest": _nearest, "linear": _linear, "antialias": _antialias}[rule](
         side.source, side.inner
@@ -151,7 +153,7 @@ def _antialias(source: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return np.minimum(first[:, None] + taps, source - 1), (0.5 + weights * (1 << _BITS)).astype(np.int64)
 
 
-def shrinks_down_first(down: Side, across: Side) -> bool:
+def shrinks_down_first(down: ResizedSide, across: ResizedSide) -> bool:
     """Whether Pillow resizes a side's columns before its rows, which rounds differently.
 
     It does so where height shrinks by more than twice as many pixels as width, from some version on.

@@ -68,7 +68,7 @@ def _forget(kept: dict[Hashable, Any], key: Hashable, _: object) -> None:
     kept.pop(key, None)
 
 
-def resident(
+def keep_on_device(
     array: np.ndarray[Any, Any], make: Callable[[Any], Tensor] = to_device, name: Hashable = None
 ) -> Tensor:
     """The device's copy of a constant array, kept for as long as the array lives.
@@ -104,7 +104,7 @@ def take_entries(table: Tensor, index: Tensor) -> Tensor:
     return table.index_select(0, index.reshape(-1)).reshape(index.shape)
 
 
-def divided(a: Tensor, b: Any) -> Tensor:
+def divide(a: Tensor, b: Any) -> Tensor:
     """IEEE a / b; torch on a GPU multiplies by the reciprocal of a plain number."""
     b = b if isinstance(b, Tensor) else torch.full((), b, dtype=a.dtype, device=a.device)
     return torch.true_divide(a, b)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import proofs
-from stormproof.imaging.gpu.tensors import dense, planar, resident, to_device
+from stormproof.imaging.gpu.tensors import dense, keep_on_device, planar, to_device
 from stormproof.imaging.plans import Field
 
 BLOCK = 1024
@@ -264,7 +264,7 @@ def symmetric(
     images, height, width, _ = source.shape
     whole, radius = dtype == torch.uint8, padded(half.shape[-1] - 1)
     reach = radius if radius <= _WIDEST else half.shape[-1] - 1
-    weights = resident(half, lambda values: to_device(_filled(values, reach)), ("filled", reach))
+    weights = keep_on_device(half, lambda values: to_device(_filled(values, reach)), ("filled", reach))
     table, ragged = own(sizes, source)
     step = reach + 1 if half.ndim == 2 else 0
     shared = {"RULE": RULES[rule], "PLANES": planes, "RAGGED": ragged, **EXACT}
@@ -339,7 +339,7 @@ def correlated(source: Tensor, kernel: Any, shift: int, *, planes: int = 1, size
     """Correlation of planes, N × H × W × 1, with a `convolution.IntegerKernel`; borders are mirrored."""
     source = source.contiguous()
     images, height, width, _ = source.shape
-    limbs = resident(kernel.limbs)  # rows × chunks × limbs × COLUMNS × STEP
+    limbs = keep_on_device(kernel.limbs)  # rows × chunks × limbs × COLUMNS × STEP
     down, across = -(-height // _ROWS), -(-width // COLUMNS)
     tall, wide = down * _ROWS + limbs.shape[0] - 1, across * COLUMNS + limbs.shape[1] * STEP
     around = torch.empty((images, tall, wide), dtype=torch.int8, device=source.device)
@@ -422,7 +422,7 @@ def patches(source: Tensor, kernels: Field, patch: int) -> Tensor:
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
     _moves().patches_kernel[grid(height * width * channels, BLOCK, images)](
-        source, out, resident(kernels), kernels.shape[2], kernels.shape[1], height, width,
+        source, out, keep_on_device(kernels), kernels.shape[2], kernels.shape[1], height, width,
         channels=channels, PATCH=patch, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu.tensors import dense, planar, resident, to_device
+from stormproof.imaging.gpu.tensors import dense, keep_on_device, planar, to_device
 from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, own, positions, signed
 from stormproof.imaging.plans import TINY
 
@@ -109,7 +109,7 @@ _LOW = 7  # levels of a cloud, up to 128×128, in one launch; one program comput
 def plasma(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, int]) -> Tensor:
     """The upper left part, of `size`, of the cloud of `fields.Level`s; N × size."""
     out = torch.empty((len(keys), *size), dtype=torch.float32, device=keys.device)
-    _cloud(keys, levels, size, out, resident(_numbers(len(keys))))
+    _cloud(keys, levels, size, out, keep_on_device(_numbers(len(keys))))
     return out
 
 
@@ -132,7 +132,7 @@ def _numbers(count: int) -> npt.NDArray[np.int64]:
 def _cloud(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, ...], out: Tensor, places: Tensor) -> None:
     """Clouds by diamond–square, stored as images `places` of `out`."""
     images, first = len(keys), min(_LOW, len(levels))
-    streams, numbers = (resident(table) for table in _tables(levels))
+    streams, numbers = (keep_on_device(table) for table in _tables(levels))
     side = 1 << first
     cloud = torch.empty((images, 2, side, side), dtype=torch.float32, device=keys.device)
     _mixing().seed_kernel[(images,)](
@@ -236,7 +236,7 @@ def mixed(image: Tensor, parts: Any, a: float, b: float) -> Tensor:
     out = torch.empty_like(image)
     images, height, width, _ = image.shape
     _mixing().mix_kernel[grid(width, 128, images, height)](
-        image, out, to_device(parts.places()), resident(_doubles(a, b)), height, width,
+        image, out, to_device(parts.places()), keep_on_device(_doubles(a, b)), height, width,
         PLANAR=planar(image), BLOCK=128, num_warps=1, **EXACT,
     )  # fmt: skip
     return out
@@ -252,7 +252,7 @@ def mixed_ragged(image: Tensor, parts: Any, a: float, b: float, *, sizes: Any) -
     plans, textures = to_device(parts.plans()), to_device(parts.textures())
     _mixing().cubic_kernel[grid(count, 256, 1, sides)](before, taps, plans, count, BLOCK=256, **EXACT)
     _mixing().mix_enlarged_kernel[grid(wide, 128, images, tall)](
-        image, out, textures, before, taps, resident(_doubles(a, b)), sizes.table, tall, wide, count,
+        image, out, textures, before, taps, keep_on_device(_doubles(a, b)), sizes.table, tall, wide, count,
         BLOCK=128, **EXACT,
     )  # fmt: skip
     return out
@@ -355,7 +355,8 @@ def requantised(plane: Tensor, matrix: npt.NDArray[np.int64], steps: npt.NDArray
     out = torch.empty_like(plane)
     blocks, across = plane.numel() // 64, plane.shape[2] // 8
     _squares().requantise_kernel[(-(-blocks // 128),)](
-        plane.view(torch.int32), out.view(torch.int32), resident(steps), resident(_inverses(steps.tobytes())),
+        plane.view(torch.int32), out.view(torch.int32),
+        keep_on_device(steps), keep_on_device(_inverses(steps.tobytes())),
         blocks, across, M=_entries(matrix.tobytes()), BLOCK=128,
     )  # fmt: skip
     return out
@@ -437,7 +438,9 @@ def near(edge: Tensor, chamfer: npt.NDArray[np.int32]) -> Tensor:
     beside, out = torch.empty_like(edge), torch.empty_like(edge)
     distance = torch.empty(edge.shape, dtype=torch.int32, device=edge.device)
     _relief().beside_kernel[launch](edge, beside, height, width, FAR=far, BLOCK=_ROW)
-    _relief().distance_kernel[launch](beside, distance, resident(chamfer), height, width, FAR=far, BLOCK=_ROW)
+    _relief().distance_kernel[launch](
+        beside, distance, keep_on_device(chamfer), height, width, FAR=far, BLOCK=_ROW
+    )
     _relief().near_kernel[launch](distance, out, height, width, BLOCK=_ROW)
     return out
 

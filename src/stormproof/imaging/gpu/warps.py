@@ -10,12 +10,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.forms import Size
 from stormproof.imaging.gpu import ragged, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, Lazy, as_batch
 from stormproof.imaging.gpu.draws import Packed
 from stormproof.imaging.gpu.each import BySize, is_mixed
 from stormproof.imaging.gpu.ragged import Ragged
-from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
+from stormproof.imaging.gpu.tensors import current_device, keep_on_device, root, to_device
 from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, picked, zoom_crops
 
 _GUARD = float(GUARD)
@@ -41,7 +42,7 @@ def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
         return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
     given = image
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _zoomed_in_torch(given.part(rows, size).data, factors)
 
     return image.like(ragged.run(_zoomed, alone, image.sizes, image.padded, factors))
@@ -52,7 +53,7 @@ def _zoomed(data: Tensor, factors: npt.NDArray[np.float64], *, sizes: ragged.Siz
     each = np.array([data.shape[1:3]], np.int64) if sizes is None else sizes.each
     plans, last = _zoom_plan(each.tobytes(), larger.tobytes())
     copies = 1 + len(factors) - len(larger)
-    return triton_kernels.zoom(data, resident(plans), resident(last), copies, _GUARD, sizes=sizes)
+    return triton_kernels.zoom(data, keep_on_device(plans), keep_on_device(last), copies, _GUARD, sizes=sizes)
 
 
 def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
@@ -70,8 +71,8 @@ def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
 
 def _stretched(source: Tensor, down: tuple[Any, Any], across: tuple[Any, Any]) -> Tensor:
     """Bilinear: rows are blended first, then sampled along the blend."""
-    i, j = resident(down[0]), resident(across[0])
-    f, g = resident(down[1])[:, None, None], resident(across[1])[:, None]
+    i, j = keep_on_device(down[0]), keep_on_device(across[0])
+    f, g = keep_on_device(down[1])[:, None, None], keep_on_device(across[1])[:, None]
     upper = source.index_select(1, i).to(torch.float32)
     lower = source.index_select(1, (i + 1).clamp(max=source.shape[1] - 1)).to(torch.float32)
     line = upper + (lower - upper) * f
@@ -102,7 +103,7 @@ def displace(image: Batch, dy: Batch, dx: Batch) -> Batch:
     if isinstance(image, Ragged) and isinstance(dy, Ragged) and isinstance(dx, Ragged):
         given, down, across = image, dy, dx
 
-        def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+        def alone(rows: ragged.Rows, size: Size) -> Tensor:
             image, dy, dx = (own.part(rows, size).data for own in (given, down, across))
             return _displaced(image, dy, dx, _GUARD)
 
@@ -155,7 +156,7 @@ def _scattered_ragged(image: Ragged, shifts: Batch, reach: int) -> Ragged:
     if not isinstance(shifts, Packed) or less != (2 * reach, 2 * reach):
         raise BySize
 
-    def alone(rows: ragged.Rows, size: ragged.Size) -> Tensor:
+    def alone(rows: ragged.Rows, size: Size) -> Tensor:
         return _scattered(image.part(rows, size).data, shifts.part(rows), reach + 1, reach + 1)
 
     rest = shifts.flat, reach + 1, int(shifts.shape[0]), 2 * reach
@@ -328,7 +329,7 @@ class EnlargedParts(Lazy):
 
     def textures(self) -> npt.NDArray[np.int64]:
         """The address of every image's source, and its height and width."""
-        known = [(resident(source).data_ptr(), *source.shape[:2]) for source in self._images]
+        known = [(keep_on_device(source).data_ptr(), *source.shape[:2]) for source in self._images]
         return np.array(known)[self._which]
 
     def plans(self) -> npt.NDArray[np.float64]:
@@ -359,7 +360,8 @@ def enlarged_part(
         return EnlargedParts(images, each, which, corners, part)
     used, order = np.unique(which, return_inverse=True)
     sources = [
-        resident(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i])) for i in used.tolist()
+        keep_on_device(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i]))
+        for i in used.tolist()
     ]
     return Parts(sources, order, corners, part)
 

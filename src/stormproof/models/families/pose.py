@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.models.candidates import Array, Candidates
-from stormproof.models.decoders import DECODERS, LETTERBOX, UNIT, YOLOV8, YOLOV10, Decoder
-from stormproof.models.decoding import Outputs, Unreadable, centred, flat
-from stormproof.models.geometry import Size
+from stormproof.core.forms import Array, Size
+from stormproof.models.candidates import Candidates
+from stormproof.models.decoders import DECODERS, LETTERBOX, UNIT, YOLOV8, YOLOV10, OutputDecoder
+from stormproof.models.decoding import Outputs, Unreadable, corners_of_centred, flat
 from stormproof.models.guess import Graph, Shapes, grid_cells, literal_list, metadata_classes
 
 
@@ -18,7 +18,9 @@ def _yolov8_pose(outputs: Outputs, size: Size, *, points: tuple[int, int] = (17,
     """Pose networks of YOLOv8 and v11: as YOLOv8, then k×3 of x, y in pixels and visibility, or k×2."""
     rows = outputs[0].T
     end = rows.shape[1] - points[0] * points[1]
-    return Candidates(centred(rows[:, :4]), rows[:, 4:end], data={"points": _points(rows[:, end:], points)})
+    return Candidates(
+        corners_of_centred(rows[:, :4]), rows[:, 4:end], data={"points": _points(rows[:, end:], points)}
+    )
 
 
 def _yolov10_pose(outputs: Outputs, size: Size, *, points: tuple[int, int] = (17, 3)) -> Candidates:
@@ -54,9 +56,11 @@ def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str
 
 _OPTIONS = {"points": "number of key points, and of values of each: 2 (x, y) or 3 (with visibility)"}
 for _name, _decoder in {
-    "yolov8-pose": Decoder(
+    "yolov8-pose": OutputDecoder(
         _yolov8_pose, ("columns",), YOLOV8, usual={**UNIT, **LETTERBOX}, recognise=_pose, options=_OPTIONS
     ),
-    "yolov10-pose": Decoder(_yolov10_pose, ("rows",), YOLOV10, usual={**UNIT, **LETTERBOX}, options=_OPTIONS),
+    "yolov10-pose": OutputDecoder(
+        _yolov10_pose, ("rows",), YOLOV10, usual={**UNIT, **LETTERBOX}, options=_OPTIONS
+    ),
 }.items():
     DECODERS.add(_name, _decoder, module=__name__)

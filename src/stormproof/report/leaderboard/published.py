@@ -89,7 +89,7 @@ def model_tags(model: str) -> dict[str, str]:
 
 def _with_notes(alike: Sequence[Submission]) -> Iterator[Submission]:
     """Networks with one description; of several, the one nearest to the printed row is the paper's."""
-    row = _printed(alike[0])
+    row = _find_row(alike[0])
     paper = min(alike, key=lambda e: max(_gaps(e, row).values())) if row else None
     for entry in alike:
         gaps = _gaps(entry, row) if row and entry is paper else {}
@@ -101,7 +101,7 @@ def _with_notes(alike: Sequence[Submission]) -> Iterator[Submission]:
         yield entry.model_copy(update={"note": " ".join(notes)})
 
 
-def _printed(entry: Submission) -> PublishedRow | None:
+def _find_row(entry: Submission) -> PublishedRow | None:
     """The row of the paper's tables that describes a network."""
     tables, tags = published("michaelis").tables, entry.model.tags
     task = "instance" if entry.task == "instance segmentation" else "detection"

@@ -17,10 +17,10 @@ from stormproof.core.files import make_folder, write_text
 from stormproof.core.table import cell_text
 from stormproof.core.text import plain
 from stormproof.report.charts import spec_of
-from stormproof.report.elements import Axis, Figure, Kind, Row
+from stormproof.report.elements import Axis, Datum, Figure, Kind
 from stormproof.report.leaderboard.submission import Submission, as_json, read_submission
 from stormproof.report.page import charting, environment
-from stormproof.report.sections import SEVERITY, graded, scaled, unit
+from stormproof.report.sections import SEVERITY, group_by_severity, per_cent, unit
 
 _NAME = re.compile(r"[^a-z0-9]+")
 
@@ -63,12 +63,12 @@ def read_folder(folder: Path) -> list[Submission]:
     return [read_submission(path) for path in paths]
 
 
-def unverified(submission: Submission) -> Submission:
+def drop_verification(submission: Submission) -> Submission:
     """A submission without the block that says it was run again: anyone can write one into a file."""
     return submission.model_copy(update={"verification": None})
 
 
-def ranked(submissions: Iterable[Submission]) -> list[Entry]:
+def rank_entries(submissions: Iterable[Submission]) -> list[Entry]:
     """Entries by contest, best first; equal means share a rank, incomplete entries come last without one."""
     unique = {as_json(s): s for s in submissions}
     slugs = _slugs(unique)
@@ -110,7 +110,7 @@ def _slugs(texts: Mapping[str, Submission]) -> dict[str, str]:
 
 def build_site(submissions: Sequence[Submission], out: Path) -> list[Path]:
     """Write the pages, over any earlier ones."""
-    entries = ranked(submissions)
+    entries = rank_entries(submissions)
     make_folder(out / "models")
     make_folder(out / "assets")
     script = gzip.decompress(base64.b64decode(charting())).decode()
@@ -155,7 +155,7 @@ def _heading(entry: Entry) -> str:
 def _page(entry: Entry) -> dict[str, object]:
     """What a model's page shows: the grid as a coloured table, and curves."""
     s = entry.submission
-    levels = graded(map(Condition.parse, s.conditions))
+    levels = group_by_severity(map(Condition.parse, s.conditions))
     severities = sorted({c.severity for row in levels.values() for c in row if c.severity is not None})
     most = max([*s.grid.values(), *s.by_corruption.values()], default=1.0) or 1.0
     table = [
@@ -188,15 +188,20 @@ def _cell(submission: Submission, value: float | None, most: float) -> tuple[str
     """A score as it is printed, and its position on the colour scale from 0 to 1."""
     if value is None:
         return "missing", None
-    return cell_text(scaled(submission.measure, value)), value / most
+    return cell_text(per_cent(submission.measure, value)), value / most
 
 
 def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -> Figure | None:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for name, row in levels.items():
         points = [(0.0, "clean"), *((float(c.severity or 0), str(c)) for c in row)]
         rows += [
-            {"x": x, "y": scaled(submission.measure, submission.grid[text]), "panel": name, "series": "score"}
+            {
+                "x": x,
+                "y": per_cent(submission.measure, submission.grid[text]),
+                "panel": name,
+                "series": "score",
+            }
             for x, text in points
             if text in submission.grid
         ]

@@ -26,7 +26,7 @@ from pydantic import (
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption, StoreError
-from stormproof.core.files import opened_file, read_text
+from stormproof.core.files import open_regular, read_text
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import measures
 from stormproof.metrics.task import TASKS, task_of_measure
@@ -53,11 +53,11 @@ def _known_task(name: str) -> str:
 Task = Annotated[str, AfterValidator(_known_task)]
 
 
-class _Part(BaseModel):
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
-class SubmittedModel(_Part):
+class SubmittedModel(_Frozen):
     """`tags` say what it is made of: framework, backbone, neck, training data …"""
 
     name: Name
@@ -65,7 +65,7 @@ class SubmittedModel(_Part):
     tags: dict[Name, Name] = {}
 
 
-class SubmittedDataset(_Part):
+class SubmittedDataset(_Frozen):
     """The dataset; scores are of `images` images, the first of the dataset except for unreadable ones."""
 
     name: Name
@@ -74,7 +74,7 @@ class SubmittedDataset(_Part):
     unreadable: Annotated[int, Field(ge=0)] = 0  # images that could not be read and were left out
 
 
-class Verification(_Part):
+class Verification(_Frozen):
     """Cells that someone else ran again, and how far the scores lay apart at most."""
 
     conditions: tuple[Name, ...]
@@ -84,7 +84,7 @@ class Verification(_Part):
     stormproof: Name
 
 
-class Submission(_Part):
+class Submission(_Frozen):
     """The contents of a submission. Scores are fractions.
 
     `grid` holds a score per condition; `by_corruption` means over severities, where a paper printed no more.
@@ -142,7 +142,7 @@ class Submission(_Part):
         for field, value in self.derived().items():
             given = getattr(self, field)
             if (given is None) != (value is None):
-                raise ValueError(f"{field}: is {_shown(given)}, but the grid gives {_shown(value)}")
+                raise ValueError(f"{field}: is {_show(given)}, but the grid gives {_show(value)}")
             if given is not None and value is not None and abs(given - value) > _SAME:
                 raise ValueError(f"{field}: is {given}, but the grid gives {value}")
         return self
@@ -236,7 +236,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _shown(value: float | None) -> str:
+def _show(value: float | None) -> str:
     return "null" if value is None or math.isnan(value) else str(value)
 
 
@@ -291,7 +291,7 @@ def predictions_hash(run: Run) -> str:
     """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
     found = hashlib.blake2b(digest_size=32)
     for path in run.parts:
-        with opened_file(path, error=StoreError) as file:
+        with open_regular(path, error=StoreError) as file:
             while block := file.read(_BLOCK):
                 found.update(block)
     return found.hexdigest()

@@ -11,7 +11,7 @@ from pathlib import Path
 import stormproof
 from stormproof.core.errors import InvalidOption, RunError, counted
 from stormproof.engine.config import make_config
-from stormproof.engine.run import Watch
+from stormproof.engine.run import Observer
 from stormproof.engine.run import run as run_again
 from stormproof.report.leaderboard.submission import Submission, Verification
 from stormproof.results.run import Run
@@ -73,7 +73,7 @@ def verify(
     seed: int,
     enhance: Sequence[str] = (),
     tolerance: float = TOLERANCE,
-    watches: Sequence[Watch] = (),
+    watches: Sequence[Observer] = (),
 ) -> Repetition:
     """Run `count` random conditions of a submission again and compare; the run stays in `out`."""
     chosen = chosen_cells(submission, count, seed)

@@ -18,7 +18,7 @@ from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
 from stormproof.metrics.task import per_class_measure
-from stormproof.report.elements import Axis, Row, Section
+from stormproof.report.elements import Axis, Datum, Section
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
@@ -83,7 +83,7 @@ def unit(measure: str) -> str:
     return f"{measure} ({found.unit})" if found.unit else measure
 
 
-def scaled(measure: str, value: float) -> float:
+def per_cent(measure: str, value: float) -> float:
     """A score as it is printed: fractions in per cent."""
     return measures()[measure].scale * value
 
@@ -100,14 +100,14 @@ def share(value: float, clean: float) -> float:
 
 def limits(
     interval: Interval | None, scale: float = 100.0, *, least: float = -math.inf, most: float = math.inf
-) -> Row:
+) -> Datum:
     """The ends of an interval as an error bar; nothing where there is no interval."""
     if interval is None or math.isnan(interval.se):
         return {}
     return {"low": max(least, scale * interval.low), "high": min(most, scale * interval.high)}
 
 
-def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+def group_by_severity(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     """Conditions that have a severity, by corruption, in order of severity."""
     found: dict[str, list[Condition]] = {}
     for condition in conditions:
@@ -116,7 +116,7 @@ def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in found.items()}
 
 
-def ungraded(conditions: Iterable[Condition]) -> list[str]:
+def without_severity(conditions: Iterable[Condition]) -> list[str]:
     """Conditions that have parameters instead of a severity."""
     return [str(condition) for condition in conditions if condition.severity is None]
 
@@ -124,7 +124,7 @@ def ungraded(conditions: Iterable[Condition]) -> list[str]:
 def all_levels(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     """Every condition by corruption; a condition without a severity is its own group."""
     held = list(conditions)
-    return graded(held) | {str(c): [c] for c in held if c.severity is None}
+    return group_by_severity(held) | {str(c): [c] for c in held if c.severity is None}
 
 
 def level_name(condition: Condition) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.core.table import Table
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, level_name, section
 from stormproof.report.sentences import under
 from stormproof.results.interval import paired_differences
@@ -97,7 +97,7 @@ def worth(run: Scores, *, name: str = "") -> str:
     rank = "the worst" if first == [worst] else "among the worst"
     return (
         f"{said} and by {100 * errors[worst]:.1f} under {under(worst)}, {rank}{_leaning(run, worst)}. "
-        f"{_needed(run, worst)}"
+        f"{_say_needed(run, worst)}"
     ).strip()
 
 
@@ -137,7 +137,7 @@ def _leaning(run: Scores, text: str) -> str:
     return f", where they promise too {'much' if gap > 0 else 'little'}" if abs(gap) >= _CLEAR else ""
 
 
-def _needed(run: Scores, text: str) -> str:
+def _say_needed(run: Scores, text: str) -> str:
     now, before = run.score("safe threshold", text), run.score("safe threshold")
     precision, level = run.score("precision", text), run.score("precision")
     if not math.isfinite(level) or not math.isfinite(before) or precision >= level:
@@ -152,7 +152,7 @@ def _needed(run: Scores, text: str) -> str:
 
 
 def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     start = 30.0 if what == "boxes" else 0.0
     for run in runs:
         pick = {"pick": (run.name,)} if len(runs) > 1 else {}

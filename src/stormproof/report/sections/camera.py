@@ -8,7 +8,7 @@ from stormproof.core.errors import IncompleteGrid
 from stormproof.core.table import Table
 from stormproof.metrics.corruption_error import cross_scenario, enhancement_change
 from stormproof.metrics.object_error import FLAWS
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, all_levels, section
 from stormproof.results.scores import Scores
 
@@ -41,7 +41,7 @@ def _mean_name(runs: list[Scores]) -> str:
 
 
 def _map_against_mce(runs: list[Scores]) -> Figure:
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {"x": 100 * run.score("AP"), "y": 100 * run.mean("E"), "series": run.name} for run in runs
     ]
     return Figure(
@@ -52,7 +52,7 @@ def _map_against_mce(runs: list[Scores]) -> Figure:
 
 
 def _flaws(runs: list[Scores]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in runs:
         levels = {name: [str(c) for c in held] for name, held in all_levels(run.corrupted).items()}
         every = {

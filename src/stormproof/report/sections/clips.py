@@ -18,9 +18,9 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import plain
 from stormproof.metrics.fates import confident, is_same
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.imagery import Album, RunPredictions
-from stormproof.report.sections import Scope, limits, scaled, section, unit
+from stormproof.report.sections import Scope, limits, per_cent, section, unit
 from stormproof.report.sentences import under
 from stormproof.results.calibrated import footnote
 from stormproof.results.scores import Scores
@@ -55,17 +55,17 @@ def stability(scope: Scope) -> Section | None:
 
 def _rows(run: Scores) -> list[tuple[Entry, ...]]:
     return [
-        (run.name, text, *(scaled(name, run.cells[name].get(text, math.nan)) for name in MEASURES))
+        (run.name, text, *(per_cent(name, run.cells[name].get(text, math.nan)) for name in MEASURES))
         for text in run.cells["flicker"]
     ]
 
 
 def _flicker(runs: list[Scores]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in runs:
         sure = run.intervals("flicker") if run.replicates is not None else {}
         for text, value in run.cells["flicker"].items():
-            row = {"x": text, "y": scaled("flicker", value), "series": run.name}
+            row = {"x": text, "y": per_cent("flicker", value), "series": run.name}
             rows.append(row | limits(sure.get(text), measures()["flicker"].scale))
     doubts = dict.fromkeys(footnote(run, ["flicker"]) for run in runs)
     note = " ".join(filter(None, [f"Flicker: {measures()['flicker'].words}.", *doubts]))

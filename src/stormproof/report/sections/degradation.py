@@ -17,8 +17,8 @@ from stormproof.metrics.degradation import (
 )
 from stormproof.metrics.degradation import degradation as degraded
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, scaled, section, unit
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
+from stormproof.report.sections import Scope, per_cent, section, unit
 from stormproof.results.scores import Scores
 
 Ratios = dict[str, dict[str, dict[str, float]]]  # model → CD, rCD → corruption → fraction
@@ -81,13 +81,13 @@ def _mean(values: dict[str, float]) -> float:
 
 
 def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
-    clean = {run.name: scaled(scope.measure, run.score(scope.measure)) for run in scope.runs}
+    clean = {run.name: per_cent(scope.measure, run.score(scope.measure)) for run in scope.runs}
     every = [(name, ratio, values) for name, both in ratios.items() for ratio, values in both.items()]
-    means: list[Row] = [
+    means: list[Datum] = [
         {"x": clean[name], "y": 100 * _mean(values), "series": name, "panel": ratio}
         for name, ratio, values in every
     ]
-    categories: list[Row] = [
+    categories: list[Datum] = [
         {
             "x": category, "y": 100 * spread.mean, "series": name, "panel": ratio,
             "low": 100 * (spread.mean - spread.std), "high": 100 * (spread.mean + spread.std),
@@ -95,7 +95,7 @@ def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
         for name, ratio, values in every
         for category, spread in category_spreads(values).items()
     ]  # fmt: skip
-    corruptions: list[Row] = [
+    corruptions: list[Datum] = [
         {"x": corruption, "y": 100 * value, "series": name, "panel": ratio}
         for name, ratio, values in every
         for corruption, value in values.items()
@@ -121,14 +121,14 @@ def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
 
 def _radar(scope: Scope) -> Figure:
     """The mean score of each category, beside the clean one; fewer than three categories make no radar."""
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in scope.runs:
         means = run.total(scope.measure, "by_corruption") or {}
         spreads = by_category(means, categories_of(means), without=ONE_DATASET_ONLY)
         spokes = {name: spread.mean for name, spread in spreads.items() if spread.count}
         if spokes:
             rows += [
-                {"x": name, "y": scaled(scope.measure, value), "series": run.name}
+                {"x": name, "y": per_cent(scope.measure, value), "series": run.name}
                 for name, value in {"clean": run.score(scope.measure), **spokes}.items()
             ]
     drawn = rows if len({row["x"] for row in rows}) > 3 else []

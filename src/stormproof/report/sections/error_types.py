@@ -13,9 +13,9 @@ from stormproof.metrics.error_types import SPECIAL, TYPES
 from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name, section
-from stormproof.report.sentences import listed, spoken, too_few
+from stormproof.report.sentences import list_names, spoken, too_few
 from stormproof.results.calibrated import MARK, doubt
 from stormproof.results.interval import interval_around, paired_differences
 from stormproof.results.leaders import leaders
@@ -103,7 +103,7 @@ def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
     if few := too_few(run, "which errors cost most"):
         return f"{name}: {few}" if name else few
     before = _shares(run.cells, prefix, ["clean"])
-    shares = {each: _shares(run.cells, prefix, texts) for each, texts in _chosen(run, prefix).items()}
+    shares = {each: _shares(run.cells, prefix, texts) for each, texts in _choose(run, prefix).items()}
     known = {each: now for each, now in shares.items() if all(map(math.isfinite, now.values()))}
     if not known or not all(map(math.isfinite, before.values())):
         return ""
@@ -113,12 +113,12 @@ def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
     unclear = under.pop("", [])
     said = [_clause(run, prefix, kind, {each: known[each] for each in held}) for kind, held in under.items()]
     if unclear:
-        said.append(f"under {listed([*map(spoken, unclear)])}, no type of error clearly costs most")
+        said.append(f"under {list_names([*map(spoken, unclear)])}, no type of error clearly costs most")
     text = "; ".join(said)
     return f"{name}: {text}." if name else f"{text[:1].upper()}{text[1:]}."
 
 
-def _chosen(run: Scores, prefix: str) -> dict[str, list[str]]:
+def _choose(run: Scores, prefix: str) -> dict[str, list[str]]:
     """The corruptions that the sentence is about, with their conditions."""
     levels = all_levels(run.corrupted)
     ap = {each: mean(run.score(f"{prefix}AP50", str(c)) for c in held) for each, held in levels.items()}
@@ -130,7 +130,7 @@ def _chosen(run: Scores, prefix: str) -> dict[str, list[str]]:
 
 def _costliest(run: Scores, prefix: str, corruption: str, now: Mapping[str, float]) -> str:
     """The type of error that costs most under a corruption; "" if that is not clear."""
-    drawn = _drawn(run, prefix, corruption)
+    drawn = _draws_of(run, prefix, corruption)
     if drawn is None:
         return max(now, key=lambda kind: now[kind])
     found = leaders(now, drawn, highest=True, images=run.units)
@@ -144,7 +144,7 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
     shown, shifts, halves = list[str](), dict[str, float](), dict[str, Floats]()
     for each, now in under.items():
         share = f"{100 * now[kind]:.0f} %" + ("" if shown else " of the cost of all errors")
-        drawn, clean = (_drawn(run, prefix, text) for text in (each, "clean"))
+        drawn, clean = (_draws_of(run, prefix, text) for text in (each, "clean"))
         if drawn is not None and clean is not None:
             found = interval_around(now[kind], drawn[kind], images=run.units)
             shifts[each], halves[each] = now[kind] - before, drawn[kind] - clean[kind]
@@ -156,14 +156,13 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
     tested = paired_differences(shifts, halves, images=run.units)
     clear = {word: [spoken(each) for each, shift in tested.items() if shift.clear and sign * shifts[each] > 0]
              for word, sign in (("less", 1), ("more", -1))}  # fmt: skip
-    parts = [f"clearly {word} than under {listed(names)}" for word, names in clear.items() if names]
+    parts = [f"clearly {word} than under {list_names(names)}" for word, names in clear.items() if names]
     sure = f" ({', '.join(parts) or 'no clear difference'})" if tested else ""
-    return (
-        f"{WORDS[kind]} cost most under {listed(shown)}, against {100 * before:.0f} % on clean images{sure}"
-    )
+    most = f"{WORDS[kind]} cost most under {list_names(shown)}"
+    return f"{most}, against {100 * before:.0f} % on clean images{sure}"
 
 
-def _drawn(run: Scores, prefix: str, corruption: str) -> dict[str, Floats] | None:
+def _draws_of(run: Scores, prefix: str, corruption: str) -> dict[str, Floats] | None:
     """The draws of each type's share under a corruption, or on clean images."""
     if run.replicates is None or f"{prefix}dAP Miss" not in run.replicates.cells:
         return None
@@ -180,7 +179,7 @@ def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequen
 
 
 def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str], str]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     hidden = False
     for run, prefix in runs:
         for corruption, levels in all_levels(run.corrupted).items():

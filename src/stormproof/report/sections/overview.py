@@ -13,21 +13,21 @@ from stormproof.core.table import Entry, Table
 from stormproof.metrics.correlation import correlate, correlation_table
 from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.metric import measures, ratio
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import (
     RELATIVE,
     Scope,
     all_conditions,
     all_levels,
     class_measure,
-    graded,
+    group_by_severity,
     group_of,
     limits,
-    scaled,
+    per_cent,
     section,
     share,
-    ungraded,
     unit,
+    without_severity,
 )
 from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.aggregates import mean_of
@@ -44,7 +44,7 @@ _FEW_OBJECTS = 10  # of a class; below, what is left of its score is chance
 
 def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
     """What each run keeps of its clean score, over all corruptions and over each group of them."""
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in runs:
         if not (measures()[measure].higher and run.score(measure) > 0):
             continue
@@ -59,7 +59,7 @@ def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
     title = f"Share of the clean {measure} that is left, by group of corruptions"
     if len(runs) > _BARS:
         order = {row["series"]: row["y"] for row in rows if row["x"] == ALL}
-        cells: list[Row] = [{"x": row["x"], "y": row["series"], "v": row["y"]} for row in rows]
+        cells: list[Datum] = [{"x": row["x"], "y": row["series"], "v": row["y"]} for row in rows]
         cells.sort(key=lambda row: -order[row["y"]])
         return Figure(
             "kept", title, Kind.HEAT, Axis("group", names=True), Axis("model", names=True), cells,
@@ -77,7 +77,7 @@ def _group_share(members: Sequence[str], values: Values) -> Score:
     return ratio(mean(values[name] for name in members), values["clean"])
 
 
-def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
+def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Datum:
     """A share of the clean score in per cent, with its interval where there is one."""
     value = 100 * float(number(run.values(measure)))
     return {"y": value, **limits(interval_of(run, measure, number), least=0.0)}
@@ -92,13 +92,13 @@ def every_condition(scope: Scope) -> Section | None:
         return None
     what = "Score" if scope.others else scope.measure
     names = {run.name: f"{run.name} ({m})" if scope.others else run.name for run, m in every}
-    grid = [row for run, m in every for row in _grid(run, m, graded(conditions), names[run.name])]
-    loose: list[Row] = [
+    grid = [row for run, m in every for row in _grid(run, m, group_by_severity(conditions), names[run.name])]
+    loose: list[Datum] = [
         {"pick": (scale,), "x": names[run.name], "y": text, **_cell(run, m, run.score(m, text), scale)}
         for scale in (RELATIVELY, ABSOLUTE)
-        for text in (*ungraded(conditions), "clean")
+        for text in (*without_severity(conditions), "clean")
         for run, m in every
-        if ungraded(conditions)
+        if without_severity(conditions)
     ]
     higher = measures()[scope.measure].higher
     value = RELATIVE.title if higher else unit(scope.measure)
@@ -116,7 +116,7 @@ def every_condition(scope: Scope) -> Section | None:
             Axis("condition", names=True), loose, pick=("Scale",), value=value, top=100.0, note=note,
             cite="pezzementi, Table IV",
         ),
-        _difference(scope, graded(conditions)),
+        _difference(scope, group_by_severity(conditions)),
     )  # fmt: skip
     return Section(
         "grid",
@@ -127,7 +127,7 @@ def every_condition(scope: Scope) -> Section | None:
     )
 
 
-def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Row]:
+def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Datum]:
     """A run's cells by corruption and severity, the mean of each corruption, and the clean score."""
     texts = {(series, f"{c.severity:g}"): str(c) for series in levels for c in levels[series]}
     scores = {place: run.score(measure, text) for place, text in texts.items()}
@@ -163,7 +163,7 @@ def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[st
 def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
     """Every other run's cells less the reference's, in points; what got worst first."""
     m, base = scope.measure, scope.reference
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run in scope.runs:
         if run.name == base.name or not levels:
             continue
@@ -184,7 +184,7 @@ def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
     )  # fmt: skip
 
 
-def _by_harm(rows: Sequence[Row], *, higher: bool) -> list[Row]:
+def _by_harm(rows: Sequence[Datum], *, higher: bool) -> list[Datum]:
     """Cells in the order of what hurts most, over all runs; clean last."""
     shades: dict[str, list[float]] = {}
     for row in rows:
@@ -194,9 +194,9 @@ def _by_harm(rows: Sequence[Row], *, higher: bool) -> list[Row]:
     return sorted(rows, key=lambda row: (row["y"] == "clean", harm.get(row["y"], math.inf)))
 
 
-def _cell(run: Scores, measure: str, value: float, scale: str) -> Row:
+def _cell(run: Scores, measure: str, value: float, scale: str) -> Datum:
     """A cell's number, and its colour: what is left of the clean score, or the error itself."""
-    absolute, relative = scaled(measure, value), share(value, run.score(measure))
+    absolute, relative = per_cent(measure, value), share(value, run.score(measure))
     known = measures()[measure].higher and math.isfinite(relative)
     return {"v": absolute if scale == ABSOLUTE else relative, "shade": relative if known else absolute}
 
@@ -204,7 +204,7 @@ def _cell(run: Scores, measure: str, value: float, scale: str) -> Row:
 def _cells(every: Shown, what: str, conditions: list[str]) -> Table:
     columns = ("condition", *(f"{run.name}, {unit(measure)}" for run, measure in every))
     rows: list[list[Entry]] = [
-        [text, *(scaled(measure, run.score(measure, text)) for run, measure in every)]
+        [text, *(per_cent(measure, run.score(measure, text)) for run, measure in every)]
         for text in ("clean", *conditions)
     ]
     return Table("cells", f"{what} of every condition", columns, rows)
@@ -215,7 +215,7 @@ def _sets(every: Shown) -> list[Table]:
     if not any(len(run.sets) > 1 for run, _ in every):
         return []
     rows = [
-        (run.name, each.words, m, scaled(m, middle), share(middle, run.score(m)))
+        (run.name, each.words, m, per_cent(m, middle), share(middle, run.score(m)))
         for run, m in every
         for each in run.sets
         if isinstance(middle := mean_of(run.totals(m, each)), float)
@@ -234,7 +234,7 @@ def by_class(scope: Scope) -> Section | None:
         return None
     objects = {run.name: run.detail("objects").get("clean", {}) for run in having}
     shares = {run.name: _class_shares(run, kind, objects[run.name]) for run in having}
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {"pick": (model,), "x": corruption, "y": name, "v": value}
         for model, table in shares.items()
         for name in _hardest(table)[:_CLASSES]
@@ -312,8 +312,8 @@ def clean_gains(scope: Scope) -> Section | None:
     clean = {run.name: run.score(m) for run in whole}
     under = {run.name: float(run.mean(m)) for run in whole}
     found = correlate(clean, under)
-    rows: list[Row] = [
-        {"x": scaled(m, clean[run.name]), "y": scaled(m, under[run.name]), "series": run.name}
+    rows: list[Datum] = [
+        {"x": per_cent(m, clean[run.name]), "y": per_cent(m, under[run.name]), "series": run.name}
         for run in whole
     ]
     figure = Figure(
@@ -338,7 +338,7 @@ def _gains(scope: Scope, whole: list[Scores], name: str) -> list[Table]:
     if base.name not in {run.name for run in whole}:
         return []
     rows = [
-        (run.name, scaled(m, run.score(m) - base.score(m)), scaled(m, run.mean(m) - base.mean(m)))
+        (run.name, per_cent(m, run.score(m) - base.score(m)), per_cent(m, run.mean(m) - base.mean(m)))
         for run in whole
         if run.name != base.name
     ]

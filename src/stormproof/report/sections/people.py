@@ -13,8 +13,8 @@ from stormproof.core.text import plain
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.metrics.roc import REFERENCE_FPPI
 from stormproof.report.charts import SYMBOLS
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_conditions, graded, section, ungraded
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
+from stormproof.report.sections import Scope, all_conditions, group_by_severity, section, without_severity
 from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
@@ -28,10 +28,10 @@ def detection_rates(scope: Scope) -> Section | None:
     runs = [run for run in scope.runs if math.isfinite(run.score("ADR"))]
     if not runs:
         return None
-    curves: list[Row] = [
+    curves: list[Datum] = [
         {"x": x, "y": 100 * y, "series": run.name, "pick": pick, **({"mark": mark} if mark else {})}
         for run in runs
-        for pick, text in _drawn(run).items()
+        for pick, text in _curves(run).items()
         for x, y, mark in _points(run.detail("roc")[text])
         if x > 0
     ]
@@ -54,7 +54,7 @@ def detection_rates(scope: Scope) -> Section | None:
         "Are people still found?",
         "A deployed detector keeps the threshold it was tuned to, so thresholds are fixed on clean images.",
         (figure,),
-        (table, *_lost(runs)),
+        (table, *_lost_people(runs)),
         short="People",
     )
 
@@ -69,16 +69,16 @@ def _points(curve: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, float
             yield x, y, name
 
 
-def _drawn(run: Scores) -> dict[tuple[str, str], str]:
+def _curves(run: Scores) -> dict[tuple[str, str], str]:
     """Every condition with a curve, by what the reader picks; of a corruption the hardest severity first."""
     found = {("clean", ""): "clean"}
-    for name, levels in graded(run.corrupted).items():
+    for name, levels in group_by_severity(run.corrupted).items():
         found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
-    found |= {(text, ""): text for text in ungraded(run.corrupted)}
+    found |= {(text, ""): text for text in without_severity(run.corrupted)}
     return {pick: text for pick, text in found.items() if text in run.detail("roc")}
 
 
-def _lost(runs: Sequence[Scores]) -> list[Table]:
+def _lost_people(runs: Sequence[Scores]) -> list[Table]:
     """The people that a condition makes hardest to find again (*pezzementi*, Fig. 6)."""
     rows = [
         (plain(person["id"]), run.name, text, person["before"], person["after"], _orders(person))
@@ -116,7 +116,7 @@ def predicted(scope: Scope) -> Section | None:
     }
     if not pairs:
         return None
-    points: list[Row] = [
+    points: list[Datum] = [
         {
             "x": 100 * float(found.observed[i, j]),
             "y": 100 * float(found.predicted[i, j]),
@@ -128,7 +128,7 @@ def predicted(scope: Scope) -> Section | None:
         for i, system in enumerate(found.systems)
         for j, target in enumerate(found.contextual)
     ]
-    weights: list[Row] = [
+    weights: list[Datum] = [
         {"x": name, "y": target, "v": float(found.overall[j, k]), "pick": (pair,)}
         for pair, found in pairs.items()
         for j, target in enumerate(found.contextual)

@@ -17,16 +17,16 @@ from stormproof.corruptions.suites import KAMANN, MICHAELIS, ONE_DATASET_ONLY, G
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.metric import measures, ratio
 from stormproof.metrics.performance import mpc
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import (
     RELATIVE,
     SEVERITY,
     Scope,
     all_conditions,
     all_levels,
-    graded,
+    group_by_severity,
     group_of,
-    scaled,
+    per_cent,
     section,
     share,
     unit,
@@ -47,7 +47,7 @@ _MOST = 7  # runs that bars beside each other can show
 def by_severity(scope: Scope) -> Section | None:
     """Curves over severities, where any corruption has several."""
     m = scope.measure
-    names = graded(all_conditions(scope.runs))
+    names = group_by_severity(all_conditions(scope.runs))
     if not any(len(levels) > 1 for levels in names.values()):  # a line through two points would be a guess
         return None
     rows = [
@@ -68,7 +68,7 @@ def by_severity(scope: Scope) -> Section | None:
 def by_group(scope: Scope) -> Section | None:
     """The same curves as means over the papers' groups."""
     m = scope.measure
-    if not any(len(levels) > 1 for levels in graded(all_conditions(scope.runs)).values()):
+    if not any(len(levels) > 1 for levels in group_by_severity(all_conditions(scope.runs)).values()):
         return None
     y = Axis(unit(m), zero=True)
     michaelis = [row for run in scope.runs for row in _groups(run.grid(m), run, m, MICHAELIS)]
@@ -89,14 +89,14 @@ def by_group(scope: Scope) -> Section | None:
     return Section("groups", "How groups of corruptions fall with severity", text, figures, short="Groups")
 
 
-def _curve(run: Scores, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Row]:
+def _curve(run: Scores, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Datum]:
     return [
-        {"x": x, "y": scaled(measure, run.score(measure, text)), "series": run.name, "panel": panel}
+        {"x": x, "y": per_cent(measure, run.score(measure, text)), "series": run.name, "panel": panel}
         for x, text in ((0.0, "clean"), *levels)
     ]
 
 
-def _groups(grid: Grid, run: Scores, measure: str, groups: Groups) -> list[Row]:
+def _groups(grid: Grid, run: Scores, measure: str, groups: Groups) -> list[Datum]:
     """Group means at each severity, of groups that the run holds whole."""
     if not run.complete(measure):
         return []
@@ -104,11 +104,11 @@ def _groups(grid: Grid, run: Scores, measure: str, groups: Groups) -> list[Row]:
     needed = {name: [c for c in members if c not in ONE_DATASET_ONLY] for name, members in groups.items()}
     panels: dict[str, Sequence[str]] = {ALL: whole}
     panels |= {name: members for name, members in needed.items() if {*members} <= {*whole}}
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for panel, members in panels.items():
         means = {0: grid.clean} | {s: _mean(grid.over(members).at_severity(s)) for s in grid.severities}
         rows += [
-            {"x": float(s), "y": scaled(measure, mean), "series": run.name, "panel": panel}
+            {"x": float(s), "y": per_cent(measure, mean), "series": run.name, "panel": panel}
             for s, mean in means.items()
         ]
     return rows
@@ -124,7 +124,7 @@ def _mean(grid: Grid) -> float:
 def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     """The severity at which each run has lost half of its clean score, for the three corruptions where that
     comes first; straight lines between the severities that were run."""
-    levels = graded(all_conditions(runs))
+    levels = group_by_severity(all_conditions(runs))
     rows = {
         name: [row for run in runs if (row := _crossing_row(run, measure, name, held)) is not None]
         for name, held in levels.items()
@@ -136,7 +136,7 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
         if held
     }
     chosen = sorted(early, key=lambda name: early[name])[:_SHOWN]
-    shown: list[Row] = [row for name in chosen for row in rows[name]] if len(runs) <= _MOST else []
+    shown: list[Datum] = [row for name in chosen for row in rows[name]] if len(runs) <= _MOST else []
     end = max((beyond[name] - 1 for name in chosen), default=None)
     lacking = any(len(rows[name]) < len(runs) for name in chosen)
     note = "Further right is better. Straight lines between the severities that were run."
@@ -151,7 +151,7 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     )  # fmt: skip
 
 
-def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Condition]) -> Row | None:
+def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Condition]) -> Datum | None:
     """The crossing of a run under a corruption with its interval; nothing where it keeps more than half, or
     less than half already at the lowest severity that was run."""
     clean = run.score(measure)
@@ -164,7 +164,7 @@ def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Conditi
     lowest = min(float(c.severity or 0) for c in levels)
     if not math.isfinite(at) or at < lowest > 1:  # a line from clean to severity 3 says nothing about 1 and 2
         return None
-    row: Row = {"x": spoken(name), "y": at, "series": run.name}
+    row: Datum = {"x": spoken(name), "y": at, "series": run.name}
     spread = run.spread(measure)
     if not all(text in spread for text in texts.values()):
         return row
@@ -218,7 +218,7 @@ def against_size(scope: Scope) -> Section | None:
     )
 
 
-def _by_corruption(run: Scores, measure: str) -> list[Row]:
+def _by_corruption(run: Scores, measure: str) -> list[Datum]:
     return [
         {
             "x": fmean(run.detail("quality").get(str(c), {}).get("rmse", math.nan) for c in levels),
@@ -231,7 +231,7 @@ def _by_corruption(run: Scores, measure: str) -> list[Row]:
     ]
 
 
-def _arrow(row: Row, after: dict[str, Row]) -> Row:
+def _arrow(row: Datum, after: dict[str, Datum]) -> Datum:
     end = after.get(row["label"])
     return row if end is None else {**row, "x2": end["x"], "y2": end["y"]}
 
@@ -240,16 +240,16 @@ def _kamann_group(corruption: str) -> str:
     return next((name for name, members in KAMANN.items() if corruption in members), group_of(corruption))
 
 
-def _by_snr(run: Scores, measure: str, *, several: bool) -> list[Row]:
+def _by_snr(run: Scores, measure: str, *, several: bool) -> list[Datum]:
     return [
         {
             "x": run.detail("quality").get(str(c), {}).get("snr", math.nan),
-            "y": scaled(measure, run.score(measure, str(c))),
+            "y": per_cent(measure, run.score(measure, str(c))),
             "series": name,
             **({"panel": run.name} if several else {}),
             "pick": (_kamann_group(name),),
         }
-        for name, levels in graded(run.corrupted).items()
+        for name, levels in group_by_severity(run.corrupted).items()
         if len(levels) > 1
         for c in levels
     ]

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from stormproof.core.table import Table
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import limits, scaled, unit
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
+from stormproof.report.sections import limits, per_cent, unit
 from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
 from stormproof.results.slices import Slices
 
@@ -28,7 +28,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
     """Scores by an attribute of images, one or more runs."""
     first = next(iter(found.values()))
     by, several = first.attribute.name, len(found) > 1
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for run, slices in found.items():
         pick = {"pick": (run,)} if several else {}
         for name, scores in slices.items():
@@ -37,7 +37,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
                 if number == "rPC" or number not in values:
                     continue
                 word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
-                row = {"x": name, "y": scaled(slices.measure, values[number]), "series": word, **pick}
+                row = {"x": name, "y": per_cent(slices.measure, values[number]), "series": word, **pick}
                 rows.append(row | limits(intervals.get(number), measures()[slices.measure].scale))
     figure = Figure(
         "slices", f"{first.measure} by {by}", Kind.BARS, Axis(by, names=True),
@@ -45,7 +45,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
         note="Lines are 95 % intervals for new images like these.",
     )  # fmt: skip
     said = " ".join(filter(None, (_clear(slices, run if several else "") for run, slices in found.items())))
-    tables = tuple(_named(slices, run, several) for run, slices in found.items())
+    tables = tuple(_class_table(slices, run, several) for run, slices in found.items())
     return Section("slices", f"By {by}", f"{said} {_SHARED}".strip(), (figure,), tables, short=f"By {by}")
 
 
@@ -62,7 +62,7 @@ def _clear(slices: Slices, name: str) -> str:
         return f"{whom}No slice differs clearly from all images ({slices.measure}, {words})."
     parts = (
         "{} {:+.1f} ({:+.1f} to {:+.1f})".format(
-            each, *(scaled(slices.measure, v) for v in (i.estimate, i.low, i.high))
+            each, *(per_cent(slices.measure, v) for v in (i.estimate, i.low, i.high))
         )
         for each, i in sorted(((each, d.interval) for each, d in found.items()), key=lambda x: x[1].estimate)
     )
@@ -72,7 +72,7 @@ def _clear(slices: Slices, name: str) -> str:
     )
 
 
-def _named(slices: Slices, run: str, several: bool) -> Table:
+def _class_table(slices: Slices, run: str, several: bool) -> Table:
     table = slices.table()
     return replace(table, id=f"{table.id}-{run}", title=f"{run}: {table.title}") if several else table
 
@@ -93,7 +93,9 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
         series="condition", panel="corruption" if panels else "", pick=("Run",) if several else (),
         note="Lines up and down are 95 % intervals for new images like these.",
     )  # fmt: skip
-    said = " ".join(_lost(rates, run if several else "") for run, rates in found.items()) if ranged else ""
+    said = (
+        " ".join(_say_lost(rates, run if several else "") for run, rates in found.items()) if ranged else ""
+    )
     text = f"{said} {_FOUND.format(score=first.min_score, by=by)}".strip()
     return Section(
         "rates", f"How many are found, by {by}", text, (figure,),
@@ -101,9 +103,9 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
     )  # fmt: skip
 
 
-def _curve(rates: DetectionRates, run: str) -> list[Row]:
+def _curve(rates: DetectionRates, run: str) -> list[Datum]:
     panels = [panel for panel, _ in map(series_of, rates.drawn) if panel] or [""]
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for text in rates.drawn:
         own, series = series_of(text)
         for panel in [own] if own else dict.fromkeys(panels):
@@ -111,7 +113,7 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
                 found = rates.interval(text, k)
                 if math.isnan(found.estimate):
                     continue
-                row: Row = {
+                row: Datum = {
                     "x": each.middle if rates.by == "distance" else each.name,
                     "y": 100 * found.estimate, "series": series, "panel": panel,
                 }  # fmt: skip
@@ -119,7 +121,7 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
     return rows
 
 
-def _lost(rates: DetectionRates, name: str) -> str:
+def _say_lost(rates: DetectionRates, name: str) -> str:
     """'Where the detection rate of person falls below 50 %: clean, nowhere; haze[visibility=100], 41 m …'"""
     worst = sorted(rates.drawn, key=lambda text: sum(v for v in rates.rate(text) if math.isfinite(v)))[:3]
     chosen = [text for text in rates.drawn if text == "clean" or text in worst]

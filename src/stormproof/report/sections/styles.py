@@ -9,7 +9,7 @@ from typing import NamedTuple
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.metrics.sequences import SIZES, curve_of, distance_matrix, relative_performance
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, section
 from stormproof.results.scores import Scores
 
@@ -28,8 +28,8 @@ Relative = dict[str, dict[float, float]]  # score name → α → share of the c
 @section(place=50, paper=True)
 def sequences(scope: Scope) -> Section | None:
     """α curves of the style conditions that the runs hold."""
-    lines: list[Row] = []
-    overlaid: list[Row] = []
+    lines: list[Datum] = []
+    overlaid: list[Datum] = []
     curves: dict[tuple[str, Variant], dict[str, Relative]] = {}
     for objects, prefix in (("masks", "mask "), ("boxes", "")):
         for run in scope.runs:
@@ -94,7 +94,7 @@ def _curve(condition: Condition) -> tuple[Variant, float] | None:
 
 def _rows(
     run: Scores, curves: Mapping[str, Mapping[float, float]], r: str, pick: tuple[str, ...], label: str = ""
-) -> list[Row]:
+) -> list[Datum]:
     return [
         {"x": alpha, "y": 100 * value, "series": run.name + label, "panel": f"{r}{name}", "pick": pick}
         for name, curve in curves.items()
@@ -103,7 +103,7 @@ def _rows(
 
 
 def _distances(curves: Mapping[tuple[str, Variant], dict[str, Relative]]) -> Figure:
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for (objects, variant), models in curves.items():
         try:
             found = distance_matrix(models)

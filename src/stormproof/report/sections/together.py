@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import Scope, limits, section, unit
 from stormproof.results.interaction import Interaction, interaction_table, interactions, worse_together
 from stormproof.results.scores import Scores
@@ -55,7 +55,7 @@ Found = list[tuple[Scores, str, list[Interaction]]]
 
 def _largest(found: Found, several: bool) -> Figure:
     """The composed conditions with the largest interactions of each run, with intervals."""
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {
             "x": one.condition, "y": scale * one.beyond[by].estimate, "series": words,
             **limits(one.beyond[by], scale), **({"pick": (run.name,)} if several else {}),
@@ -75,7 +75,7 @@ def _largest(found: Found, several: bool) -> Figure:
 
 def _predicted(found: Found, several: bool) -> Figure:
     """What the parts predict, against what the composed conditions cost."""
-    rows: list[Row] = [
+    rows: list[Datum] = [
         {
             "x": scale * one.predicted(by), "y": scale * one.cost.estimate, "series": f"{by} of the parts",
             "label": one.condition, **({"pick": (run.name,)} if several else {}),

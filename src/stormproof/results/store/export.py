@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
-from stormproof.core.files import make_folder, sweep_below, unlinked, whole_file, write_text
+from stormproof.core.files import make_folder, refuse_link, sweep_below, whole_file, write_text
 from stormproof.core.forms import object_forms
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
@@ -28,8 +28,8 @@ from stormproof.datasets.coco import image_id, write_truth
 from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
 from stormproof.datasets.object_data import row_fields
 from stormproof.datasets.panoptic import (
-    coloured,
     map_category_ids,
+    paint_segments,
     segment_records,
     segments_of,
     write_index,
@@ -81,7 +81,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
         raise InvalidOption(f"{run.folder} holds no label maps; export it with --format coco.")
     written = []
     for condition in conditions:
-        folder = make_folder(unlinked(destination / folder_name(condition)))
+        folder = make_folder(refuse_link(destination / folder_name(condition)))
         sweep_below(folder)
         for row in _rows(run, condition, MAP_COLUMNS):
             if row["semantic_runs"] is None:
@@ -149,13 +149,13 @@ def _thing_labels(dataset: Dataset) -> set[int]:
 
 def _write_panoptic(run: Run, destination: Path, condition: str, images: Iterable[Segmented]) -> Path:
     """The PNGs and the JSON file of one condition."""
-    folder = make_folder(unlinked(destination / folder_name(condition)))
+    folder = make_folder(refuse_link(destination / folder_name(condition)))
     sweep_below(folder)
     numbers, annotations = map_category_ids(run.dataset), []
     for name, ids, labels, crowds in images:
         path = _inside(folder, name)
         make_folder(path.parent)
-        write_image(path, coloured(ids))
+        write_image(path, paint_segments(ids))
         annotations.append({
             "image_id": image_id(name), "file_name": f"{name}.png",
             "segments_info": segment_records(ids, labels, numbers, crowds),

@@ -20,7 +20,7 @@ from stormproof.datasets.image_files import (
     has_files,
     stored_content,
 )
-from stormproof.results.store.parts import DamagedPart, coded, part_path
+from stormproof.results.store.parts import DamagedPart, encode_strings, part_path
 from stormproof.results.store.schema import KEY, LIST_COLUMNS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def changed_images(run: Run) -> list[str]:
     for path in run.parts:
         for index, text, content in _contents(path, run):
             if run.record.copies is not None and text != "clean":
-                if _copied(Path(run.record.copies), dataset, index, text) not in (None, content):
+                if _copy_content(Path(run.record.copies), dataset, index, text) not in (None, content):
                     changed[f"{dataset.ids[index]} under {text}"] = None
                 continue
             if index not in now:
@@ -80,7 +80,7 @@ def _contents(path: Path, run: Run) -> Iterator[tuple[int, str, str]]:
     table = run.read(path, (*KEY, "content"))
     table = table.filter(table["content"].is_valid())
     index = np.asarray(table["index"])
-    (texts, codes), (digests, which) = coded(table["condition"]), coded(table["content"])
+    (texts, codes), (digests, which) = encode_strings(table["condition"]), encode_strings(table["content"])
     rows = np.arange(len(index)) if run.record.copies is not None else _first_rows(index, which)
     for at in rows.tolist():
         yield int(index[at]), texts[codes[at]], digests[which[at]]
@@ -106,7 +106,7 @@ def check_images(run: Run) -> None:
         )
 
 
-def _copied(copies: Path, dataset: Dataset, index: int, text: str) -> str | None:
+def _copy_content(copies: Path, dataset: Dataset, index: int, text: str) -> str | None:
     """The content of a copy as it is now."""
     try:
         return file_content(copy_of(copies, dataset, index, Condition.parse(text)))
@@ -129,7 +129,7 @@ def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: boo
 def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None:
     record, table = run.record, run.read(path, _LIGHT)
     index = np.asarray(table["index"])
-    (texts, codes), (names, owners) = coded(table["condition"]), coded(table["image"])
+    (texts, codes), (names, owners) = encode_strings(table["condition"]), encode_strings(table["image"])
     if not _strictly_increases(index, np.argsort(np.argsort(np.array(texts, object)))[codes]):
         raise DamagedPart(path, "its cells are not in order, or occur twice")
     for place in index[[0, -1]].tolist() if len(index) else ():

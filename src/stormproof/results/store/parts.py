@@ -128,7 +128,7 @@ class PartWriter:
             self._open()
         assert self._writer is not None
         for table in tables:
-            self._writer.write_table(_completed(table, self._further))
+            self._writer.write_table(_complete(table, self._further))
 
     @property
     def _names(self) -> list[str]:
@@ -169,7 +169,7 @@ def held_contents(path: Path, key: str) -> dict[Cell, str]:
     return {cell: content for cell, content in both if content is not None}
 
 
-def coded(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
+def encode_strings(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """The different strings of a column, and the place of each row's string among them."""
     words = column.combine_chunks().dictionary_encode()
     return words.dictionary.to_pylist(), np.asarray(words.indices).astype(np.int64)
@@ -182,7 +182,7 @@ def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
     part = open_part(path, key)
     for group in range(part.num_row_groups):
         with _reading(path):
-            table = _selected(part.read_row_group(group), [*ROWS.names, *further_columns(part.schema_arrow)])
+            table = _select(part.read_row_group(group), [*ROWS.names, *further_columns(part.schema_arrow)])
         _require_values(table, path)
         for at, cell in enumerate(_cells(table)):
             yield cell, table.slice(at, 1)
@@ -200,7 +200,7 @@ def read_part(path: Path, key: str, columns: Sequence[str], classes: Classes = A
     with _reading(path):
         there = part.schema_arrow.names
         held = [name for name in columns if name in there]
-        table = _selected(part.read(columns=held), columns)
+        table = _select(part.read(columns=held), columns)
     _require_values(table, path, classes)
     return table
 
@@ -303,7 +303,7 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) and not pa.types.is_string(kind.value_type))
 
 
-def _completed(table: pa.Table, further: Sequence[pa.Field]) -> pa.Table:
+def _complete(table: pa.Table, further: Sequence[pa.Field]) -> pa.Table:
     """The table with further columns in their order, null where it lacks one."""
     for field in further:
         if field.name not in table.column_names:
@@ -331,7 +331,7 @@ def _reading(path: Path) -> Iterator[None]:
         raise DamagedPart(path, f"it cannot be read ({words})") from error
 
 
-def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _select(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The columns, in order, without the file's metadata; later and further columns that a part lacks are
     null."""
     further = [name for name in columns if name not in ROWS.names]

@@ -19,7 +19,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, StoreError
 from stormproof.core.files import make_folder, read_bytes, read_text, sweep, write_text
 from stormproof.core.identity import blake2b, to_json
-from stormproof.core.private import scrubbed
+from stormproof.core.private import scrub
 from stormproof.corruptions.plugins import Declaration
 from stormproof.results.store.lock import LOCK, held_lock, shares
 from stormproof.results.store.parts import (
@@ -236,8 +236,8 @@ def differences(held: RunRecord, wanted: RunRecord) -> list[str]:
     """The differences that make two records different runs, in words."""
     facts = {
         "the schema": (held.schema_version, wanted.schema_version),
-        "the model": (_named(held.model), _named(wanted.model)),
-        "the dataset": (_named(held.dataset), _named(wanted.dataset)),
+        "the model": (_name(held.model), _name(wanted.model)),
+        "the dataset": (_name(held.dataset), _name(wanted.dataset)),
         "the seed": (held.seed, wanted.seed),
         "the chunk size": (held.chunk, wanted.chunk),
         "the folder of copies": (held.copies, wanted.copies),
@@ -255,7 +255,7 @@ def differences(held: RunRecord, wanted: RunRecord) -> list[str]:
     return [f"{what} was {old}, now {new}" for what, (old, new) in facts.items() if old != new]
 
 
-def _named(of: ModelRecord | DatasetRecord) -> str:
+def _name(of: ModelRecord | DatasetRecord) -> str:
     return f"{of.name} (fingerprint {of.fingerprint[:16]})"
 
 
@@ -313,7 +313,7 @@ def write_settings(path: Path, content: Mapping[str, Any]) -> None:
 
     Secrets in addresses are left out, and the file says so.
     """
-    kept = scrubbed(dict(content))
+    kept = scrub(dict(content))
     note = "" if kept == {**content} else _NO_SECRETS
     text = note + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
     sweep(path)

@@ -24,7 +24,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.forms import FORMS, Column, forms_of
 from stormproof.core.sample import RLE, Floats, Ints, Prediction
 from stormproof.metrics.panoptic import PANOPTIC_MAPS
-from stormproof.metrics.quality import Change
+from stormproof.metrics.quality import ImageChange
 from stormproof.metrics.semantic import CONFIDENCES, LABEL_MAPS
 
 VERSION = 2
@@ -100,13 +100,13 @@ class Row:
     labels: Ints
     columns: Mapping[str, Any] = field(default_factory=dict)  # values of forms, by column
     content: str | None = None
-    change: Change | None = None
+    change: ImageChange | None = None
 
     @classmethod
     def of(
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
         prediction: Prediction, derived: Mapping[str, Any] | None = None, content: str | None = None,
-        change: Change | None = None,
+        change: ImageChange | None = None,
     ) -> Row:  # fmt: skip
         """The row of a prediction, whose arrays are copies of the model's. `derived` is what was counted
         while its truth was at hand."""
@@ -131,6 +131,8 @@ class Row:
     @property
     def elements(self) -> int:
         """How many boxes and runs it holds."""
+        if not self.columns:
+            return len(self.boxes)
         bulky = [column for column in columns_of(self.columns) if column.bulky]
         lengths = (
             sum(map(len, held)) if column.per_object else len(held)
@@ -172,13 +174,17 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "labels": _lists([row.labels for row in rows], pa.int32()),
         "content": [row.content for row in rows],
     }
-    for k, name in enumerate(Change._fields):
+    for k, name in enumerate(ImageChange._fields):
         columns[name] = [None if row.change is None else row.change[k] for row in rows]
-    further = columns_of(sorted({name for row in rows for name in row.columns} - {*ROWS.names}))
+    carrying = rows if any(row.columns for row in rows) else ()
+    further = columns_of(sorted({name for row in carrying for name in row.columns} - {*ROWS.names}))
     for column in (*_OF_FORMS, *further):
-        held = [row.columns.get(column.name) for row in rows]
         kind = pa.type_for_alias(column.dtype)
-        columns[column.name] = _nested(held, kind) if column.per_object else _lists(held, kind)
+        held = [row.columns.get(column.name) for row in carrying]
+        if not carrying:
+            columns[column.name] = pa.nulls(len(rows), arrow_type(column))
+        else:
+            columns[column.name] = _nest(held, kind) if column.per_object else _lists(held, kind)
     return pa.table(columns, schema=pa.schema([*ROWS, *_fields(further)]))
 
 
@@ -232,7 +238,7 @@ def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
     return pa.ListArray.from_arrays(pa.array(offsets), fixed, type=kind, mask=nulls)
 
 
-def _nested(parts: Sequence[Sequence[npt.NDArray[Any]] | None], kind: pa.DataType) -> pa.ListArray:
+def _nest(parts: Sequence[Sequence[npt.NDArray[Any]] | None], kind: pa.DataType) -> pa.ListArray:
     """One list of lists per row; None is null."""
     inner = [each for part in parts for each in part or ()]
     offsets = np.concatenate(([0], np.cumsum([len(part or ()) for part in parts]))).astype(np.int32)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from stormproof.core.errors import StoreError
-from stormproof.core.files import opened_file, read_json, write_json
+from stormproof.core.files import open_regular, read_json, write_json
 from stormproof.core.identity import blake2b, sorted_compact_json
 
 DIGEST = "digest"  # the key of a JSON document's own digest
@@ -45,7 +45,7 @@ def is_sealed(path: Path) -> bool:
 def _state(path: str, inode: int, times: tuple[int, int], size: int) -> bool:
     if size < _SEAL + _END:
         return False
-    with opened_file(Path(path), error=StoreError) as file:
+    with open_regular(Path(path), error=StoreError) as file:
         file.seek(size - _END - _SEAL)
         found, end = file.read(_SEAL), file.read(_END)
         if not found.startswith(_MARK):

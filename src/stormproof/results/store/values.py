@@ -101,14 +101,14 @@ def _objects(held: dict[str, pa.Array]) -> str:
         boxes = _flat(held["boxes"]).reshape(-1, 4)
         if not _are_boxes(boxes):
             return "a box has a negative side" if np.isfinite(boxes).all() else "a box is not finite"
-    if "sides" in held and not _within(_flat(held["sides"]), 0, np.finfo(np.float64).max):
+    if "sides" in held and not _is_within(_flat(held["sides"]), 0, np.finfo(np.float64).max):
         return "the side of a box is negative or not finite"
     if "confidences" in held:
         sums = _flat(held["confidences"])
         lengths = pc.unique(pc.list_value_length(held["confidences"]).drop_null()).to_pylist()
-        if not _within(sums, 0, MAX_PIXELS) or lengths not in ([], [BINS * SUMS]):
+        if not _is_within(sums, 0, MAX_PIXELS) or lengths not in ([], [BINS * SUMS]):
             return "the sums of confidences are out of range"
-    if "scores" in held and not _within(_flat(held["scores"]), 0, 1):
+    if "scores" in held and not _is_within(_flat(held["scores"]), 0, 1):
         return "a score does not lie in [0, 1]"
     return ""
 
@@ -129,7 +129,7 @@ def _labels(held: dict[str, pa.Array], classes: Classes) -> str:
         "confusion_predicted": classes.maps, "confusion_truth": classes.true_maps,
     }  # fmt: skip
     for name, count in limits.items():
-        if name in held and not _within(_flat(held[name]), 0, (count or 1 << 31) - 1):
+        if name in held and not _is_within(_flat(held[name]), 0, (count or 1 << 31) - 1):
             many = f" (there are {count} classes)" if count else ""
             return f"a label is out of range{many}"
     segments = {
@@ -140,7 +140,7 @@ def _labels(held: dict[str, pa.Array], classes: Classes) -> str:
         if name in held and not _are_segments(_flat(held[name]), count, crowds=name == "overlap_truth"):
             return "the class of a segment is out of range"
     for name in ("confusion_pixels", "overlap_pixels"):
-        if name in held and not _within(_flat(held[name]), 0, MAX_PIXELS):
+        if name in held and not _is_within(_flat(held[name]), 0, MAX_PIXELS):
             return "a number of pixels is out of range"
     return ""
 
@@ -149,7 +149,7 @@ def _are_segments(values: npt.NDArray[np.float64], classes: int | None, *, crowd
     """Whether these are numbers of segments, or 0: none; those of crowds are negative."""
     numbers = np.abs(values) if crowds else values
     real = numbers[numbers != 0]
-    return _within(real, SEGMENTS, (SEGMENTS // 2 if classes is None else classes + 1) * SEGMENTS - 1)
+    return _is_within(real, SEGMENTS, (SEGMENTS // 2 if classes is None else classes + 1) * SEGMENTS - 1)
 
 
 def _areas(held: dict[str, pa.Array]) -> str:
@@ -181,6 +181,6 @@ def _flat(column: pa.Array) -> npt.NDArray[np.float64]:
     return np.asarray(pc.list_flatten(column, recursive=True))
 
 
-def _within(values: npt.NDArray[np.float64], low: float, high: float) -> bool:
+def _is_within(values: npt.NDArray[np.float64], low: float, high: float) -> bool:
     """Whether all values lie in a range; NaN lies in none."""
     return not len(values) or bool(values.min() >= low and values.max() <= high)

@@ -33,7 +33,7 @@ BODY, PANE, TRIM, TYRE, HUB, HEAD, TAIL, SECOND = range(8)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CarShape:
     """A car's side view in metres: overall size, then lengths from the nose to the tail."""
 
     length: float
@@ -52,24 +52,24 @@ class Shape:
 
 
 CARS = (
-    Shape(4.55, 1.80, 1.45, 1.15, 0.75, 1.45, 0.65),  # saloon
-    Shape(4.85, 1.86, 1.42, 1.35, 0.80, 1.35, 0.75, belt=0.90),  # long saloon
-    Shape(4.00, 1.72, 1.50, 0.85, 0.70, 1.80, 0.45, belt=0.93, tail=1.05),  # hatchback
-    Shape(3.60, 1.64, 1.52, 0.65, 0.65, 1.80, 0.40, belt=0.92, tail=1.05, wheel=0.29),  # city car
-    Shape(
+    CarShape(4.55, 1.80, 1.45, 1.15, 0.75, 1.45, 0.65),  # saloon
+    CarShape(4.85, 1.86, 1.42, 1.35, 0.80, 1.35, 0.75, belt=0.90),  # long saloon
+    CarShape(4.00, 1.72, 1.50, 0.85, 0.70, 1.80, 0.45, belt=0.93, tail=1.05),  # hatchback
+    CarShape(3.60, 1.64, 1.52, 0.65, 0.65, 1.80, 0.40, belt=0.92, tail=1.05, wheel=0.29),  # city car
+    CarShape(
         4.60, 1.88, 1.70, 1.00, 0.70, 2.30, 0.45, belt=1.05, nose=0.92, tail=1.15, wheel=0.37
     ),  # off-roader
-    Shape(4.70, 1.82, 1.47, 1.10, 0.75, 2.25, 0.45, tail=1.02),  # estate
-    Shape(4.30, 1.82, 1.30, 1.45, 0.75, 0.85, 0.85, belt=0.84, nose=0.64, tail=0.90, wheel=0.34),  # coupé
-    Shape(4.45, 1.80, 1.85, 0.75, 0.75, 2.45, 0.30, belt=1.02, nose=0.90, tail=1.2),  # people carrier
-    Shape(4.90, 1.92, 2.05, 0.70, 0.70, 3.20, 0.15, belt=1.15, nose=0.95, tail=1.6, cargo=True),  # van
-    Shape(
+    CarShape(4.70, 1.82, 1.47, 1.10, 0.75, 2.25, 0.45, tail=1.02),  # estate
+    CarShape(4.30, 1.82, 1.30, 1.45, 0.75, 0.85, 0.85, belt=0.84, nose=0.64, tail=0.90, wheel=0.34),  # coupé
+    CarShape(4.45, 1.80, 1.85, 0.75, 0.75, 2.45, 0.30, belt=1.02, nose=0.90, tail=1.2),  # people carrier
+    CarShape(4.90, 1.92, 2.05, 0.70, 0.70, 3.20, 0.15, belt=1.15, nose=0.95, tail=1.6, cargo=True),  # van
+    CarShape(
         5.30, 1.92, 1.80, 1.25, 0.70, 1.45, 0.15, belt=1.10, nose=1.0, tail=1.10, wheel=0.40, bed=True
     ),  # pick-up
 )
 
 
-def _stations(s: Shape) -> list[tuple[float, float, float, float, float]]:
+def _stations(s: CarShape) -> list[tuple[float, float, float, float, float]]:
     """From tail to nose: y, underside, belt height, top height, half width at the top."""
     front, w = s.length / 2, s.width / 2
     cowl = front - s.hood - 0.15
@@ -128,7 +128,7 @@ def wheel(x: float, y: float, radius: float, width: float) -> Mesh:
     return join(tyre, face, cap)
 
 
-def _shell(s: Shape) -> Iterator[Mesh]:
+def _shell(s: CarShape) -> Iterator[Mesh]:
     rows = _stations(s)
     half = s.width / 2
     narrow = {0: 0.90, 1: 0.96, len(rows) - 2: 0.93, len(rows) - 1: 0.84}
@@ -169,7 +169,7 @@ def _pillars(rows: list[tuple[float, float, float, float, float]], half: float) 
             yield tube(foot, head, r, r, MATTE if slot == TRIM else PAINT, slot, sides=4)
 
 
-def _lights(s: Shape) -> Iterator[Mesh]:
+def _lights(s: CarShape) -> Iterator[Mesh]:
     front, half, deck = s.length / 2, s.width / 2, s.tail
     for side in (-1.0, 1.0):
         a, b = sorted((side * half * 0.48, side * half * 0.84))

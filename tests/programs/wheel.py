@@ -1,6 +1,6 @@
 """From nothing to a page: build both wheels, install them into an empty environment, and use them there.
 
-    python tests/wheel.py --out dist        # make test-wheel
+    python tests/programs/wheel.py --out dist        # make test-wheel
 
 Runs a function of ours with the first wheel alone, the README's Python and commands and the notebook with
 both, and at last the scripts of the GitHub Action in another empty environment, which install a checkout as
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 5_000_000  # bytes of the wheel that everyone installs
 SHORTER = {"stormproof demo": "stormproof demo --scenes 1"}  # the whole demo takes minutes
 ALONE = """

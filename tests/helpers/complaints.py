@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from stormproof.core.errors import DatasetError, InvalidImage, StormproofError
-from stormproof.datasets import open_dataset
+from stormproof.datasets import read_dataset
 
 
 def open_everything(spec: str) -> None:
-    dataset = open_dataset(spec)
+    dataset = read_dataset(spec)
     for i in range(len(dataset)):
         dataset.truth(i)
         dataset[i]

@@ -23,14 +23,13 @@ from statistics import median
 
 import yaml
 
-import forked
-import preloaded
-from engine.scenes import write_scene
+from helpers import forked, preloaded, scored_models
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
-MODELS = Path(__file__).parent / "engine" / "fake_models.py"
-SCORED = Path(__file__).parent / "results" / "scored_models.py"
+SCORED = scored_models.MODELS
 ENGINES = ("pool", "ray", "local", "corrupt", "plan", "score", "report", "figures", "export", "stylize")
 _IMAGES, _SIDES = 24, (32, 32)
 _CALM = 8  # attempts without a kill after which a folder must be whole

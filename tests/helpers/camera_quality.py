@@ -16,7 +16,7 @@ from stormproof.core.imagefile import read_image
 from stormproof.corruptions import corrupt_image
 from stormproof.metrics.quality import ssim
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 COCO = SHARED / "data" / "coco" / "val2017"
 VOC = SHARED / "data" / "voc2012" / "JPEGImages"
 ROWS = SHARED / "golden" / "liu_table2_quality.csv"

@@ -1,10 +1,10 @@
 """Odd models: each is run in batches of one and of eight, with two workers, and interrupted and continued.
 
-    python tests/odd.py                     all of them
-    python tests/odd.py "halved" "exits"    some of them
+    python tests/programs/odd.py                     all of them
+    python tests/programs/odd.py "halved" "exits"    some of them
 
 A model passes if every way gives the same rows and the same failed cells, if the rows are those of the model
-that it must equal (`engine/odd_models.py`), and if nothing ends in a traceback. Each way is a process of its
+that it must equal (`helpers/odd_models.py`), and if nothing ends in a traceback. Each way is a process of its
 own, so what one model does to its process reaches no other; the two workers start as new interpreters.
 """
 
@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
 
-import forked
-from engine.conftest import all_rows
-from engine.odd_models import ODD, script
-from engine.scenes import write_scene
+from helpers import forked
+from helpers.odd_models import ODD, script
+from helpers.runs import all_rows
+from helpers.scenes import write_scene
 from stormproof.results.store.parts import part_paths, read_failures
 
 TRUNCATED = 2  # the image whose file is cut short
@@ -133,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", help="names in engine/odd_models.py; all if none is given")
+    parser.add_argument("models", nargs="*", help="names in helpers/odd_models.py; all if none is given")
     names = parser.parse_args().models or [*ODD]
     bad = 0
     with tempfile.TemporaryDirectory() as place:

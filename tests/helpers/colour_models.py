@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from stormproof.core.sample import Image, Prediction
+
+MODELS = Path(__file__)  # `f\"{MODELS}:NAME\"` is the spec of a model of this file
 
 
 def _found(image: Image, least: float, doubt: float) -> Prediction:

@@ -10,8 +10,7 @@ import cv2
 import numpy as np
 import skimage.data
 
-import reference
-import replay
+from helpers import reference, replay
 from stormproof.core.condition import Condition
 from stormproof.corruptions import corrupt_image, find, textures
 

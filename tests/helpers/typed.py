@@ -8,8 +8,9 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from stormproof.cli import main
+from stormproof.cli import app, main
 
 
 def stormproof(*arguments: object, columns: int = 200) -> subprocess.CompletedProcess[str]:
@@ -31,6 +32,13 @@ def stormproof(*arguments: object, columns: int = 200) -> subprocess.CompletedPr
         stream.flush()
         said.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
     return subprocess.CompletedProcess(words, code if isinstance(code, int) else 1, *said)
+
+
+def say(*words: object, code: int = 0) -> str:
+    """What a command that ends with a code prints. Its error, if any, reaches the test."""
+    shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False, env={"COLUMNS": "200"})
+    assert shown.exit_code == code, shown.output
+    return shown.stdout
 
 
 def make_image(seed: int, shape: tuple[int, ...] = (36, 48, 3)) -> np.ndarray:

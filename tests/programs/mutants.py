@@ -1,6 +1,6 @@
-"""Apply the faults of tests/mutants.toml one by one, and see whether the tests named beside them notice.
+"""Apply the faults of mutants.toml one by one, and see whether the tests named beside them notice.
 
-python tests/mutants.py [WORDS …]
+python tests/programs/mutants.py [WORDS …]
 
 With words, only the faults whose description, file or tests hold one of them: `kitti`, `report/charts.py`,
 `tests/results/test_slices.py`. Each fault names the tests that must see it, so that one takes seconds. A
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_suffix(".toml")
 FAILED = 1  # pytest's exit code where tests ran and some failed
 # Loaded once; tests run in forks of this process, which has not loaded the package.

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from preloaded import Process
+from helpers.preloaded import Process
 
 MEMORY = 6 << 30  # bytes of address space that a command may use
 STUCK = 600  # seconds after which a command is taken to hang: no bar, only an end

@@ -14,6 +14,8 @@ import numpy as np
 
 from stormproof.core.sample import RLE, Image, Prediction
 
+MODELS = Path(__file__)  # `f\"{MODELS}:NAME\"` is the spec of a model of this file
+
 
 def _boxes(image: Image, count: int = 3) -> Prediction:
     """A few boxes whose place, score and label follow from the pixels, so that every condition differs."""

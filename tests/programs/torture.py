@@ -1,8 +1,8 @@
 """Torture of the store: bits flipped in run folders, and processes killed at random moments.
 
-    python tests/torture.py flips --count 10000 --seed 1
-    python tests/torture.py flips --kept --count 2000 --seed 1
-    python tests/torture.py kills --engine pool --count 400 --seed 1
+    python tests/programs/torture.py flips --count 10000 --seed 1
+    python tests/programs/torture.py flips --kept --count 2000 --seed 1
+    python tests/programs/torture.py kills --engine pool --count 400 --seed 1
 
 Everything follows from the seed but the moment a kill lands. A flip survives if the score is what it was, or
 the run is refused in our own words; `--kept` flips what scores, intervals, estimates and failures are kept
@@ -22,15 +22,17 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from engine.scenes import write_scene, write_street
-from kills import ENGINES, MODELS, kills
+from helpers import scored_models
+from helpers.fake_models import MODELS
+from helpers.kills import ENGINES, kills
+from helpers.scenes import write_scene, write_street
 from stormproof.core.errors import StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
-SCORED = Path(__file__).parent / "results" / "scored_models.py"
+SCORED = scored_models.MODELS
 _REPLICATES = 50
 
 
