@@ -19,7 +19,7 @@ from stormproof.metrics.cocomatching import Matches, box_areas, match_groups
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lrp import locate_groups
 from stormproof.metrics.matching import ClassGroups, by_class_and_image
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, weighted_ratios
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, weighted_ratios
 from stormproof.metrics.oks import is_labelled, point_similarities
 from stormproof.metrics.points import POINTS
 from stormproof.metrics.records import Detections, DetectionTruth, select
@@ -39,6 +39,13 @@ _RECALLS = {
     "ARl": (_ALL, 3, 2),
 }  # fmt: skip
 NUMBERS = tuple(OKS + name for name in (*_PRECISIONS, *_RECALLS))
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
+_FEW_CLASSES: Calibrated = ((8, 50),)
+_MORE_IMAGES: dict[str, Calibrated] = {
+    "OKS AR50": ((1, 50), (8, 300)),
+    "OKS ARm": ((1, 50), (8, 300)),
+    "OKS ARl": ((1, 50), (8, 100)),
+}
 MOST = 20  # detections per class and image that count
 _FOUND = 0.5  # the similarity from which on a person is found
 NEAR = 0.1  # of the longer side of a person's box: a joint as near as this is in its place
@@ -132,6 +139,7 @@ class Posed(Objects):
         for name in NUMBERS
     ),
     Measure("PCK", "labelled joints within 0.1 of the longer side of the box", "keypoints", share=True),
+    calibrated=dict.fromkeys((*NUMBERS, "PCK"), _FEW_CLASSES) | _MORE_IMAGES,
 )
 def score_points(posed: Posed, weights: Weights) -> Scored:
     """COCO's ten numbers by replicate, AP by class, and PCK."""
@@ -142,6 +150,7 @@ def score_points(posed: Posed, weights: Weights) -> Scored:
 @metric(
     "joints",
     *(Measure(f"PCK {name}", f"PCK of {name}", "joints", share=True) for name in PAIRS),
+    calibrated={f"PCK {name}": _FEW_CLASSES for name in PAIRS},
 )
 def score_joints(posed: Posed, weights: Weights) -> Scored:
     """PCK of each pair of COCO's joints; NaN for other sets of points."""
