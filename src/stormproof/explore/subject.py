@@ -108,6 +108,18 @@ class Subject:
             return self.run.record.model.classes
         return self.model.classes if self.model is not None else ()
 
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        """The model's own names of the classes of maps; empty if they are the dataset's."""
+        if self.run is not None:
+            return self.run.record.model.semantic_classes
+        return self.model.semantic_classes if self.model is not None else ()
+
+    @property
+    def only_maps(self) -> bool:
+        """Whether the model names classes of maps and none of objects."""
+        return bool(self.semantic_classes) and not self.classes
+
     def stored(self, image: str, condition: str) -> Prediction | None:
         """What the run predicted for a cell; None if it has no such cell."""
         if self.run is None or condition not in self.run.conditions:
