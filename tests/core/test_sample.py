@@ -129,15 +129,3 @@ def test_a_prediction_keeps_its_own_copy_of_every_array() -> None:
 def test_boxes_of_another_shape_are_not_rearranged(kind: type, shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"Boxes have shape .*they must be n×4"):
         kind(np.zeros(shape), *([np.zeros(2)] if kind is Prediction else []), np.zeros(2, np.int64))
-
-
-def test_a_prediction_owns_its_arrays() -> None:
-    """A model may answer out of the same memory for every image of a batch."""
-    given = np.array([[1.0, 2, 3, 4]]), np.array([0.5]), np.array([7]), np.array([[3]])
-    boxes, scores, labels, semantic = given
-    made = Prediction(boxes, scores, labels, semantic=semantic)
-    for array in given:
-        array[...] = 0
-    assert made.boxes.tolist() == [[1, 2, 3, 4]]
-    assert (made.scores.tolist(), made.labels.tolist()) == ([0.5], [7])
-    assert np.array(made.semantic).tolist() == [[3]]
