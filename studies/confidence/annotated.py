@@ -12,6 +12,7 @@ from stormproof.core.federated import Federated
 from stormproof.core.joints import COCO_SIGMAS
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.keypoints import Posed
+from stormproof.metrics.lvis import with_regions
 from stormproof.metrics.records import Detections, DetectionTruth
 
 LABELLED, SEARCHED, PARTLY = 0.8, 0.2, 0.2
@@ -68,5 +69,5 @@ def federated(world: World, cells: dict[str, Objects], rng: np.random.Generator)
     order = np.argsort(np.argsort(world.often, kind="stable"))
     letters: Any = tuple("rcf"[min(2, 3 * int(place) // classes)] for place in order)
     known = Federated(searched, exhaustive, letters)
-    truth = replace(next(iter(cells.values())).truth, federated=known)
+    truth = with_regions(next(iter(cells.values())).truth, known, [None] * images)
     return {text: Objects(truth, cell.found) for text, cell in cells.items()}

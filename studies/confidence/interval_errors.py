@@ -2,7 +2,7 @@
 
     python studies/confidence/interval_errors.py all runs/errors      # every cell, hours on one core
     python studies/confidence/interval_errors.py sets --scene street --classes 8 --images 100 > FILE
-    python studies/confidence/interval_errors.py count FILE…          # rewrites interval_errors.csv
+    python studies/confidence/interval_errors.py count FILE… [--add]  # rewrites interval_errors.csv
     python studies/confidence/interval_errors.py page [--check]       # rewrites docs/calibrated.md
 
 A population of 20,000 images (4,000 clips) has a true value of every measure. Sets of images are drawn from
@@ -333,8 +333,9 @@ class Row(NamedTuple):
         return max(self.above, self.below) > limit or self.unknown > self.sets / 9
 
 
-def count(files: list[Path]) -> None:
-    """Count the errors of the sets in some files, each set once, and keep the counts."""
+def count(files: list[Path], *, add: bool = False) -> None:
+    """Count the errors of the sets in some files, each set once, and keep the counts; with `add`, together
+    with those that are kept, which must be of other sets."""
     drawn: dict[tuple[int, int, int, int], dict[str, list[float]]] = {}
     for row in (json.loads(line) for file in files for line in file.read_text().splitlines()):
         key = row["classes"], row["images"], row["seed"], row["number"]
@@ -351,13 +352,18 @@ def count(files: list[Path]) -> None:
                 each.append((low > true + ROUNDING, high < true - ROUNDING, False))
             else:
                 each.append((False, False, True))
+    totals = {cell: np.array([len(each), *np.sum(each, axis=0)]) for cell, each in tally.items()}
+    for row in (row for rows in kept_rows().values() for row in rows) if add else ():
+        cell = (row.measure, row.condition, row.classes, row.images)
+        counts = np.array([row.sets + row.unknown, row.above, row.below, row.unknown])
+        totals[cell] = totals.get(cell, 0) + counts
     order = {name: place for place, name in enumerate(measures())}
     with TABLE.open("w", newline="") as out:
         lines = csv.writer(out, lineterminator="\n")
         lines.writerow(Row._fields)
-        for cell in sorted(tally, key=lambda cell: (order[cell[0]], *cell[1:])):
-            above, below, unknown = (sum(side) for side in zip(*tally[cell], strict=True))
-            lines.writerow((*cell, len(tally[cell]) - unknown, above, below, unknown))
+        for cell in sorted(totals, key=lambda cell: (order[cell[0]], *cell[1:])):
+            sets, above, below, unknown = totals[cell].tolist()
+            lines.writerow((*cell, sets - unknown, above, below, unknown))
 
 
 def kept_rows() -> dict[str, list[Row]]:
@@ -428,7 +434,9 @@ def main() -> None:
     drawn.add_argument("--first", type=int, default=0)
     drawn.add_argument("--seed", type=int, default=1)
     drawn.add_argument("--kinds", default=",".join(KINDS))
-    verbs.add_parser("count").add_argument("files", type=Path, nargs="+")
+    counting = verbs.add_parser("count")
+    counting.add_argument("files", type=Path, nargs="+")
+    counting.add_argument("--add", action="store_true", help="to the counts that are kept")
     verbs.add_parser("page").add_argument("--check", action="store_true")
     whole = verbs.add_parser("all")
     whole.add_argument("folder", type=Path)
@@ -440,7 +448,7 @@ def main() -> None:
     elif given.verb == "all":
         draw_all(given.folder, given.sets)
     elif given.verb == "count":
-        count(given.files)
+        count(given.files, add=given.add)
     else:
         sys.path.append(str(PAGE.parent))
         from parts import renew

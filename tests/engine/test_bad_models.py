@@ -16,6 +16,7 @@ from helpers.typed import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import corruption, ladder
+from stormproof.engine.failures import describe
 from stormproof.engine.run import run
 from stormproof.results.store.parts import failures_path, read_failures, write_failures
 
@@ -234,3 +235,10 @@ def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> N
     assert "1 cell failed; 23 were done and are kept" in done.stderr
     assert "Remove the cause; the same command then runs only the failed ones." in done.stderr
     assert "Continue with" not in done.stderr  # it would fail again
+
+
+def test_a_failure_repeats_no_password_and_no_key() -> None:
+    said = describe(OSError("http://me:pw@host/predict?api_key=7 refused"))
+    assert "http://host/predict" in said
+    assert "pw" not in said
+    assert "api_key" not in said

@@ -65,6 +65,12 @@ def test_a_network_of_tensorflow_js_is_not_taken_for_results(tmp_path: Path) -> 
     assert "TensorFlow.js" in str(result.exception)
 
 
+@pytest.mark.parametrize("name", ["9" * 5000, "a/" * 2040 + "b"])
+def test_a_name_too_long_for_any_file_is_refused(name: str) -> None:
+    with pytest.raises(StormproofError):
+        models.load_model(f"onnx:{name}")
+
+
 def test_a_saved_model_names_the_command(tmp_path: Path) -> None:
     (tmp_path / "net").mkdir()
     (tmp_path / "net/saved_model.pb").touch()

@@ -48,11 +48,10 @@ LAECE_BINS = 25
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "D-ECE": ((80, 50),),
-    "LaECE0": ((1, 100), (8, 300)),
+    "LaECE0": ((1, 50), (8, 300)),
     "LaACE0": ((1, 50), (8, 100)),
     "precision": ((80, 50),),
-    "safe threshold": ((80, 50),),
-    "safe recall": ((8, 50), (80, 100)),
+    "safe recall": ((80, 50),),
 }
 _POWER = 0.5  # of the number of images, with which the bias of absolute gaps falls
 

@@ -56,7 +56,7 @@ _CALIBRATED: dict[str, Calibrated] = {
     "dAP Cls": ((8, 100),),
     "dAP Loc": ((80, 50),),
     "dAP Bkg": ((80, 50),),
-    "dAP Miss": ((8, 50),),
+    "dAP Miss": ((1, 50), (8, 100)),
     "dAP FP": ((1, 50), (8, 300)),
     "dAP FN": ((8, 50),),
     "Loc share": ((80, 50),),

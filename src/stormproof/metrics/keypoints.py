@@ -20,7 +20,7 @@ from stormproof.metrics.cocomatching import Matches, box_areas, match_groups
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lrp import Located, locate, locate_groups
 from stormproof.metrics.matching import ClassGroups, by_class_and_image
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, weighted_ratios
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metric, weighted_ratios
 from stormproof.metrics.oks import is_labelled, point_similarities
 from stormproof.metrics.points import POINTS
 from stormproof.metrics.records import Detections, DetectionTruth, select
@@ -40,6 +40,13 @@ _RECALLS = {
     "ARl": (_ALL, 3, 2),
 }  # fmt: skip
 NUMBERS = tuple(OKS + name for name in (*_PRECISIONS, *_RECALLS))
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
+_FEW_CLASSES: Calibrated = ((8, 50),)
+_MORE_IMAGES: dict[str, Calibrated] = {
+    "OKS AR50": ((1, 50), (8, 300)),
+    "OKS ARm": ((1, 50), (8, 300)),
+    "OKS ARl": ((1, 50), (8, 100)),
+}
 MOST = 20  # detections per class and image that count
 _FOUND = 0.5  # the similarity from which on a person is found
 OFFSET = "joint offset"
@@ -170,6 +177,7 @@ class Posed(Objects):
     Measure("PCK", "labelled joints within 0.1 of the longer side of the box", "keypoints", share=True),
     Measure(OFFSET, f"mean distance of joints from their place, {_FOUND_ONLY}", "keypoints", higher=False),
     Measure(f"{OFFSET} px", f"{OFFSET} in pixels of the image", "keypoints", higher=False, fraction=False),
+    calibrated=dict.fromkeys((*NUMBERS, "PCK"), _FEW_CLASSES) | _MORE_IMAGES,
 )
 def score_points(posed: Posed, weights: Weights) -> Scored:
     """COCO's ten numbers by replicate, AP by class, PCK, and the distances of joints."""
@@ -187,6 +195,7 @@ def score_points(posed: Posed, weights: Weights) -> Scored:
         )
         for name in PAIRS
     ),
+    calibrated={f"PCK {name}": _FEW_CLASSES for name in PAIRS},
 )
 def score_joints(posed: Posed, weights: Weights) -> Scored:
     """PCK and distance of each pair of COCO's joints; NaN for other sets of points."""

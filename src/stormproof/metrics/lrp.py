@@ -34,12 +34,11 @@ TAU = 0.5
 _CALIBRATED: dict[str, Calibrated] = {
     "oLRP": ((8, 50), (80, 100)),
     "oLRP Loc": ((8, 50), (80, 100)),
-    "oLRP FP": ((1, 50), (8, 300)),
     "oLRP FN": ((8, 50), (80, 100)),
     "LRP": ((8, 50), (80, 100)),
-    "LRP Loc": ((8, 50), (80, 100)),
-    "LRP FP": ((1, 50), (8, 100)),
-    "LRP FN": ((80, 100),),
+    "LRP Loc": ((8, 50),),
+    "LRP FP": ((1, 50),),
+    "LRP FN": ((8, 50), (80, 100)),
 }
 _POWER = 0.5  # of the number of images, with which the bias of the best threshold falls
 PARTS = ("", " Loc", " FP", " FN")

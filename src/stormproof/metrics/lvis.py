@@ -18,9 +18,16 @@ from stormproof.core.sample import RLE
 from stormproof.metrics.coco import MASKS, coco_scored
 from stormproof.metrics.cocomatching import Matches
 from stormproof.metrics.inputs import Objects
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.records import DetectionTruth, select
 
+# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
+_CALIBRATED: dict[str, Calibrated] = {
+    "APr": ((8, 50), (80, 100)),
+    "APc": ((80, 50),),
+    "APf": ((80, 50),),
+    "AR300": ((80, 50),),
+}
 _FAR = 1e6  # pixels: beyond any image
 GROUPS = {"APr": ("r", "rare"), "APc": ("c", "common"), "APf": ("f", "frequent")}
 
@@ -78,13 +85,16 @@ def _measures(prefix: str, what: str) -> list[Measure]:
     return [*groups, Measure(f"{prefix}AR300", recall, "masks" if prefix else "boxes")]
 
 
-@metric("federated", *_measures("", "boxes"))
+@metric("federated", *_measures("", "boxes"), calibrated=_CALIBRATED)
 def _boxes(objects: Objects, weights: Weights) -> Scored:
     assert objects.truth.federated is not None
     return lvis_scored(objects.boxes, weights, objects.truth.federated.frequency)
 
 
-@metric("federated masks", *_measures(MASKS, "masks"))
+@metric(
+    "federated masks", *_measures(MASKS, "masks"),
+    calibrated={MASKS + name: known for name, known in _CALIBRATED.items()},
+)  # fmt: skip
 def _masks(objects: Objects, weights: Weights) -> Scored:
     assert objects.truth.federated is not None
     return lvis_scored(objects.masks, weights, objects.truth.federated.frequency, MASKS)

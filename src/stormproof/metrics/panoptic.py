@@ -42,13 +42,13 @@ Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
 _CALIBRATED: dict[str, Calibrated] = {
     "PQ": ((8, 50), (80, 300)),
     "SQ": ((8, 100),),
-    "RQ": ((8, 100), (80, 300)),
+    "RQ": ((80, 300),),
     "PQ things": ((8, 50), (80, 100)),
     "SQ things": ((1, 50), (8, 100)),
     "RQ things": ((8, 50), (80, 100)),
     "PQ stuff": ((80, 300),),
     "SQ stuff": ((8, 100),),
-    "RQ stuff": ((8, 100), (80, 300)),
+    "RQ stuff": ((80, 300),),
 }
 _POWER = 1.0  # of the number of images, with which the bias falls
 _KEY = 1 << 31  # above the number of any segment

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "flicker": ((1, 50),),
-    "fragments": ((8, 50), (80, 300)),
-    "jitter": ((8, 300),),
+    "fragments": ((80, 50),),
+    "jitter": ((8, 50),),
     "centre error": ((8, 300),),
     "found": ((8, 50), (80, 300)),
 }

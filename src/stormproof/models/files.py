@@ -6,6 +6,7 @@ import json
 from pathlib import Path, PurePath
 
 from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.files import expand, is_file
 from stormproof.core.spec import Spec
 
 # Files of one kind only, which therefore need not be named.
@@ -77,10 +78,10 @@ def check_format(spec: Spec) -> None:
 
 def refuse_other_formats(main: str) -> None:
     """Refuse a file or folder in a format that no kind opens, and say how to convert it."""
-    path = Path(main).expanduser()
+    path = expand(main, error=ModelError)
     suffix = path.suffix.lower()
     known = next((entry for suffixes, entry in _OTHERS.items() if suffix in suffixes), None)
-    if (path / "saved_model.pb").is_file():
+    if is_file(path / "saved_model.pb"):
         known = "a TensorFlow SavedModel", _TF2ONNX.format(f"--saved-model {main}")
     elif suffix == ".json" and _is_tfjs(path):
         known = _TFJS
