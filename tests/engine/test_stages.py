@@ -16,7 +16,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
-from stormproof.engine.stages.decode import Decoder
+from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import check_together
 from stormproof.engine.stages.predict import call_model
 from stormproof.engine.work import Times
@@ -130,3 +130,14 @@ def test_an_unusual_batch_is_checked_one_by_one() -> None:
         assert check_together([(None, _boxes(1)), (None, one)], 3) is None  # type: ignore[list-item]
     assert check_together([(None, _boxes(3))], 2) is None  # type: ignore[list-item]  # label 2 of 2 classes
     assert check_together([], 3) is None
+
+
+def test_images_of_the_next_chunk_are_read_once_and_in_time(dataset: SampleDataset) -> None:
+    times = Times()
+    ahead, decode = ReadAhead(dataset), Decoder(dataset, {}, times)
+    assert [index for index, _ in ahead(decode, [0, 1], [2], ahead=3)] == [0, 1]
+    changed = Decoder(dataset, {2: "0:other"}, times)  # its chunk has rows of another image
+    with pytest.raises(StoreError, match="is not the image that this run began with"):
+        list(ahead(changed, [2], [], ahead=3))
+    assert times.decoded == 3
+    assert [index for index, _ in ahead(decode, [1, 0], [], ahead=1)] == [1, 0]  # not those foreseen
