@@ -40,7 +40,8 @@ MODELS = ExtensionPoint(
 )  # fmt: skip
 DECODERS = ExtensionPoint(
     "stormproof.decoders", "decoder", "decoders",
-    "a models.decoders.OutputDecoder: how the outputs of a family of networks become predictions", "adapter.md",
+    "a models.decoders.OutputDecoder: how the outputs of a family of networks become predictions",
+    "adapter.md",
 )  # fmt: skip
 ENHANCEMENTS = ExtensionPoint(
     "stormproof.enhancements", "enhancement", "enhancements",
