@@ -172,6 +172,15 @@ def test_objects_are_found_as_their_task_says(made: tuple[str, Path]) -> None:
     assert {"points": "Found: OKS 0.5", "corners": "Found: oriented IoU 0.5"}[form] in printed
 
 
+def test_pixels_are_not_printed_as_a_percentage(made: tuple[str, Path]) -> None:
+    form, folder = made
+    if form == "points":
+        printed = " ".join(call("score", folder, "--measure", "joint offset px").split())
+        sentence = printed[: printed.index("clean)")]
+        assert "joint offset px of" in sentence
+        assert "%" not in sentence
+
+
 def test_training_is_watched_in_the_measure_of_the_task(made: tuple[str, Path]) -> None:
     form, folder = made
     shape = {"points": (1, 17, 3), "corners": (1, 4, 2)}[form]

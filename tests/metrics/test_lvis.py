@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.sample import Prediction
+from stormproof.core.federated import Federated
+from stormproof.core.sample import Instances, Prediction
 from stormproof.datasets import read_dataset
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.lvis import with_regions
@@ -187,3 +188,19 @@ def test_detections_that_annotations_cannot_judge_change_no_number(tmp_path: Pat
     assert {"oLRP", "D-ECE"} <= {*before}
     changed = {name for name in before if not np.isclose(before[name], after[name], equal_nan=True)}
     assert changed <= {"AR1"}  # only the best detection of an image counts there, whatever it is
+
+
+def test_masks_that_annotations_cannot_judge_are_not_wrong() -> None:
+    planes = np.zeros((2, 20, 20), bool)
+    planes[0, 2:8, 2:8] = planes[1, 12:18, 12:18] = True
+    boxes = np.array([[2.0, 2, 8, 8], [12, 12, 18, 18]])
+    truth = DetectionTruth.of([("1", Instances(boxes[:1], [0], planes[:1]))], ["thing"])
+    found = {"1": Prediction(boxes, [0.5, 0.9], [0, 0], planes)}  # the better one finds no object
+    everything, some = np.ones((1, 1), bool), np.zeros((1, 1), bool)
+    numbers = {}
+    for name, exhaustive in (("exhaustive", everything), ("some", some)):
+        known = with_regions(truth, Federated(everything, exhaustive, ("f",)), [(20, 20)])
+        cell = Objects(known, lay_out(found, known), scored_masks=True)
+        numbers[name] = cell.scored(np.ones((1, 1))).scores
+    assert [numbers["exhaustive"][name] for name in ("mask AP", "AP")] == pytest.approx([0.5, 0.5])
+    assert [numbers["some"][name] for name in ("mask AP", "AP", "mask APf")] == [1, 1, 1]

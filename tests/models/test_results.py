@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidPrediction, ModelError
+from stormproof.core.errors import InvalidPrediction, ModelError, UnknownName
 from stormproof.core.imagefile import write_image
 from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
@@ -170,3 +170,27 @@ def test_boxes_that_load_res_has_touched_are_read_as_boxes(tmp_path: Path) -> No
     (tmp_path / "p.json").write_text(json.dumps([{**touched, "segmentation": [[1, 2, 1, 9, 11, 12]]}]))
     with pytest.raises(ModelError, match="not polygons; convert it with pycocotools"):
         load_model(f"results:{tmp_path}/p.json").lookup("7", CLEAN)
+
+
+def test_reads_results_as_the_server_of_dota_takes_them(tmp_path: Path) -> None:
+    for name in ("images", "labelTxt"):
+        (tmp_path / "dota" / name).mkdir(parents=True)
+    PIL.Image.new("RGB", (64, 64)).save(tmp_path / "dota/images/P1.png")
+    (tmp_path / "dota/labelTxt/P1.txt").write_text("10 10 30 12 28 32 8 30 ship 0\n")
+    dataset = read_dataset(f"dota:{tmp_path}/dota")
+    folder = tmp_path / "results" / "fog@3"
+    folder.mkdir(parents=True)
+    (folder / "Task1_ship.txt").write_text("P1 0.91 10 10 30 12 28 32 8 30\n")
+    (folder / "Task1_plane.txt").write_text("")
+    model = load_model(f"results:{tmp_path}/results").bind(dataset)
+    found = model.lookup("P1", Condition.parse("fog@3"))
+    assert found.data["corners"].tolist() == [[[10, 10], [30, 12], [28, 32], [8, 30]]]
+    assert found.boxes.tolist() == [[8, 10, 30, 32]]
+    assert [dataset.classes[label] for label in found.labels] == ["ship"]
+    assert [each for each in model.conditions if str(each) == "fog@3"]
+    (folder / "Task1_ship.txt").write_text("P1 0.91 10 10 30 12\n")
+    with pytest.raises(ModelError, match=r"Task1_ship.txt, line 1: .*eight coordinates"):
+        load_model(f"results:{folder}").bind(dataset).lookup("P1", CLEAN)
+    (folder / "Task1_boat.txt").write_text("")
+    with pytest.raises(UnknownName, match="boat"):
+        load_model(f"results:{folder}").bind(dataset).lookup("P1", CLEAN)

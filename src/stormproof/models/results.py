@@ -5,6 +5,7 @@
     results:folder (ID.png in it)        semantic maps for the clean images
     results:panoptic.json                COCO panoptic: a folder panoptic/ of PNGs lies beside it
     results:folder                       clean.json and clean/, fog@3.json and fog@3/, …: the same
+    results:folder (Task1_CLASS.txt)     oriented boxes as DOTA's server takes them, or a folder by condition
 
 No image file and no framework is needed.
 """
@@ -37,6 +38,7 @@ from stormproof.datasets.panoptic import map_category_ids, read_segments, segmen
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.models.model import ADAPTERS, fingerprint
 from stormproof.models.predictions import label_map
+from stormproof.models.task1 import holds_task1, read_task1
 
 _MAPS = frozenset({".png"})
 _ALMOST_ONE = 1 + 1e-6  # as in a Prediction
@@ -58,8 +60,9 @@ def open_results(
     tables = (
         {CLEAN: path} if path.is_file() else {_condition(file): file for file in sorted(path.glob("*.json"))}
     )
+    tables = tables or _task1_folders(path)
     if tables:
-        beside = all(file.with_suffix("").is_dir() for file in tables.values())
+        beside = all(file.is_file() and file.with_suffix("").is_dir() for file in tables.values())
         kind = PanopticResults if beside else Results
         return _with_classes(kind(name, tables), names, annotations)
     folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
@@ -72,6 +75,13 @@ def open_results(
     if list_files(path, _MAPS):
         return SemanticResults(name, {CLEAN: path}, semantic_classes=names)
     raise ModelError(f"{path} contains neither results such as clean.json nor maps such as clean/ID.png.")
+
+
+def _task1_folders(path: Path) -> dict[Condition, Path]:
+    """Folders of DOTA's results: the one named, for clean images, or those in it, named after conditions."""
+    if holds_task1(path):
+        return {CLEAN: path}
+    return {_condition(entry): entry for entry in sorted(path.iterdir()) if holds_task1(entry)}
 
 
 def _with_classes(
@@ -125,6 +135,7 @@ class Results(_Files):
 
     numbers: tuple[int, ...] = ()  # category_id of each label
     ids: frozenset[str] | None = None
+    names: tuple[str, ...] = ()  # of these categories, for files that name them
 
     @cached_property
     def fingerprint(self) -> str:
@@ -132,14 +143,15 @@ class Results(_Files):
 
     def bind(self, dataset: Dataset) -> Self:
         """Category numbers are the dataset's, unless classes were given; ids are checked against it."""
+        ids = frozenset(dataset.ids)
         if self.classes:
-            return replace(self, ids=frozenset(dataset.ids))
-        return replace(self, numbers=category_ids(dataset), ids=frozenset(dataset.ids))
+            return replace(self, ids=ids, names=self.classes)
+        return replace(self, numbers=category_ids(dataset), ids=ids, names=dataset.classes)
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
         path = self.path(condition)
         if condition not in self._tables:
-            self._tables[condition] = _read_table(path, self.numbers, self.ids)
+            self._tables[condition] = _read_table(path, self.numbers, self.ids, self.names)
         return self._tables[condition].prediction(image_id)
 
     @cached_property
@@ -290,13 +302,18 @@ def _map_to_disk(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.memmap(file, column.dtype, "r", shape=column.shape)
 
 
-def _read_table(path: Path, numbers: Sequence[int], ids: frozenset[str] | None) -> _Table:
+def _read_table(
+    path: Path, numbers: Sequence[int], ids: frozenset[str] | None, names: Sequence[str] = ()
+) -> _Table:
     """Read and check a COCO results file.
 
     `numbers` are the category ids of the labels (none: category ids are the labels), `ids` the image ids.
     """
-    content = read_json(path, error=ModelError)
-    rows = content.get("annotations") if isinstance(content, Mapping) else content
+    if path.is_dir():
+        rows: Any = read_task1(path, dict(zip(names, numbers, strict=True)))
+    else:
+        content = read_json(path, error=ModelError)
+        rows = content.get("annotations") if isinstance(content, Mapping) else content
     if not isinstance(rows, list):
         raise ModelError(f"{path} is not COCO results: a list of {{image_id, category_id, bbox, score}}.")
     labels = {number: label for label, number in enumerate(numbers)}

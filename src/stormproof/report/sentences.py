@@ -408,14 +408,14 @@ def _range(scores: Scores, measure: str) -> str:
 
 
 def _error_sentence(scores: Scores, measure: str) -> str:
-    errors = scores.by_corruption(measure)
+    errors, unit = scores.by_corruption(measure), " %" if measures()[measure].fraction else ""
     said = (
-        f"{scores.name} has a mean {measure} of {per_cent(measure, scores.mean(measure)):.1f} % under "
-        f"corruption ({cell_text(per_cent(measure, scores.score(measure)))} % clean)"
+        f"{scores.name} has a mean {measure} of {per_cent(measure, scores.mean(measure)):.1f}{unit} under "
+        f"corruption ({cell_text(per_cent(measure, scores.score(measure)))}{unit} clean)"
     )
     if len(errors) < 2:
         return f"{said}."
     if few := too_few(scores, _WHICH):
         return f"{said}. {few}"
-    shown = {name: f"{per_cent(measure, value):.1f} %" for name, value in errors.items()}
+    shown = {name: f"{per_cent(measure, value):.1f}{unit}" for name, value in errors.items()}
     return " ".join(filter(None, (f"{said}.", _hardest(scores, measure, errors, shown))))
