@@ -15,8 +15,7 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
-from stormproof.results.interval import FEWEST
-from stormproof.results.maps import ScoreMap, level_segments
+from stormproof.results.maps import SURE, ScoreMap, level_segments
 from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
 ZONES = {MET: "met", OPEN: "open", MISSED: "missed"}
@@ -125,12 +124,10 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     columns = ("xm", "ym", "v", "low", "high", "zone")
     rows = [*cells, *lines, *points]
     band = "Solid: the estimated breaking line. Dashed: the edges of its band. Dots: what was run."
-    few = min(point.interval.images or 0 for point in made.points) < FEWEST
-    sure = "" if few else " With a chance of 95 %, the true line lies within the band everywhere."
     return (
         Chart(
             "zones", f"Where {plane.requirement} holds",
-            band + sure,
+            band if made.doubt else f"{band} {SURE}",
             plane_spec(x, y, zones, tooltip), rows, columns,
         ),
         Chart("score", f"{measure} over the plane", band, plane_spec(x, y, score, tooltip), rows, columns),
@@ -187,15 +184,9 @@ def map_page(made: ScoreMap, name: str) -> str:
         for p in (point.as_dict(plane) for point in made.points)
     ]  # fmt: skip
     columns = ("condition", plane.x.title, plane.y.title, plane.measure, "95 % from", "to", "objects")
-    units = min(point.interval.images or 0 for point in made.points)
-    few = (
-        f"Only {units} images: fewer than {FEWEST} are not calibrated, so zones are a sketch."
-        if units < FEWEST
-        else ""
-    )
     return environment().get_template("map.html").render(
-        title=f"{name}: {plane.requirement}", words=made.words, notices=[few] if few else [], zones=zones,
-        surface=surface,
+        title=f"{name}: {plane.requirement}", words=made.words, zones=zones, surface=surface,
+        notices=[f"The zones are a sketch: {made.doubt}."] if made.doubt else [],
         points=Table("points", f"Scores of the conditions run ({plane.measure} in %)", columns, rows),
         cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions, clean among "
         f"them, on {made.images} images. Each condition after the first ones is where the estimate was "

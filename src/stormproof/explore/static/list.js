@@ -102,6 +102,7 @@ const fillFilters = () => {
   options($("#f-attribute"), [["", "all images"], ...session.attributes.map((name) => [name, name])], state.slice.split(":")[0]);
   options($("#f-error"), [["", "any or none"], ...session.errors.map((name) => [name, name])], state.error);
   $("#f-fate").value = state.fate;
+  ["#f-error", "#f-fate"].forEach((field) => { $(field).closest("label").hidden = !session.objects; });
 };
 const fillSlices = newest(async (signal) => {
   const name = $("#f-attribute").value, label = $("#f-slice").closest("label");

@@ -18,6 +18,7 @@ from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
 RATE = Axis("detection rate (%)", end=100.0)
+PREDICTION = "prediction"
 _LOST = 50  # lines of people lost
 
 
@@ -151,7 +152,7 @@ def predicted(scope: Scope) -> Section | None:
     )  # fmt: skip
     table = Table("prediction", "R² of predictions", ("pair", "model left out", "R²"), lines, digits=3)
     return Section(
-        "prediction",
+        PREDICTION,
         "Contextual conditions predicted from simple ones",
         "Each model is predicted from a fit on all the others: non-negative least squares of scores "
         "normalised by each model's own clean score.",
