@@ -114,6 +114,11 @@ def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path)
     assert "chance of 95 %" not in page
     assert made.as_dict()["level"] == ""
     assert json.loads(json.dumps(made.as_dict()))["x"]["unit"] == "of full scale"
+    seen = [point.place[1] for point in made.points]
+    drawn = made.segments(made.estimate.score, plane.sign * plane.threshold)
+    assert len(drawn)
+    assert drawn[:, [1, 3]].min() >= min(seen)
+    assert drawn[:, [1, 3]].max() <= max(seen), "no line farther than any object"
 
 
 def test_a_budget_below_the_first_conditions_is_refused(tmp_path: Path) -> None:

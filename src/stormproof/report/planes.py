@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
-from stormproof.results.maps import SURE, ScoreMap, level_segments
+from stormproof.results.maps import SURE, ScoreMap
 from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
 ZONES = {MET: "met", OPEN: "open", MISSED: "missed"}
@@ -162,7 +160,7 @@ def _lines(made: ScoreMap) -> list[Datum]:
     plane, estimate = made.plane, made.estimate
     found = []
     for mark, values in (("line", estimate.score), ("edge", estimate.low), ("edge", estimate.high)):
-        for x, y, x2, y2 in level_segments(np.asarray(values), estimate.threshold).tolist():
+        for x, y, x2, y2 in made.segments(values, estimate.threshold).tolist():
             found.append(
                 {
                     "mark": mark, "x": _at(plane.x, x), "y": _at(plane.y, y),

@@ -288,9 +288,21 @@ class ScoreMap:
 
     def line(self, threshold: float) -> list[list[float]]:
         """The breaking line as short segments: x, y and x2, y2 in the units of the axes."""
-        made = level_segments(self.estimate.score, threshold)
         x, y = self.plane.x, self.plane.y
-        return [[x.value(a), y.value(b), x.value(c), y.value(d)] for a, b, c, d in made.tolist()]
+        made = self.segments(self.estimate.score, threshold).tolist()
+        return [[x.value(a), y.value(b), x.value(c), y.value(d)] for a, b, c, d in made]
+
+    def segments(self, values: Floats, level: float) -> Floats:
+        """Where a function on the grid has a value, in places of the plane.
+
+        There is no line nearer or farther than the objects that were seen: the estimate knows nothing there.
+        """
+        made = level_segments(np.asarray(values), level)
+        if not self.plane.by_objects or not len(made):
+            return made
+        seen = [point.place[1] for point in self.points]
+        inside = (made[:, [1, 3]] >= min(seen)) & (made[:, [1, 3]] <= max(seen))
+        return made[inside.all(axis=1)]
 
 
 def level_segments(values: Floats, level: float) -> Floats:
