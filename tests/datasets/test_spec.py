@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -135,3 +136,13 @@ def test_samples_are_found_by_position_or_id_and_by_nothing_else(wrong: Any, com
     assert data[-1].id == data[data.ids[1]].id == data.ids[1]
     with pytest.raises(InvalidOption, match=complaint):
         data[wrong]
+
+
+def test_opening_a_dataset_imports_no_other_reader(photos: Path) -> None:
+    code = (
+        "import sys; from stormproof.datasets import read_dataset\n"
+        f"read_dataset('images:{photos}')\n"
+        "print([name for name in ('datasets.kitti', 'world.dataset') if f'stormproof.{name}' in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -12,7 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
-from stormproof.core.errors import DatasetError, InvalidOption, StormproofError
+from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.core.loading import load_attribute
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets.chosen import with_chosen
@@ -110,7 +110,9 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
         return open_object
     if "." in spec.kind:
         return _attribute_opener(load_attribute(f"{spec.kind}:{spec.main}"))
-    return READERS.find(spec.kind, f"Kinds: {', '.join(READERS)}.")
+    if spec.kind not in READERS:  # a list of all kinds would import every reader
+        raise UnknownName(READERS.point.kind, spec.kind, READERS, f"Kinds: {', '.join(READERS)}.")
+    return READERS[spec.kind]
 
 
 def _attribute_opener(found: Any) -> Callable[..., Any]:

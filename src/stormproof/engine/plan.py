@@ -145,8 +145,11 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         check_device(config.device)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
-    refuse_swapped(config.model, spec)
-    pair = open_pair(config.model, config.enhance, spec)
+    try:
+        pair = open_pair(config.model, config.enhance, spec)
+    except StormproofError:
+        refuse_swapped(config.model, spec)  # the likelier reason
+        raise
     require_common_classes(pair)
     conditions = conditions_for(config, pair.model)
     images = min(len(pair.dataset), config.limit or len(pair.dataset))

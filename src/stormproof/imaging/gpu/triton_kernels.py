@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -113,18 +114,12 @@ def without() -> Iterator[None]:
         _switched_off.pop()
 
 
-@cache
-def _source() -> ModuleType:
-    from stormproof.imaging.gpu import triton_source
-
-    return triton_source
+def load_later(name: str) -> Callable[[], ModuleType]:
+    """A function that imports a module of kernels when it is first called: they need Triton."""
+    return cache(lambda: import_module(f"{__package__}.{name}"))
 
 
-@cache
-def _moves() -> ModuleType:
-    from stormproof.imaging.gpu import triton_moves
-
-    return triton_moves
+_source, _moves = load_later("triton_source"), load_later("triton_moves")
 
 
 def signed(word: int) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import prod
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,43 +12,11 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu.tensors import dense, keep_on_device, planar, to_device
-from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, own, positions, signed
+from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, load_later, own, positions, signed
 from stormproof.imaging.plans import TINY
 
-
-@cache
-def _source() -> ModuleType:
-    from stormproof.imaging.gpu import triton_source
-
-    return triton_source
-
-
-@cache
-def _moves() -> ModuleType:
-    from stormproof.imaging.gpu import triton_moves
-
-    return triton_moves
-
-
-@cache
-def _mixing() -> ModuleType:
-    from stormproof.imaging.gpu import triton_mixing
-
-    return triton_mixing
-
-
-@cache
-def _squares() -> ModuleType:
-    from stormproof.imaging.gpu import triton_squares
-
-    return triton_squares
-
-
-@cache
-def _relief() -> ModuleType:
-    from stormproof.imaging.gpu import triton_relief
-
-    return triton_relief
+_source, _moves, _mixing = map(load_later, ("triton_source", "triton_moves", "triton_mixing"))
+_squares, _relief = map(load_later, ("triton_squares", "triton_relief"))
 
 
 def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
