@@ -8,11 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from stormproof.core.errors import ModelError
-from stormproof.models.decoders import IMAGENET
+from stormproof.models.decoders import DECODERS, IMAGENET, Rule
 
 Shape = tuple[int | None, ...]
 
@@ -50,12 +49,28 @@ def describe_outputs(graph: Graph) -> str:
     return ", ".join(f"{tensor.name} {describe_shape(tensor.shape)}" for tensor in graph.outputs)
 
 
+def explain_outputs(graph: Graph) -> str:
+    """Why outputs that fit no family cannot be read, and what to do; an error's second half."""
+    shapes = _without_batch(graph)
+    shown = describe_outputs(graph)
+    if all(sum(side != 1 for side in shape) <= 1 for shape in shapes):
+        kind = "one list of numbers for each image, as a classifier's, or a reader's of text or landmarks"
+        return f"its outputs are {kind} ({shown}); Stormproof tests detectors and segmenters."
+    if len(shapes) == 1 and len(shapes[0]) == 2 and (shapes[0][1] or 0) >= _CHARACTERS:
+        kind = f"a row of {shapes[0][1]} scores for each character, as a text recogniser's"
+        return f"its output is {kind} ({shown}); Stormproof tests detectors and segmenters."
+    return (
+        f"the graph does not show how to read its outputs {shown}; add ,decoder=NAME or write decoder: in a "
+        "card, such as yolov8, boxes or logits (docs/models.md lists them all)."
+    )
+
+
 def guess_card(graph: Graph) -> dict[str, Any]:
     """The part of a card that the graph shows."""
     known = guess_input(graph)
     outputs, _ = recognise(graph, known.get("size"))
     found = {**outputs, "input": {**outputs.get("input", {}), **known}}
-    names = _metadata_classes(graph.metadata)
+    names = metadata_classes(graph.metadata)
     if names:
         found["classes"] = names
     size_input = next(
@@ -92,9 +107,9 @@ def guess_input(graph: Graph) -> dict[str, Any]:
     if height and width:
         found["size"] = (height, width)
     elif "imgsz" in graph.metadata:
-        found["size"] = tuple(_literal_list(graph.metadata["imgsz"], "imgsz"))
+        found["size"] = tuple(literal_list(graph.metadata["imgsz"], "imgsz"))
     for key in ("mean", "std"):  # from the metadata of a .tflite file
-        values = _literal_list(graph.metadata.get(key, "[]"), key)
+        values = literal_list(graph.metadata.get(key, "[]"), key)
         if len(values) in (1, 3):
             found[key] = tuple(values) if len(values) == 3 else values[0]
     return found
@@ -104,16 +119,22 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
     """The decoder and the classes, and how the outputs were recognised."""
     if not graph.outputs:
         raise ModelError("The network has no outputs; export it again.")
-    shapes = [t.shape[1:] if len(t.shape) > 1 else t.shape or (1,) for t in graph.outputs]
+    shapes = _without_batch(graph)
     names = [tensor.name for tensor in graph.outputs]
-    for rule in _RULES:
+    declared = (decoder.recognise for decoder in DECODERS.values() if decoder.recognise is not None)
+    for rule in (*_RULES, *declared, *_LAST):
         found = rule(graph, names, shapes, size)
         if found:
             return found, " ".join((rule.__doc__ or "").split())
     return {}, ""
 
 
+def _without_batch(graph: Graph) -> list[Shape]:
+    return [t.shape[1:] if len(t.shape) > 1 else t.shape or (1,) for t in graph.outputs]
+
+
 Shapes = Sequence[Shape]
+_CHARACTERS = 1000  # more classes than any detector's row of scores has, and fewer than a Chinese alphabet
 # The vocabulary that a network with this many classes most likely uses.
 _VOCABULARIES = {
     80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150",
@@ -153,7 +174,7 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 def _guess_finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Decoded boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
-    cells = sum(_cells(size, (8, 16, 32)))
+    cells = sum(grid_cells(size, (8, 16, 32)))
     tables = [i for i, s in enumerate(shapes) if s[1:] == (6,) and s[0] not in (cells, 3 * cells)]
     maps = [i for i, shape in enumerate(shapes) if len(shape) > 2]
     both = len(tables) == 1 and maps and len(maps) == len(shapes) - 1
@@ -166,11 +187,11 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
         return {"decoder": "argmax", **_classes(graph.channels)}
     shape = shapes[0]
     named = names[0] in ("out", "logits")
-    alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net: the first is fused from the others
-    if not (named or alike or len(shapes) == 1) or len(shape) != 3 or shape[1:] == (1, 1):  # a classifier's
+    plane = size and shape == (1, *size)  # U²-Net, ISNet: the first is the result, the others are its sources
+    if not (named or plane or len(shapes) == 1) or len(shape) != 3 or shape[1:] == (1, 1):  # a classifier's
         return {}
-    if not size:  # exported for any size: only its name distinguishes a map of scores
-        planes = named and shape[0] is not None and shape[1] is None and shape[2] is None
+    if not size:  # exported for any size: only its name, or being single, distinguishes a map of scores
+        planes = (named or shape[0] == 1) and shape[0] is not None and shape[1] is shape[2] is None
         return {"decoder": "logits", "outputs": [names[0]], **_classes(shape[0])} if planes else {}
     if shape[0] and size[0] == 16 * (shape[1] or 0) and shape[0] - 5 in (80, 20):
         return {"decoder": "fastestdet", **_classes(shape[0] - 5)}
@@ -179,24 +200,38 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     return {**found, "options": {"channels_last": True}} if last else found
 
 
-def _faces(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """BlazeFace: n×16 of a box and six key points, and n×1 logits, one row per anchor."""
-    rows = next((shape[0] for shape in shapes if shape[1:] == (16,)), None)
-    if len(shapes) != 2 or not rows or (rows, 1) not in shapes or not size:
+# What MediaPipe's detectors find, by the width of a row: a box, and x and y of 6, 7 or 4 key points. The box
+# of its pose detector surrounds the head.
+_MEDIAPIPE = {16: "face", 18: "palm", 12: "head"}
+
+
+def _anchored(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """MediaPipe's detectors of faces, palms and poses: a box and key points, and a logit, for each anchor."""
+    wide = next((shape[1] for shape in shapes if len(shape) == 2 and shape[1] in _MEDIAPIPE), None)
+    rows = next((shape[0] for shape in shapes if shape[1:] == (wide,)), None)
+    if len(shapes) != 2 or not wide or not rows or (rows, 1) not in shapes or not size:
         return {}
-    order = [
-        next(n for n, shape in zip(names, shapes, strict=True) if shape == (rows, width)) for width in (16, 1)
-    ]
-    found = {"decoder": "blazeface", "outputs": order, "classes": ["face"]}
-    if rows == size[0] * size[1] // 16:  # one layer of stride 4
-        return {**found, "options": {"strides": [4], "each": 1}}
     step = size[0] // 16
-    return {**found, "options": {"strides": [step, *[2 * step] * 3]}} if rows == 896 else {}
+    layouts: tuple[dict[str, Any], ...] = (
+        {"strides": [4], "each": 1},
+        {"strides": [step, *[2 * step] * 3]},
+        {"strides": [8, 16, 16, 16]},
+        {"strides": [8, 16, 32, 32, 32]},
+    )
+    options = next((one for one in layouts if _anchors(size, **one) == rows), None)
+    order = [names[shapes.index((rows, width))] for width in (wide, 1)]
+    found = {"decoder": "blazeface", "outputs": order, "classes": [_MEDIAPIPE[wide]], "options": options}
+    return found if options else {}
+
+
+def _anchors(size: Sequence[int], strides: Sequence[int], each: int = 2) -> int:
+    """The number of anchors, `each` for every layer and cell."""
+    return each * sum(grid_cells(size, strides))
 
 
 def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """SCRFD: scores, distances and optionally five key points for strides 8, 16, 32, two rows per cell."""
-    rows = [2 * cells for cells in _cells(size, (8, 16, 32))]
+    rows = [2 * cells for cells in grid_cells(size, (8, 16, 32))]
     widths = [1, 4, 10][: len(shapes) // 3]
     same = sorted(map(str, shapes)) == sorted(str((n, width)) for width in widths for n in rows)
     return {"decoder": "scrfd", "classes": ["face"]} if rows and len(widths) > 1 and same else {}
@@ -242,34 +277,10 @@ def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[s
     """NanoDet (strides 8, 16, 32) or PicoDet (8, 16, 32, 64): for every stride one output of class scores and
     one of distances, 4×bins, as long as the grid."""
     for decoder, strides in (("nanodet", (8, 16, 32)), ("picodet", (8, 16, 32, 64))):
-        lengths = sorted([*_cells(size, strides)] * 2)
+        lengths = sorted([*grid_cells(size, strides)] * 2)
         if lengths and all(len(s) == 2 for s in shapes) and sorted(s[0] or 0 for s in shapes) == lengths:
             return {"decoder": decoder, **_classes(shapes[0][1])}
     return {}
-
-
-def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """A pose network of the YOLO family: key points in its last columns."""
-    if len(shapes) != 1 or len(shapes[0]) != 2:
-        return {}
-    long, wide = shapes[0]
-    known, classes = _metadata_classes(graph.metadata), len(_metadata_classes(graph.metadata)) or 1
-    people = {} if known else {"classes": ["person"]}
-    shape = _literal_list(graph.metadata.get("kpt_shape", "[17, 3]"), "kpt_shape")
-    points = {"options": {"points": shape}, **people}
-    if long == 4 + classes + prod(shape) and (known or wide == sum(_cells(size, (8, 16, 32)))):
-        return {"decoder": "yolov8-pose", **points}
-    if wide == 6 + prod(shape) and "kpt_shape" in graph.metadata:
-        return {"decoder": "yolov10-pose", **points}
-    return {}
-
-
-def _guess_oriented(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Oriented boxes of the YOLO family, which its metadata names: the last row, or column, is the angle."""
-    if graph.metadata.get("task") != "obb" or len(shapes) != 1 or len(shapes[0]) != 2:
-        return {}
-    finished = shapes[0][1] == 7 and shapes[0][0] != 5 + len(_metadata_classes(graph.metadata))
-    return {"decoder": "yolov10-obb" if finished else "yolov8-obb"}
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
@@ -280,8 +291,8 @@ def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
         return {}
     extra = (shapes[1][0] or 0) if masks else 0
     long, wide = shape
-    cells = sum(_cells(size, (8, 16, 32)))
-    if long and (wide == cells or long == 4 + extra + len(_metadata_classes(graph.metadata)) > 4 + extra):
+    cells = sum(grid_cells(size, (8, 16, 32)))
+    if long and (wide == cells or long == 4 + extra + len(metadata_classes(graph.metadata)) > 4 + extra):
         return {"decoder": "yolov8", **_classes(long - 4 - extra)}
     if cells and long == 3 * cells and wide:
         return {"decoder": "yolov5", **_classes(wide - 5 - extra)}
@@ -301,25 +312,27 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
     return {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
 
 
-# The first rule that recognises the outputs decides.
-_RULES = (
-    _by_names, _guess_finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
-    _levels, _pose, _guess_oriented, _table, _torchvision,
+# The first rule that recognises the outputs decides; before the last two, the rules of decoders are asked.
+_RULES: tuple[Rule, ...] = (
+    _by_names, _guess_finished, _anchored, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
+    _levels,
 )  # fmt: skip
+_LAST: tuple[Rule, ...] = (_table, _torchvision)
 
 
-def _cells(size: Any, strides: Iterable[int]) -> list[int]:
+def grid_cells(size: Any, strides: Iterable[int]) -> list[int]:
+    """The cells of a feature map of each stride; none if the size of the input is unknown."""
     return [-(-size[0] // stride) * -(-size[1] // stride) for stride in strides] if size else []
 
 
-def _metadata_classes(metadata: Mapping[str, str]) -> list[str]:
+def metadata_classes(metadata: Mapping[str, str]) -> list[str]:
     """Class names in the file: Ultralytics writes a Python dict {0: 'person', …}, PaddleOCR lines of text."""
     if "names" not in metadata:
         return metadata.get("character", "").splitlines()
-    return [str(name) for name in _literal_list(metadata["names"], "names")]
+    return [str(name) for name in literal_list(metadata["names"], "names")]
 
 
-def _literal_list(text: str, key: str) -> list[Any]:
+def literal_list(text: str, key: str) -> list[Any]:
     """A list that the file's metadata holds as text; of a dict, its values in the order of its keys."""
     try:
         found = ast.literal_eval(text)

@@ -16,7 +16,7 @@ from stormproof.core.errors import CardChange, ModelError, StormproofError
 from stormproof.core.forms import Array
 from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.sample import Image, Prediction, as_rgb
-from stormproof.models.candidates import to_prediction, to_semantic
+from stormproof.models.candidates import Candidates, to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
 from stormproof.models.classes import BACKGROUND, normalise
 from stormproof.models.decoders import DECODERS, OutputDecoder
@@ -107,13 +107,22 @@ class Network:
             return prepare_on_device(pairs, self.card.input)
         return np.stack([prepare(*pair, self.card.input) for pair in pairs])
 
+    def count_classes(self, image: Image) -> int | None:
+        """How many classes the network scores; None if its outputs for an image do not show it."""
+        fit = plan_input(image, self.card.input)
+        mine = _of_image(self.forward(self._stack([(image, fit)])), 0)
+        try:
+            found = self._decoder.function(mine, fit.canvas, **self.card.options)
+        except (StormproofError, *_MISFITS):
+            return None
+        if isinstance(found, Candidates):
+            return None if found.labels is not None else found.scores.shape[1] + self.card.label_offset
+        return len(found) if found.ndim == 3 else None
+
     def _decode(self, outputs: Outputs, row: int, fit: Fit) -> Prediction:
         """The prediction for one image of a batch."""
         decoder, card = self._decoder, self.card
-        mine = [
-            output[row] if isinstance(output, list) or output.ndim > 1 else output.ravel()[row : row + 1]
-            for output in outputs
-        ]
+        mine = _of_image(outputs, row)
         try:
             with np.errstate(all="ignore"):  # overflow is reported below, in words
                 found = decoder.function(mine, fit.canvas, **card.options)
@@ -145,6 +154,14 @@ class Network:
             change = {"classes": "coco91"} if coco else {}
             raise CardChange(f"{said}, or set label_offset in the card.", change)
         return prediction
+
+
+def _of_image(outputs: Outputs, row: int) -> list[Array]:
+    """The outputs for one image of a batch."""
+    return [
+        output[row] if isinstance(output, list) or output.ndim > 1 else output.ravel()[row : row + 1]
+        for output in outputs
+    ]
 
 
 def usual_batch(batch: int | None, device: str) -> int:
