@@ -127,31 +127,37 @@ def with_distributions(view: View, runs: Sequence[Run]) -> View:
     grey inside people's boxes. Without depth, or predictions, it stays as it is."""
     try:
         opened = [open_people(run) for run in runs]
-        figure = distributions(opened)
+        figures = distributions(opened)
     except StormproofError:  # such as a dataset without depth, or runs without people
         return view
-    sections = [replace(s, figures=(*s.figures, figure)) if s.id == PREDICTION else s for s in view.sections]
+    sections = [
+        replace(s, figures=(*s.figures, *figures)) if s.id == PREDICTION else s for s in view.sections
+    ]
     return replace(view, sections=tuple(sections))
 
 
-def distributions(people: Sequence[PeopleRun]) -> Figure:
+def distributions(people: Sequence[PeopleRun]) -> list[Figure]:
     """For each contextual condition, bars over the magnitudes of the simple mutator: the weight that predicts
-    it, and the share of the pixels of people's boxes with that magnitude."""
-    inside = histograms(people[0])
-    rows: list[Datum] = []
+    it, and the share of the pixels of people's boxes with that magnitude; a figure for each mutator."""
+    inside, figures = histograms(people[0]), []
     for contextual, found in predict_contextual(people).items():
         magnitudes = [_magnitude(text) for text in found.simple]
+        rows: list[Datum] = []
         for text, weights in zip(found.contextual, found.overall.tolist(), strict=True):
             rows += _bars(_WEIGHT, text, contextual, dict(zip(magnitudes, weights, strict=True)))
             rows += _bars(_SHARE, text, contextual, dict(zip(levels(contextual), inside[text], strict=True)))
-    return Figure(
-        "distributions", "Weights of the prediction beside what is inside people's boxes", Kind.BARS,
-        Axis("magnitude of the simple mutator", names=True), Axis("weight, or share", zero=True),
-        sorted(rows, key=lambda row: row["magnitude"]), series="distribution", panel="condition",
-        cite="pezzementi, Fig. 8",
-        note="Weights of the fit on all models. Shares of the pixels inside people's boxes whose blur (σ) or "
-        "grey (α) is nearest to the magnitude, every person once; at 0 they are as in the clean image.",
-    )  # fmt: skip
+        figures.append(
+            Figure(
+                f"distributions-{contextual}", f"Weights that predict {contextual}, and people's boxes",
+                Kind.BARS, Axis("magnitude of the simple mutator", names=True),
+                Axis("weight, or share", zero=True), sorted(rows, key=lambda row: row["magnitude"]),
+                series="distribution", panel="condition", cite="pezzementi, Fig. 8",
+                note="Weights of the fit on all models. Shares of the pixels inside people's boxes whose "
+                "blur (σ) or grey (α) is nearest to the magnitude, every person once; at 0 they are as in "
+                "the clean image.",
+            )
+        )  # fmt: skip
+    return figures
 
 
 def _bars(series: str, panel: str, contextual: str, values: Mapping[float, float]) -> list[Datum]:
