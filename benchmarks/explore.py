@@ -1,7 +1,7 @@
 """How fast `stormproof explore` answers, by the browser's own clock.
 
     python benchmarks/explore.py            every number, with the limit it is held to
-    python benchmarks/explore.py --quick    a small run and a few steps, to see that it runs; nothing is judged
+    python benchmarks/explore.py --quick    a small run and a few steps, to see that it runs; fails never
 
 The map: a run of 5,000 images under 75 conditions and clean, written straight to the store with three boxes
 an image; its kept scores have the shape of that run (errors of every image, 200 halves) but the values of a
