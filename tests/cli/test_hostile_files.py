@@ -109,12 +109,11 @@ def test_a_pipe_in_a_run_folder_is_named(outcomes: Any, name: str, file: str) ->
     assert Path(name).name in text
 
 
-@pytest.mark.parametrize("verb", ["score", "report", "run"])
+@pytest.mark.parametrize("verb", ["report", "run"])  # a report scores too
 def test_with_few_descriptors_it_works_or_says_why(place: Path, tmp_path: Path, verb: str) -> None:
     """In a fresh process, since importing opens files too."""
     out, data = str(tmp_path / "out"), (place / "spec").read_text()
     words = {
-        "score": ("run", "--interval"),
         "report": ("run", "--out", f"{out}.html"),
         "run": ("--model", MODEL, "--data", data, "--conditions", "fog", "--out", out),
     }[verb]

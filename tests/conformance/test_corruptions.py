@@ -31,6 +31,11 @@ def conditions(corruption: Corruption) -> list[Condition]:
     return sorted(listed, key=str) or [Condition.of(corruption.name, s) for s in SEVERITIES]
 
 
+def extremes(corruption: Corruption) -> list[Condition]:
+    """The first and the last of its conditions."""
+    return conditions(corruption)[:: max(1, len(conditions(corruption)) - 1)]
+
+
 def photograph(height: int, width: int, channels: int = 3, seed: int = 0) -> np.ndarray:
     """Smooth shapes, fine texture, and saturated values: something every corruption changes."""
     return _photograph(height, width, channels, seed).copy()
@@ -96,7 +101,7 @@ class TestEveryCorruption:
         for size in ((1, 1), (1, 2), (2, 1), (1, 40), (40, 1), (3, 3), (17, 5), (31, 31)):
             for channels in (1, 3):
                 image = photograph(*size, channels)
-                for condition in conditions(corruption):
+                for condition in extremes(corruption):
                     assert corrupted(image, condition).shape == image.shape
 
     def test_accepts_views_and_read_only_images(self, corruption: Corruption) -> None:
@@ -204,7 +209,7 @@ def test_any_parameters_within_their_bounds(corruption: Corruption, data: st.Dat
 @pytest.mark.slow
 @pytest.mark.parametrize("corruption", EVERY, ids=lambda c: c.name)
 def test_a_row_of_8192_pixels_and_a_large_image(corruption: Corruption) -> None:
-    for size in ((2, 8192), (8192, 2), (520, 1030)):
+    for size in ((2, 8192), (8192, 2), (520, 530)):
         image = photograph(*size)
         assert corrupted(image, conditions(corruption)[-1]).shape == image.shape
 

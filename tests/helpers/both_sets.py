@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
@@ -25,6 +27,18 @@ EVERY = (
 )
 IDS = ["left.png", "right.png"]
 CLIP = [Frame("left.png", "clip", 0.4), Frame("right.png", "clip", 1.3)]  # two frames of one clip
+
+
+def _weakest_and_strongest() -> Iterator[Condition]:
+    """The first and the last condition of each recipe, and of each set of parameters a suite gives it."""
+    alike: dict[tuple[object, ...], list[Condition]] = {}
+    for condition in EVERY:
+        alike.setdefault((condition.corruption, *(key for key, _ in condition.params)), []).append(condition)
+    for conditions in alike.values():
+        yield from dict.fromkeys((conditions[0], conditions[-1]))
+
+
+PAIRS = tuple(_weakest_and_strongest())
 
 
 def photographs(height: int, width: int, channels: int = 3) -> np.ndarray:

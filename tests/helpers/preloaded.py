@@ -6,6 +6,7 @@ The process that they are forked from starts with the first of them, and no thre
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver
 from typing import Any
@@ -19,11 +20,22 @@ LOADED = [
     "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
     "stormproof.engine.many", "stormproof.engine.executors",
     "stormproof.engine.progress", "stormproof.models.python",
-    "stormproof.engine.trackers", "stormproof.report.make",
+    "stormproof.engine.trackers", "stormproof.report.make", "helpers.warm",
 ]  # fmt: skip
+PATH = "STORMPROOF_TESTS_PATH"  # tells `helpers.warm` the search path
+
+
+class _Server(forkserver.ForkServer):
+    """Starts with the search path of this process, where `helpers` is found."""
+
+    def ensure_running(self) -> None:
+        path = os.pathsep.join(sys.path)
+        with patch.dict(os.environ, {"PYTHONPATH": path, PATH: path}):
+            super().ensure_running()
+
 
 # Beside Python's own, which the pools of the product use: a test kills that one.
-_SERVER = forkserver.ForkServer()
+_SERVER = _Server()
 _SERVER.set_forkserver_preload(LOADED)
 
 

@@ -15,11 +15,12 @@ import pytest
 import yaml
 
 from helpers import forked
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{\{ (?:inputs|github)\.([\w-]+) \}\}")
-GIVEN = {"model": "builtin:street-grid", "data": "world:val,size=128x80,count=50", "conditions": "fog@3",
-         "options": "--engine local"}  # fmt: skip
+IMAGES = 50  # fewer decide no requirement
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 KEPT = ("verdicts.xml", "evidence.json", "report.html")
 
@@ -32,6 +33,13 @@ def requirement(least: float) -> str:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "requirements.yaml").write_text(requirement(0.01))
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The inputs of a job."""
+    data = write_scene(tmp_path_factory.mktemp("ci") / "scene", images=IMAGES)
+    return {"model": f"{MODELS}:sure_boxes", "data": data, "conditions": "fog@3", "options": "--engine local"}
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +69,9 @@ def shell(
 
 
 @pytest.mark.slow
-def test_the_action_runs_checks_and_keeps(folder: Path, command: str) -> None:
+def test_the_action_runs_checks_and_keeps(folder: Path, command: str, given: dict[str, str]) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    inputs = {name: one.get("default", "") for name, one in action["inputs"].items()} | GIVEN
+    inputs = {name: one.get("default", "") for name, one in action["inputs"].items()} | given
     inputs["action_path"] = "the checkout"  # of the action's repository, by GitHub
     summary = folder / "summary.md"
     steps = [step for step in action["runs"]["steps"] if "run" in step]
@@ -83,10 +91,12 @@ def test_the_action_runs_checks_and_keeps(folder: Path, command: str) -> None:
 
 
 @pytest.mark.slow
-def test_gitlabs_job_fails_after_it_has_kept_everything(folder: Path, command: str) -> None:
+def test_gitlabs_job_fails_after_it_has_kept_everything(
+    folder: Path, command: str, given: dict[str, str]
+) -> None:
     (folder / "requirements.yaml").write_text(requirement(0.99))
     job = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text())["stormproof"]
-    variables = job["variables"] | {key.upper(): value for key, value in GIVEN.items()}
+    variables = job["variables"] | {key.upper(): value for key, value in given.items()}
     ended = shell("\n".join(job["script"]), folder, variables, command)
     assert ended.returncode == 1, f"{ended.stdout}\n{ended.stderr}"
     assert all((folder / variables["OUT"] / name).stat().st_size for name in (*KEPT, "verdicts.md"))

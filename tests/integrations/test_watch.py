@@ -45,8 +45,8 @@ def test_a_reading_of_the_whole_grid_is_the_runs_own_score(data, tmp_path: Path,
     assert watch.table().rows[0][1] == pytest.approx(100 * found.clean)
 
 
-def test_a_precision_saves_most_of_the_grid_and_says_how_sure_it_is() -> None:
-    data = sp.open_dataset("world:val,size=128x80", limit=60)
+def test_a_precision_saves_most_of_the_grid_and_says_how_sure_it_is(data) -> None:
+    samples = [replace(data[k % 6], id=f"street-{k}") for k in range(60)]
     seen: list[int] = []
 
     def predict(images) -> list[dict]:
@@ -54,21 +54,14 @@ def test_a_precision_saves_most_of_the_grid_and_says_how_sure_it_is() -> None:
         return boxes_of(images)
 
     numbers: dict[str, float] = {}
-    watch = sp.watch(data, "noise", precision=30, log=lambda found, step: numbers.update(found))
+    watch = sp.watch(samples, "noise", precision=30, log=lambda found, step: numbers.update(found))
     found = watch(0, predict)
     assert sum(seen) < 0.5 * 16 * 60
+    assert found.measure == "AP"
     assert 0 <= found.margin <= 0.3
     assert numbers["stormproof/mPC AP"] == pytest.approx(100 * found.mpc)
     assert numbers["stormproof/mPC ±"] == pytest.approx(100 * found.margin)
     assert 0 < watch.share <= 1
-
-
-def test_samples_in_memory_are_watched_to_a_precision(data) -> None:
-    samples = [replace(data[k % 6], id=f"street-{k}") for k in range(24)]
-    watch = sp.watch(samples, "noise", precision=30, log=lambda numbers, step: None)
-    found = watch(0, boxes_of)
-    assert found.measure == "AP"
-    assert 0 <= found.margin <= 0.3
 
 
 def test_only_its_turns_cost_anything(data) -> None:

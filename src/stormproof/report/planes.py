@@ -13,12 +13,11 @@ from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
-from stormproof.results.maps import ScoreMap
+from stormproof.results.maps import SURE, ScoreMap
 from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
 ZONES = {MET: "met", OPEN: "open", MISSED: "missed"}
 _WORDS = {"met": "met with confidence", "open": "not decided", "missed": "missed with confidence"}
-_SKETCHED = {"met": "seems met", "open": "not decided", "missed": "seems missed"}
 # Colours that colour-blind readers can tell apart, which both themes of the page can show.
 COLOURS = {"met": "#3b8bc2", "open": "#b9bec4", "missed": "#e0813a"}
 _HEIGHT = 420
@@ -113,8 +112,7 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
         {"field": "high", "title": "at most", "format": ".3f"}, {"field": "zone", "title": "requirement"},
     ]  # fmt: skip
     legend = {"orient": "top", "title": None, "symbolType": "square"}
-    words = _SKETCHED if made.is_sketch else _WORDS
-    scale = {"domain": list(words.values()), "range": [COLOURS[name] for name in words]}
+    scale = {"domain": list(_WORDS.values()), "range": [COLOURS[name] for name in _WORDS]}
     zones = {"field": "zone", "type": "nominal", "scale": scale, "legend": legend}
     top = float(max(estimate.score.max() * plane.sign, plane.threshold))
     score = {
@@ -124,11 +122,10 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     columns = ("xm", "ym", "v", "low", "high", "zone")
     rows = [*cells, *lines, *points]
     band = "Solid: the estimated breaking line. Dashed: the edges of its band. Dots: what was run."
-    sure = "" if made.is_sketch else " With a chance of 95 %, the true line lies within the band everywhere."
     return (
         Chart(
             "zones", f"Where {plane.requirement} holds",
-            band + sure,
+            band if made.doubt else f"{band} {SURE}",
             plane_spec(x, y, zones, tooltip), rows, columns,
         ),
         Chart("score", f"{measure} over the plane", band, plane_spec(x, y, score, tooltip), rows, columns),
@@ -139,14 +136,13 @@ def _cells(made: ScoreMap) -> list[Datum]:
     """The grid as rectangles around its places."""
     plane, estimate, sign = made.plane, made.estimate, made.plane.sign
     half, step = 0.5 / (GRID - 1), 1 / (GRID - 1)
-    words = _SKETCHED if made.is_sketch else _WORDS
     rows = []
     for k, zone in enumerate(estimate.zones.tolist()):
         u, v = (k % GRID) * step, (k // GRID) * step
         low, high = sorted((sign * float(estimate.low[k]), sign * float(estimate.high[k])))
         rows.append(
             {
-                "mark": "cell", "zone": words[ZONES[zone]], "v": round(sign * float(estimate.score[k]), 4),
+                "mark": "cell", "zone": _WORDS[ZONES[zone]], "v": round(sign * float(estimate.score[k]), 4),
                 "low": round(low, 4), "high": round(high, 4),
                 "x": _at(plane.x, u - half), "x2": _at(plane.x, u + half), "xm": _at(plane.x, u),
                 "y": _at(plane.y, v - half), "y2": _at(plane.y, v + half), "ym": _at(plane.y, v),
@@ -187,8 +183,8 @@ def map_page(made: ScoreMap, name: str) -> str:
     ]  # fmt: skip
     columns = ("condition", plane.x.title, plane.y.title, plane.measure, "95 % from", "to", "objects")
     return environment().get_template("map.html").render(
-        title=f"{name}: {plane.requirement}", words=made.words, zones=zones,
-        surface=surface,
+        title=f"{name}: {plane.requirement}", words=made.words, zones=zones, surface=surface,
+        notices=[f"The zones are a sketch: {made.doubt}."] if made.doubt else [],
         points=Table("points", f"Scores of the conditions run ({plane.measure} in %)", columns, rows),
         cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions, clean among "
         f"them, on {made.images} images. Each condition after the first ones is where the estimate was "

@@ -31,6 +31,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.metric import measures
 from stormproof.results.aggregates import bound_interval
 from stormproof.results.breaking import Execute, StrengthAxis, parse_axis
+from stormproof.results.calibrated import doubt
 from stormproof.results.detection_rate import LEAST, SCALES
 from stormproof.results.found_objects import iter_found_objects
 from stormproof.results.interval import FEWEST, LEADING, Interval, interval_around
@@ -50,6 +51,7 @@ from stormproof.results.surface import (
 )
 from stormproof.results.weights import REPLICATES
 
+SURE = "With a chance of 95 %, the true line lies within the band everywhere."
 FOUND = "found"  # the measure of a map over an attribute of objects
 USUAL_CONDITIONS = 30  # that a map of two corruptions is drawn from, unless a budget is given
 USUAL_COLUMNS = 8  # and one over an attribute of objects
@@ -207,13 +209,14 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class MapPoint:
-    """A score on the plane with its 95 % interval; `drawn` are its draws, `sides` its place."""
+    """A score on the plane with its 95 % interval; `drawn` are its draws."""
 
     condition: str
     place: tuple[float, float]
     interval: Interval
     drawn: Floats = field(repr=False)
     objects: int | None = None
+    doubt: str = ""  # why the interval is not known to be calibrated
 
     def as_dict(self, plane: Plane) -> dict[str, Any]:
         return {
@@ -241,27 +244,27 @@ class ScoreMap:
         return {name: float(np.mean(self.estimate.zones == zone)) for name, zone in names.items()}
 
     @property
-    def fewest_images(self) -> int:
-        """The images that decide the point that fewest decide."""
-        return min(point.interval.images or 0 for point in self.points)
-
-    @property
-    def is_sketch(self) -> bool:
-        """Whether intervals are of too few images to be calibrated: nothing is met with confidence then."""
-        return self.fewest_images < FEWEST
+    def doubt(self) -> str:
+        """Why the band is not known to contain the line as often as it should; empty if it is."""
+        fewest = min(point.interval.images or 0 for point in self.points)
+        if fewest < FEWEST:
+            return f"only {fewest} images, and fewer than {FEWEST} are not calibrated"
+        return next((point.doubt for point in self.points if point.doubt), "")
 
     @property
     def words(self) -> str:
         """The map in a sentence or two."""
         shares = {name: f"{100 * share:.0f} %" for name, share in self.shares.items()}
-        sure = "seems to be met" if self.is_sketch else "is met with confidence"
+        if self.doubt:
+            return (
+                f"A sketch: {self.doubt}. {self.plane.requirement} seems met on {shares['met']} of the plane "
+                f"and missed on {shares['missed']}."
+            )
         said = (
-            f"{self.plane.requirement} {sure} on {shares['met']} of the plane and "
-            f"{'to be missed' if self.is_sketch else 'missed with confidence'} on {shares['missed']}; on the "
-            f"{shares['open']} between, these images do not decide."
+            f"{self.plane.requirement} is met with confidence on {shares['met']} of the plane and missed "
+            f"with confidence on {shares['missed']}; on the {shares['open']} between, these images do not "
+            "decide."
         )
-        if self.is_sketch:
-            said += f" A sketch: intervals of {self.fewest_images} images are not calibrated ({FEWEST} are)."
         if self.precise:
             said += " More points would not narrow that band; more images would."
         return said
@@ -273,7 +276,7 @@ class ScoreMap:
             "x": self.plane.x.as_dict(), "y": self.plane.y.as_dict(), "measure": self.plane.measure,
             "threshold": self.plane.threshold, "higher": sign > 0, "classes": self.plane.classes,
             "images": self.images, "inferences": self.inferences, "words": self.words,
-            "level": "95 % that the line lies within the band", "shares": self.shares,
+            "level": "" if self.doubt else SURE, "doubt": self.doubt, "shares": self.shares,
             "points": [point.as_dict(self.plane) for point in self.points],
             "grid": {
                 "along": GRID,
@@ -411,13 +414,14 @@ def _observe(plane: Plane, run: Run, texts: Sequence[str], places: Floats, repli
     if plane.measure not in scores.cells:
         raise InvalidOption(f"The run has no {plane.measure}; it has {', '.join(scores.cells)}.")
     spread, units = scores.spread(plane.measure), scores.units_of(plane.measure)
+    reason = doubt(scores, plane.measure, enough=FEWEST)
     made = []
     for text in texts:
         value = scores.score(plane.measure, text)
         if math.isnan(value):
             raise InvalidOption("These images have no score: none of them shows an object. Use more images.")
         interval = bound_interval(interval_around(value, spread[text], images=units), plane.measure, "P")
-        made.append(MapPoint(text, _pair(*where[text]), interval, spread[text]))
+        made.append(MapPoint(text, _pair(*where[text]), interval, spread[text], doubt=reason))
     return made
 
 
