@@ -36,6 +36,7 @@ from stormproof.results.worst import ImageLoss, image_losses
 _CELLS = 3  # conditions of a run whose detections are kept
 _SMALL = 300  # images of a dataset whose pixels may all be read for an attribute
 _SHELF = 32 << 20  # bytes of small images that are kept
+_ASKED = 32  # answers of models that are kept: every look needs the clean one too
 _PAGES = 64  # pages whose newest request is remembered
 
 
@@ -77,6 +78,7 @@ class Desk:
         self.exploration = exploration
         self._judge = lru_cache(maxsize=_CELLS)(self._judge_conditions)
         self._columns = lru_cache(maxsize=_CELLS)(self._count_columns)
+        self._asked = lru_cache(maxsize=_ASKED)(self._ask)
         self._attribute = lru_cache(maxsize=4)(self._read_attribute)
         self._counting = threading.Lock()
         threading.Thread(target=exploration.make_scores, daemon=True).start()
@@ -326,10 +328,14 @@ class Desk:
         stored = subject.stored(self.exploration.image_id(index), str(condition))
         if stored is not None:
             return stored, "stored"
-        live = subject.live
-        if live is None:
+        if subject.live is None:
             return None, "none"
-        return live.predict(self.exploration.sample(index, condition)), "live"
+        return self._asked(self.exploration.subjects.index(subject), index, condition), "live"
+
+    def _ask(self, place: int, index: int, condition: Condition) -> Prediction:
+        live = self.exploration.subjects[place].live
+        assert live is not None
+        return live.predict(self.exploration.sample(index, condition))
 
     def _answer(
         self, subject: Subject, found: Prediction | None, before: Prediction | None, truth: Truth

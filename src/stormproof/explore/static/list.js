@@ -57,6 +57,7 @@ const show = async (again = false) => {
   place.replaceChildren(...images.map(([image, i]) => (again ? undefined : had.get(`${image.index} ${i}`)) ?? card(image, i)));
 };
 export const fill = newest(async (signal) => {
+  const began = performance.now();
   pages = new Map();
   const words = $("#cell-words");
   words.textContent = "Looking …";
@@ -69,7 +70,7 @@ export const fill = newest(async (signal) => {
   words.textContent = `${counted(total, "image")} under ${state.cell || "clean"}, ${first.images.every((image) => image.error === null) && total ? "in the dataset's order" : sorted}`;
   await show(true);
   if (state.image === "" && first.images.length) change({ image: first.images[0].index });
-  performance.mark("cell listed");
+  performance.measure("cell listed", { start: began });
   document.documentElement.dataset.cell = state.cell || "clean";
 });
 export const step = async (by) => {

@@ -50,7 +50,7 @@ const watch = async (ready) => { // `ready` is called once the scores there are 
     const waiting = now.scored.some((done, i) => !done && subjects[i].run && !now.problems[i]);
     if (!waiting) ready();
     if (!running.length && !waiting) return;
-    await new Promise((done) => { setTimeout(done, waiting ? 400 : POLL); });
+    await new Promise((done) => { setTimeout(done, waiting ? 100 : POLL); });
   }
 };
 let subjects = [];

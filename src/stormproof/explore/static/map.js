@@ -128,6 +128,7 @@ export const worst = () => { // the corruption that hurts most, in the middle of
 };
 export const start = (session) => {
   themes = session.themes;
+  if (session.subjects.some((subject) => subject.run)) charting().catch(() => {}); // while the scores are read; drawing tells of a failure
   $("#measure").addEventListener("change", (event) => change({ measure: event.target.value }));
   $("#scale").addEventListener("change", (event) => change({ scale: event.target.value }));
   onChange((changed) => {
