@@ -6,11 +6,13 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helpers import forked
 from helpers.fake_models import GATE
 from helpers.runs import Configure, all_bytes, all_rows
 from helpers.scenes import MARKED
@@ -29,6 +31,18 @@ LONG = {"conditions": ["noise"], "chunk": 1}
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the jobs of submitit."""
     monkeypatch.setattr(executors, "_POLL", 0.02)
+
+
+@pytest.fixture
+def quick_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Jobs of submitit run in forks of a process that has loaded everything."""
+    local = pytest.importorskip("submitit.local.local", reason="needs the extra 'slurm'").LocalExecutor
+    python = tmp_path / "python"
+    with forked.quick_command(forked.MODULE) as text:
+        python.write_text(text)
+        python.chmod(0o755)
+        monkeypatch.setattr(local, "__init__", partialmethod(local.__init__, python=str(python)))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +151,7 @@ def test_a_ray_node_that_starts_too_slowly_is_said(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_jobs")
 def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     calm = configure(out="calm")
@@ -159,6 +174,7 @@ def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pyt
         run(configure(engine="slurm,cluster=local"))
 
 
+@pytest.mark.usefixtures("quick_jobs")
 def test_a_lost_job_is_said_and_its_chunks_done_next_time(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -175,6 +191,7 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_jobs")
 def test_a_cell_that_kills_its_worker_does_not_cost_the_job(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     config = configure("dies_on_marked", engine="slurm,cluster=local", workers=1)
