@@ -39,7 +39,7 @@ _HOMES = {
         "metrics.task": ("Task", "task"),
         "models.model": ("ADAPTERS", "Model", "PerImage"),
         "report.elements": ("Section",),
-        "report.sections": ("Scope", "graded", "scaled", "section"),
+        "report.sections": ("Scope", "group_by_severity", "per_cent", "section"),
     }.items()
     for name in names
 }  # fmt: skip

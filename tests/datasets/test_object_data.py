@@ -55,6 +55,8 @@ def test_own_sigmas_are_an_option(build: Build) -> None:
     assert objects.data["sigmas"][1].tolist() == given
     with pytest.raises(InvalidOption, match="give 17 numbers above 0"):
         read_dataset(f"{spec},sigmas=[0.1,0.2]")
+    with pytest.raises(InvalidOption, match="17 numbers above 0"):
+        read_dataset(f"{spec},sigmas=[{','.join(['inf'] * 17)}]")
 
 
 @pytest.mark.parametrize(

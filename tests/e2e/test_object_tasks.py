@@ -142,3 +142,20 @@ def test_exported_results_score_the_same(made: tuple[str, Path], tmp_path: Path)
             run.accumulate()
             run.summarize()
         assert ours["OKS AP"]["gaussian_noise@3"] == pytest.approx(run.stats[0], abs=1e-12)
+
+
+def test_explore_draws_them_and_says_that_boxes_are_matched(made: tuple[str, Path]) -> None:
+    pytest.importorskip("starlette")
+    from stormproof.core.condition import Condition
+    from stormproof.explore.desk import Desk
+    from stormproof.explore.subject import explore_runs
+    from stormproof.report.imagery import outline_object
+
+    form, folder = made
+    run = Run(folder)
+    seen = Desk(explore_runs([folder])).look(3, Condition.parse("gaussian_noise@3"), lambda: None)
+    assert seen["carried"] == [{"points": "key points", "corners": "oriented boxes"}[form]]
+    stored = run.predictions("gaussian_noise@3")[run.ids[3]]
+    drawn = {thing["outline"] for thing in seen["subjects"][0]["found"]}
+    assert drawn == {outline_object(stored, k, 1.0)["outline"] for k in range(len(stored))}
+    assert all(thing["outline"].startswith("M") for thing in seen["truth"])

@@ -217,8 +217,12 @@ def test_sharing_only_background_is_sharing_nothing(configure: Configure, tmp_pa
     script = tmp_path / "maps.py"
     script.write_text("def find(images): return []\nfind.semantic_classes = ('background', 'cod')")
     config = configure(data=street).model_copy(update={"model": f"{script}:find"})
-    with pytest.raises(InvalidOption, match=r"No class of find .*rename: \{cod: …\}"):
+    with pytest.raises(InvalidOption, match=r"No class of find .*rename.cod="):
         run(config)
+    script.write_text(script.read_text().replace("('background', 'cod')", "('0', '1')"))
+    with pytest.raises(InvalidOption, match=r"they are numbers: name all 2, .*classes="):
+        run(config)
+    script.write_text(script.read_text().replace("('0', '1')", "('background', 'cod')"))
     script.write_text(script.read_text().replace("cod", "bright"))
     with pytest.raises(RunError, match="cells of the first"):  # begins, and fails by its own fault
         run(config)

@@ -14,10 +14,11 @@ import pytest
 from helpers.explorer import CONDITIONS, MODEL, Client
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption
+from stormproof.datasets.opened import open_dataset
 from stormproof.explore.desk import Desk, Dropped, Turns
 from stormproof.explore.judged import THRESHOLDS
 from stormproof.explore.pictures import Shelf
-from stormproof.explore.storms import asked_condition
+from stormproof.explore.storms import asked_condition, steps, usable_corruptions
 from stormproof.explore.subject import explore_models, explore_runs, open_run
 from stormproof.metrics.inputs import Objects
 from stormproof.results.requirements import read_requirements
@@ -289,3 +290,26 @@ def test_a_program_gets_the_link_of_a_run(folder: Path, capsys: pytest.CaptureFi
         assert Client(server.port).get(server.link.partition(str(server.port))[2]).status == 200
     finally:
         server.stop()
+
+
+def test_a_run_without_its_model_offers_its_composed_conditions() -> None:
+    known = ["clean", "fog@1", "fog@3", "fog@1+night@3", "fog@3+night@3", "rain@2+night[lux=5]"]
+    alone = steps("fog", {}, known, live=False)
+    assert [each["condition"] for each in alone] == ["fog@1", "fog@3"]
+    night = steps("fog", {}, known, live=False, top=Condition.parse("night@3"))
+    assert [each["condition"] for each in night] == ["fog@1+night@3", "fog@3+night@3"]
+    assert [each["severity"] for each in night] == [1, 3]
+    lit = steps("rain", {}, known, live=False, top=Condition.parse("night[lux=5]"))
+    assert [each["condition"] for each in lit] == ["rain@2+night[lux=5]"]
+    dataset = open_dataset("world:test,size=96x60,count=2")
+    offered = {each["name"]: each["stored"] for each in usable_corruptions(dataset, known)}
+    assert offered["rain"] == ["rain@2+night[lux=5]"]
+    assert offered["fog"] == ["fog@1", "fog@3", "fog@1+night@3", "fog@3+night@3"]
+    assert next(iter(offered)) == "fog"
+
+
+def test_a_verdict_on_images_that_were_looked_at_is_called_a_preview(client: Client) -> None:
+    made = client.ask("acts", subject=0, image=0, condition="fog@3", metric="AP", threshold="0.2").json
+    assert "no evidence" in made["peeking"]
+    assert "looked at" in made["requirement"].splitlines()[0]
+    assert "peeking" not in client.ask("acts", subject=0, image=0, condition="fog@3").json

@@ -81,3 +81,8 @@ def test_annotations_without_a_kind_are_coco(tmp_path: Path) -> None:
     assert f"is opened as coco:{tmp_path}/val.json" in result.stderr
     with pytest.raises(InvalidOption, match="names a folder but not its kind"):
         datasets.read_dataset(str(tmp_path))
+
+
+def test_a_model_by_place_goes_with_a_dataset_by_option() -> None:
+    result = CliRunner().invoke(app, ["run", "hog:people", "--data", "world:val,count=1", "--dry-run"])
+    assert result.exit_code == 0, result.output

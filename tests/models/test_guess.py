@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stormproof.core.errors import ModelError
-from stormproof.models.guess import Graph, Tensor, batch_problem, guess_card
+from stormproof.models.guess import Graph, Tensor, batch_problem, explain_outputs, guess_card
 
 F, N = "float32", "int64"
 
@@ -25,6 +25,26 @@ def graph(
 
 S = (640, 640)
 CASES = {
+    "ISNet, a plane before its sources and features": (
+        graph(S, *[((1, 1, 640, 640), F)] * 2, ((1, 64, 320, 320), F), ((1, 512, 16, 16), F)),
+        "logits",
+        None,
+    ),
+    "a text detector's plane of any size": (
+        graph((None, None), ((None, 1, None, None), F)),
+        "logits",
+        None,
+    ),
+    "MediaPipe's palms": (
+        graph((192, 192), ((1, 2016, 18), F), ((1, 2016, 1), F), layout="NHWC"),
+        "blazeface",
+        ["palm"],
+    ),
+    "MediaPipe's poses": (
+        graph((224, 224), ((1, 2254, 12), F), ((1, 2254, 1), F), layout="NHWC"),
+        "blazeface",
+        ["head"],
+    ),
     "yolox": (graph(S, ((1, 8400, 85), F)), "yolox", "coco80"),
     "yolox of one class": (graph(S, ((1, 8400, 6), F)), "yolox", None),
     "yolov5": (graph(S, ((1, 25200, 85), F)), "yolov5", "coco80"),
@@ -171,6 +191,22 @@ def test_finished_boxes_are_taken_before_raw_maps() -> None:
 
 def test_a_classifier_is_not_taken_for_a_segmenter() -> None:
     assert "decoder" not in guess_card(graph((224, 224), ((1, 1000, 1, 1), F)))
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        [((1, 1, 1, 1404), F), ((1, 1, 1, 1), F)],  # landmarks and a score
+        [((1, 1000), F)],  # a classifier
+        [((1, None), N)],  # a text recogniser that has chosen its characters
+        [((None, None, 18710), F)],  # one that has not
+    ],
+)
+def test_says_of_other_networks_that_they_are_not_supported(outputs: list) -> None:
+    other = graph((48, None), *outputs)
+    assert "decoder" not in guess_card(other)
+    assert "Stormproof tests detectors and segmenters" in explain_outputs(other)
+    assert "decoder=NAME" in explain_outputs(graph(S, ((1, 3, 5, 7), F), ((1, 9), F)))
 
 
 def test_names_as_paddle_writes_them() -> None:

@@ -80,3 +80,11 @@ def test_ultralytics_takes_classes_and_a_card(tmp_path: Path, monkeypatch: pytes
     spec = f"ultralytics:{tmp_path}/net.onnx"
     assert load_model(f"{spec},classes=[cat,dog]").classes == ("cat", "dog")
     assert load_model(f"{spec},card={_card(tmp_path, 'classes: [a, b]')}").classes == ("a", "b")
+
+
+def test_a_spec_renames_single_classes_of_every_kind(tmp_path: Path) -> None:
+    spec = script(tmp_path, "[1]")
+    assert load_model(f"{spec},classes=[cat,dog],rename.dog=hound").classes == ("cat", "hound")
+    assert load_model("hog:people,rename.person=human").classes == ("human",)
+    with pytest.raises(UnknownName, match="class to rename in hog-people 'cat'"):
+        load_model("hog:people,rename.cat=human")

@@ -16,7 +16,7 @@ from stormproof.models.card import assemble_card, complete_card
 from stormproof.models.decoders import DECODERS
 from stormproof.models.decoding import blazeface, centernet, plain_boxes, score_planes
 from stormproof.models.geometry import plan_fit
-from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
+from stormproof.models.guess import Graph, Tensor, explain_outputs, guess_card
 from stormproof.models.network import Network
 from stormproof.models.sanity_checks import check_predictions, describe_model
 
@@ -86,7 +86,7 @@ def test_centernet_is_known_by_its_planes_in_either_layout() -> None:
 def test_unknown_outputs_are_named() -> None:
     strange = graph(("a", (1, 3, 5, 7)), ("b", (1, 9)))
     with pytest.raises(ModelError, match="a 1×3×5×7, b 1×9"):
-        complete_card(guess_card(strange), {}, "net.onnx", describe_outputs(strange))
+        complete_card(guess_card(strange), {}, "net.onnx", explain_outputs(strange))
 
 
 @pytest.mark.parametrize(

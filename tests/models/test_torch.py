@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from stormproof.models.candidates import to_prediction
 from stormproof.models.card import complete_card
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import plan_fit
-from stormproof.models.torch import flatten, keep_candidates
+from stormproof.models.torch import flatten
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -138,6 +139,8 @@ def test_answers_of_every_shape() -> None:
 
 @pytest.mark.parametrize(("decoder", "shape"), [("yolov5", (3, 500, 9)), ("yolov8", (3, 8, 500))])
 def test_rows_that_cannot_pass_stay_on_the_device(decoder: str, shape: tuple[int, ...]) -> None:
+    from stormproof.models.device_boxes import keep_candidates
+
     card = complete_card({}, {"decoder": decoder, "input": {"size": (64, 64)}, "score": 0.9}, "table")
     table = torch.rand(shape, generator=torch.Generator().manual_seed(0))
     (table if decoder == "yolov5" else table.transpose(1, 2))[..., 2:4] *= 60
@@ -157,3 +160,56 @@ def test_rows_that_cannot_pass_stay_on_the_device(decoder: str, shape: tuple[int
         refused[1, -1, -1] = wrong
         assert keep_candidates([refused], card)[0] is refused
     assert keep_candidates([table * 0], card)[0].shape[axis] == 1
+
+
+def _crowd(seed: int, classes: int, rows: int, *, ties: bool = False) -> Any:
+    """A table n×rows×(4+classes) of boxes that overlap in many ways; scores may be equal."""
+    draw = np.random.default_rng(seed)
+    middle, sides = draw.uniform(-5, 69, (3, rows, 2)), draw.uniform(-2, 40, (3, rows, 2))
+    scores = draw.random((3, rows, classes)) ** 4
+    table = np.concatenate([middle, sides, scores.round(2) if ties else scores], 2).astype(np.float32)
+    table[:, ::9, 3] = 0  # without area
+    table[:, 1::7] = table[:, ::7][:, : len(table[0, 1::7])]  # the same box twice
+    return torch.from_numpy(table)
+
+
+@pytest.mark.parametrize("decoder", ["yolov5", "yolov8"])
+@pytest.mark.parametrize(
+    ("seed", "rows", "score", "iou", "ties"),
+    [
+        (0, 300, 0.05, 0.5, False),
+        (1, 900, 0.001, 0.7, True),
+        (2, 40, 0.99, 0.6, False),
+        (3, 700, 0.2, 0.9, True),
+    ],
+)
+def test_tables_decoded_on_the_device_give_the_bits_of_the_host(
+    decoder: str, seed: int, rows: int, score: float, iou: float, ties: bool
+) -> None:
+    from stormproof.models.device_boxes import decode_tables, keep_candidates
+
+    given = {"decoder": decoder, "input": {"size": (64, 64)}, "score": score, "iou": iou, "keep": 30}
+    card = complete_card({}, {**given, "label_offset": -1}, "table")
+    table = _crowd(seed, 5 if decoder == "yolov5" else 4, rows, ties=ties)
+    if decoder == "yolov8":
+        table = table.transpose(1, 2)
+    fits = [plan_fit(size, (64, 64), "letterbox") for size in ((50, 40), (64, 64), (33, 90))]
+    found = decode_tables(keep_candidates([table], card), fits, card, (2,))
+    assert found is not None
+    for one, fit, rows_of_one in zip(found.predictions(), fits, table.numpy(), strict=True):
+        known = DECODERS[decoder].function([rows_of_one], (64, 64))
+        host = to_prediction(known, fit, card.limits, offset=-1, background=(2,))
+        for key in ("boxes", "scores", "labels", "sides"):
+            assert getattr(one, key).dtype == getattr(host, key).dtype
+            assert getattr(one, key).tobytes() == getattr(host, key).tobytes(), key
+    assert seed == 2 or sum(found.counts) > 30
+
+
+def test_equal_scores_at_the_number_considered_are_left_to_the_host() -> None:
+    from stormproof.models.device_boxes import decode_tables, keep_candidates
+
+    card = complete_card({}, {"decoder": "yolov8", "input": {"size": (64, 64)}, "score": 0.1}, "table")
+    table = torch.full((1, 4004, 5), 9.0)
+    table[..., 4] = 0.5
+    fit = plan_fit((64, 64), (64, 64), "stretch")
+    assert decode_tables(keep_candidates([table.transpose(1, 2)], card), [fit], card, ()) is None

@@ -180,3 +180,39 @@ def test_hints_that_the_decoder_has_no_option_for_are_left(tmp_path: Path) -> No
     assert isinstance(network, Network)
     after, said = apply_hints(network, [IMAGE])
     assert (after.card, said) == (network.card, [])
+
+
+def one_class(side: int = SIDE) -> dict[str, np.ndarray]:
+    """YOLOX's table of one class."""
+    rows = sum((side // stride) ** 2 for stride in (8, 16, 32))
+    return {"rows": np.random.default_rng(2).uniform(0, 1, (1, rows, 6)).astype(np.float32)}
+
+
+def test_a_network_of_one_class_gets_one_name(tmp_path: Path) -> None:
+    path = save(tmp_path / "net.onnx", one_class())
+    code, said, card = fix(path, tmp_path / "card.yaml", "--data", "world:val,count=2,size=768x480")
+    assert code == 0, said
+    assert card["classes"] == ["object"]
+    assert "score a single class" in said
+
+
+def test_only_lists_of_as_many_names_as_there_are_scores_are_tried(tmp_path: Path) -> None:
+    path = save(tmp_path / "net.onnx", boxes(classes=3))
+    network = load_model(f"onnx:{path},classes=dataset,options.fractions=true")
+    assert isinstance(network, Network)
+    assert network.count_classes(IMAGE) == 3
+    data = open_dataset("world:val,count=2,size=768x480")
+    assert try_vocabularies(network, data, count=3) == {}
+
+
+def test_tensorflows_networks_without_data_get_the_numbers_of_coco(tmp_path: Path) -> None:
+    outputs = {
+        "boxes": np.tile(np.array([0.2, 0.2, 0.7, 0.7]), (1, 5, 1)),
+        "labels": np.arange(5)[None],
+        "scores": np.full((1, 5), 0.7),
+        "count": np.array([5]),
+    }
+    path = save(tmp_path / "net.onnx", {name: np.float32(value) for name, value in outputs.items()})
+    _, said, card = fix(path, tmp_path / "card.yaml")
+    assert card["classes"] == "coco91"
+    assert "is a guess" in said

@@ -130,10 +130,10 @@ def _fix(
     chosen = done.tuning and f"Input chosen on {done.tuning.images} images of {data}: {done.tuning.verdict}"
     lines = [*([chosen] if chosen else []), *done.changes, *(f"Not sure: {line}" for line in done.doubts)]
     _write_card(path, [f"# {line}" for line in lines], done.card())
-    _try_card(spec, path, samples)
+    _try_card(spec, path, samples, data)
 
 
-def _try_card(spec: Spec, path: Path, samples: Sequence[Sample]) -> None:
+def _try_card(spec: Spec, path: Path, samples: Sequence[Sample], data: str | None) -> None:
     """Open the network with the card that was written, as a run will, and print what still looks wrong."""
     kept = {key: value for key, value in spec.options.items() if key in _RUNTIME}
     text = str(Spec(spec.kind, spec.main, {"card": str(path), **kept}))
@@ -142,8 +142,8 @@ def _try_card(spec: Spec, path: Path, samples: Sequence[Sample]) -> None:
     if isinstance(model, Model):
         _predict(model, samples, text)
     console.say(
-        f"run it with: stormproof run --model {shlex.quote(text)} --data DATASET --conditions imagenet-c "
-        "--out runs/NAME"
+        f"run it with: stormproof run --model {shlex.quote(text)} --data {shlex.quote(data or 'DATASET')} "
+        f"--conditions imagenet-c --out runs/{Path(spec.main).stem}"
     )
 
 

@@ -92,12 +92,14 @@ def _with_files(files: list[str], settings: dict[str, Any]) -> dict[str, Any]:
     """The settings, with a model, a dataset and perhaps the folder of its images that were given by place."""
     if not files:
         return settings
-    if not 2 <= len(files) <= 3 or settings["model"] or settings["data"]:
+    model, *places = files
+    by_option = len(files) == 1 and settings["data"]  # the dataset, in a command such as run a.onnx --data …
+    if settings["model"] or (not by_option and (settings["data"] or not 1 <= len(places) <= 2)):
         raise InvalidOption(
             f"{shlex.join(files)}: give a model, a dataset and perhaps the folder of its images, as in "
             "'stormproof run model.onnx val.json val2017', or --model and --data."
         )
-    model, data, *images = files
+    data, *images = places or [settings["data"]]
     folder = images[0].replace(",", r"\,") if images else ""
     given = {
         "model": model,

@@ -123,6 +123,15 @@ def _split(rest: str) -> list[str]:
     return re.split(r"(?<!\\),", kept)
 
 
+def with_option(text: str, key: str, value: str) -> str:
+    r"""A spec with one option more.
+
+    >>> with_option("coco:val.json", "only", "a,b.txt")
+    'coco:val.json,only=a\\,b.txt'
+    """
+    return f"{text},{key}={_escape(value)}"
+
+
 def _escape(value: str) -> str:
     return value if _LIST.fullmatch(f"={value}", 1) else value.replace(",", "\\,")
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError
 from stormproof.core.loading import load_attribute
 from stormproof.core.spec import OBJECT, Spec
+from stormproof.datasets.chosen import with_chosen
 from stormproof.datasets.context import attach_context, with_sequences
 from stormproof.datasets.dataset import READERS, Dataset, missing_members, open_object, with_pixel_rules
 from stormproof.datasets.groups import with_groups
@@ -27,6 +28,7 @@ _WRAPPERS: tuple[Callable[..., Dataset], ...] = (
     with_groups,
     attach_context,
     with_sequences,
+    with_chosen,
 )
 
 
@@ -44,8 +46,8 @@ def read_dataset(text: str) -> Dataset:
 
     `READERS` holds the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
     one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
-    `attach_context` (depth, disparity, calib, right and so on), of `with_sequences` (sequences) and of
-    `with_groups` (groups).
+    `attach_context` (depth, disparity, calib, right and so on), of `with_sequences` (sequences), of
+    `with_groups` (groups) and of `with_chosen` (only).
     """
     spec = Spec.parse(full_spec(text))
     opener = _find_opener(spec)

@@ -1,7 +1,7 @@
 """Attributes of images, by which scores can be sliced, and the distance of objects where depth is known.
 
-Attributes come from the dataset or a CSV file, are measured on the pixels, or count the objects. Numbers are
-cut into tertiles of the images that are scored; names stay names.
+Attributes come from the dataset, a CSV file or a list of ids, are measured on the pixels, or count the
+objects. Numbers are cut into tertiles of the images that are scored; names stay names.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName, counted
+from stormproof.core.files import locate
 from stormproof.core.sample import Image, Instances, as_rgb
 from stormproof.datasets.annotations import read_csv
+from stormproof.datasets.chosen import read_ids
 from stormproof.datasets.dataset import Dataset, abilities
 
 MOST = 60  # slices; a column with more values than this is an id, not an attribute
@@ -94,7 +96,8 @@ def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instan
 
 def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attribute:
     """The attribute of some images: one of the dataset's own, 'brightness', 'contrast', 'sharpness', 'count',
-    or a CSV file's: 'FILE.csv', or 'FILE.csv:COLUMN' where it has several columns beside the id."""
+    a CSV file's: 'FILE.csv', or 'FILE.csv:COLUMN' where it has several columns beside the id, or whether
+    'FILE.txt' lists them, an id on every line."""
     own = abilities(dataset).attributes
     ids = [dataset.ids[index] for index in indices]
     if asked in own:
@@ -105,10 +108,21 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
     if asked == COUNT:
         counts = [_objects(dataset.truth(index).instances) for index in indices]
         return _tertiles(COUNT, counts, "objects that count, in an image")
+    if asked.endswith(".txt"):
+        listed = {*read_ids(locate(asked), dataset.ids)}
+        if not listed & {*ids}:
+            fix = f"ids of this dataset look like {ids[0]!r}"
+            raise DatasetError(asked, f"lists none of the {counted(len(ids), 'image')}; {fix}.")
+        return _slice(Path(asked).stem, ["listed" if name in listed else "others" for name in ids])
     path, column = _file(asked)
     if path is None:
         known = (*own, *MEASURED, COUNT)
-        raise UnknownName("attribute", asked, known, f"Known here: {', '.join(known)}, or give a CSV file.")
+        raise UnknownName(
+            "attribute",
+            asked,
+            known,
+            f"Known here: {', '.join(known)}, or give a CSV file or a list of ids (.txt).",
+        )
     name, table = _read_csv(path, column)
     names = [(each, *_file_names(dataset, index, each)) for index, each in zip(indices, ids, strict=True)]
     values = [next((table[key] for key in each if key in table), None) for each in names]

@@ -81,7 +81,7 @@ def read_sigmas(given: str, points: int) -> Floats:
         values = np.array([float(word) for word in given.strip("[]").split(",")])
     except ValueError:
         values = np.zeros(0)
-    if len(values) != points or not (values > 0).all():
+    if len(values) != points or not ((values > 0) & np.isfinite(values)).all():
         raise InvalidOption(f"sigmas={given}: give {points} numbers above 0, one for each key point.")
     return values
 

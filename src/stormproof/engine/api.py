@@ -13,6 +13,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
+from stormproof.datasets.chosen import with_chosen
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.opened import OpenedDataset, open_dataset
 from stormproof.engine.config import (
@@ -83,7 +84,7 @@ def run(
             watches += map(open_tracker, config.track)
             return execute(plan, executor_for(config, len(plan.chunks)), watches)
 
-        whole = None if dataset is None else dataset.whole
+        whole = None if dataset is None else with_chosen(dataset.whole, only=config.images)
         if config.precision:
             summary, _ = run_to_precision(config, do, data=whole)
         else:

@@ -16,15 +16,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from stormproof.core.condition import Condition
-from stormproof.core.processes import worker_count
 from stormproof.core.sample import Truth
 from stormproof.corruptions import truth_under
-from stormproof.datasets.dataset import Dataset, abilities, identity_of
+from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import Answer, DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
-from stormproof.engine.stages.decode import Decoder
+from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
 from stormproof.engine.work import Attempt, Times
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
-_READERS = 8  # threads that decode for a device, at most: more wait for each other
 Read = tuple[int, DecodedImage | Exception]
 Take = Callable[[Iterable[Row | Failure]], None]
 
@@ -59,6 +57,15 @@ def run_cells(
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
     return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep), take)
+
+
+_ahead: list[ReadAhead] = []  # of the dataset in use
+
+
+def _reader(dataset: Dataset) -> ReadAhead:
+    if not _ahead or _ahead[0].dataset is not dataset:
+        _ahead[:] = [ReadAhead(dataset)]
+    return _ahead[0]
 
 
 def _look_up(
@@ -141,13 +148,10 @@ class _Line:
         store the rows of the last. Kernels are launched by the thread that calls the model: another would
         take turns with it, and was not reliably faster."""
         together = _TOGETHER * self.attempt.work.config.batch
-        readers = min(_READERS, worker_count(0)) if abilities(self.pair.dataset).thread_safe else 1
-        with (
-            ThreadPoolExecutor(readers) as decoders,
-            ThreadPoolExecutor(1) as uploaders,
-            ThreadPoolExecutor(1) as storers,
-        ):
-            reads = run_ahead(decoders, self._read, wanted, ahead=2 * together)
+        with ThreadPoolExecutor(1) as uploaders, ThreadPoolExecutor(1) as storers:
+            following = self.attempt.work.following(self.attempt.chunk)[:together]
+            read = _reader(self.pair.dataset)
+            reads = read(self.decode, [*wanted], following, ahead=2 * together)
             groups = iter(lambda: list(islice(reads, together)), [])
             stored: Future[None] | None = None
             for uploaded, failed in run_ahead(uploaders, partial(self._upload, corrupt), groups, ahead=1):
@@ -160,9 +164,6 @@ class _Line:
                 stored = storers.submit(_take_sorted, encoded, take)
             if stored is not None:
                 stored.result()
-
-    def _read(self, index: int) -> Read:
-        return index, self.decode(index)
 
     def _upload(
         self, corrupt: DeviceCorruptor, reads: Sequence[Read]

@@ -55,15 +55,24 @@ def require_common_classes(pair: Pair) -> None:
         kind = "objects" if model.classes else "label maps"
         raise InvalidOption(
             f"{model.name} predicts {kind}, but {dataset.name} has no truth for them, so nothing could be "
-            "scored; open its other truth (voc-seg: for voc:, panoptic: for coco:) or another dataset."
+            "scored; open its other truth (voc-seg: for voc:, panoptic: for coco:, or a map made from the "
+            "outlines of one class, coco:…,semantic=person) or another dataset."
         )
     for theirs, ours in both:
         if all(is_background(name) for name, label in match_classes(theirs, ours).pairs if label >= 0):
             raise InvalidOption(
                 f"No class of {model.name} ({', '.join(theirs[:5])} …) is a class of {dataset.name} "
-                f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's, in a card "
-                f"with rename: {{{theirs[-1]}: …}}."
+                f"({', '.join(ours[:5])} …); {_how_to_name(theirs, ours)}"
             )
+
+
+def _how_to_name(theirs: Sequence[str], ours: Sequence[str]) -> str:
+    """What to add to a model's spec so that its classes are the dataset's."""
+    if all(name.isdigit() for name in theirs):
+        known = "coco80" if len(theirs) == 80 else "dataset" if len(theirs) == len(ours) else "[cat,dog]"
+        return f"they are numbers: name all {len(theirs)}, for example with ',classes={known}'."
+    first = next((name for name in ours if not is_background(name)), ours[0])
+    return f"if one of them means the same, say so: add ',rename.{theirs[-1]}={first}' to the model."
 
 
 def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> None:

@@ -48,23 +48,30 @@ def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, lis
 
 
 def do_chunk_safely(attempt: Attempt) -> ChunkResult:
-    """`do_chunk`, but errors of its run are returned in the result, since other runs may share the workers.
+    """Run the missing cells of a chunk and write its part again, existing rows included.
 
-    A full disk concerns all runs and is raised.
+    Errors of its run are returned in the result, since other runs may share the workers. A full disk concerns
+    all runs and is raised.
     """
+    *_, result = do_in_steps(attempt)
+    assert result is not None
+    return result
+
+
+def do_in_steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
+    """`do_chunk_safely`, with a None where the model is done: a thread may go on while it does the next."""
     try:
         with heartbeat(attempt):
-            return do_chunk(attempt)
+            yield from _steps(attempt)
     except OutputError as error:
         raise OutputError(str(error)) from None
     except StoreError as error:
-        return ChunkResult(attempt.work.out, attempt.chunk, error=StoreError(str(error)))
+        yield ChunkResult(attempt.work.out, attempt.chunk, error=StoreError(str(error)))
     except StormproofError as error:
-        return ChunkResult(attempt.work.out, attempt.chunk, error=RunError(str(error)))
+        yield ChunkResult(attempt.work.out, attempt.chunk, error=RunError(str(error)))
 
 
-def do_chunk(attempt: Attempt) -> ChunkResult:
-    """Run the missing cells of a chunk and write its part again, existing rows included."""
+def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
     work = attempt.work
     path, key, times = part_path(work.out, attempt.chunk), work.record.key, Times()
     held = held_cells(path, key)
@@ -72,7 +79,8 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
     if not missing:
         # A worker wrote the part and was lost before it could report.
         whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
-        return ChunkResult(work.out, attempt.chunk, dict(whole))
+        yield ChunkResult(work.out, attempt.chunk, dict(whole))
+        return
     clear_note(work.out, attempt.chunk)  # left by a run that was killed
     pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
@@ -86,6 +94,7 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
     with writing_part(path, key) as part:
         taken = _Taken(part, held_rows(path, key))
         run_cells(pair, attempt, missing, before, times, taken)
+        yield None
         taken.add_held(None)
         _check_files(work)  # again: rows made with other files must not become a part
         # Written before the part gets its name: after a kill in between, the chunk is simply run again.
@@ -93,7 +102,7 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
         _record_failures(failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
     clear_note(work.out, attempt.chunk)
     times.total = perf_counter() - start
-    return ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
+    yield ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
 
 
 class _Taken:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_yaml
+from stormproof.core.spec import with_option
 
 if TYPE_CHECKING:
     from stormproof.corruptions.presets import Preset
@@ -118,6 +119,10 @@ class RunConfig(BaseModel):
     ] = ()
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
     limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
+    images: Annotated[
+        str | None,
+        Setting("Only the images that FILE lists, an id on every line, as 'stormproof explore' saves them."),
+    ] = None
     workers: Annotated[
         int,
         Field(ge=0),
@@ -220,10 +225,11 @@ class RunConfig(BaseModel):
         return find_preset(self.benchmark)
 
     def data_spec(self) -> str:
-        """The dataset as named, or the benchmark's."""
+        """The dataset as named, or the benchmark's; `images` becomes its option `only`."""
+        spec = str(self.data)
         if self.preset is not None:
-            return self.preset.locate(None if self.root is None else Path(self.root))
-        return str(self.data)
+            spec = self.preset.locate(None if self.root is None else Path(self.root))
+        return spec if self.images is None else with_option(spec, "only", self.images)
 
 
 @cache

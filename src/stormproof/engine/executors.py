@@ -15,12 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 from stormproof.core import extensions
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
@@ -30,7 +30,7 @@ from stormproof.core.private import without_secrets
 from stormproof.core.processes import worker_count, worker_pool
 from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
-from stormproof.engine.chunk import after_death, do_chunk_safely
+from stormproof.engine.chunk import after_death, do_chunk_safely, do_in_steps
 from stormproof.engine.config import RunConfig
 from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult, Work
@@ -63,8 +63,18 @@ class Local:
     on_this_machine: ClassVar[bool] = True
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
-        for attempt in attempts:
-            yield do_chunk_safely(attempt)
+        with ThreadPoolExecutor(1) as thread:
+            last: Future[ChunkResult | None] | None = None  # it is completed while the model does the next
+            for attempt in attempts:
+                steps = do_in_steps(attempt)
+                now = next(steps) if attempt.work.config.device is not None else do_chunk_safely(attempt)
+                if last is not None:
+                    yield cast(ChunkResult, last.result())
+                last = thread.submit(next, steps) if now is None else None
+                if now is not None:
+                    yield now
+            if last is not None:
+                yield cast(ChunkResult, last.result())
 
 
 @ENGINES.declare("local")

@@ -69,6 +69,11 @@ class Work:
         size = self.record.chunk
         return range(chunk * size, min((chunk + 1) * size, self.record.images))
 
+    def following(self, chunk: int) -> range:
+        """The images of the chunk that this worker will do next, if it is the only one."""
+        alone = self.config.engine in ("local", "pool") and (self.config.workers or 1) == 1
+        return self.indices(chunk + self.config.share[1]) if alone else range(0)
+
     def cells(self, chunk: int) -> dict[int, list[tuple[Condition, str]]]:
         """The images of a chunk with their conditions, each also as a string."""
         named, quota = [(condition, str(condition)) for condition in self.conditions], self.quota

@@ -18,7 +18,16 @@ from stormproof.results.requirements import Requirement, parse
 from stormproof.results.scores import Scores
 from stormproof.results.verdicts import judge
 
-COLUMNS = ("image", "condition", "model", "what", "class", "score", "verdict", "x1", "y1", "x2", "y2")
+COLUMNS = (
+    "image", "condition", "model", "what", "class", "score", "verdict", "x1", "y1", "x2", "y2",
+    "pixels", "wrong_pixels", "iou",
+)  # fmt: skip
+# A requirement that is chosen because a run fails it, or meets it, is not tested by that run.
+PEEKING = (
+    "You have looked at these images, so this verdict is a preview and no evidence: a threshold chosen here "
+    "fits these images better than new ones. Write the requirement down first, then check it on a run of "
+    "images that nobody has looked at."
+)
 
 
 def commands(exploration: Exploration, subject: Subject, condition: Condition) -> dict[str, str]:
@@ -65,7 +74,11 @@ def requirement(row: Mapping[str, Any]) -> tuple[Requirement, str]:
     """A requirement, checked, and the file that the gate takes."""
     checked = parse(row, "the requirement")
     content = {"requirements": [dict(row)]}
-    return checked, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
+    return (
+        checked,
+        f"# Written while looking at images of a run: check it on images that nobody has looked at.\n{text}",
+    )
 
 
 def verdict(asked: Requirement, scores: Scores | None) -> str:
@@ -86,17 +99,25 @@ def usual_measures(scores: Scores) -> list[str]:
 
 
 def table(
-    image: str, condition: str, truth: Sequence[Mapping[str, Any]], found: Mapping[str, Sequence[Any]]
+    image: str, condition: str, truth: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """What is drawn, as CSV: a line per true object and per prediction."""
+    """What is drawn, as CSV: a line per true object, per prediction, and per class of a label map."""
+    nothing = (None,) * 3
     rows: list[tuple[Any, ...]] = [
         (image, condition, "", "truth", thing["name"], None, "" if thing["counted"] else "not counted",
-         *thing["box"])
+         *thing["box"], *nothing)
         for thing in truth
     ]  # fmt: skip
     rows += [
-        (image, condition, name, "prediction", thing["name"], thing["score"], thing["verdict"], *thing["box"])
-        for name, things in found.items()
-        for thing in things
-    ]
+        (image, condition, name, "prediction", thing["name"], thing["score"], thing["verdict"], *thing["box"],
+         *nothing)
+        for name, answer in answers.items()
+        for thing in answer["found"]
+    ]  # fmt: skip
+    rows += [
+        (image, condition, name, "map", label, None, "", *(None,) * 4, held["pixels"], held["wrong"],
+         held["iou"])
+        for name, answer in answers.items()
+        for label, held in (answer.get("pixels") or {"classes": {}})["classes"].items()
+    ]  # fmt: skip
     return as_csv(COLUMNS, rows)

@@ -20,9 +20,10 @@ from stormproof.core.sample import Prediction, Truth
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import COUNT, MEASURED, Attribute, read_attribute
 from stormproof.datasets.dataset import abilities
-from stormproof.explore import acts, judged, pictures, storms
+from stormproof.explore import acts, judged, mapped, pictures, storms
 from stormproof.explore.judged import JudgedCondition, Vocabulary
 from stormproof.explore.subject import Exploration, Subject, grown, is_unfinished, progress
+from stormproof.metrics.inputs import Maps
 from stormproof.metrics.metric import measures
 from stormproof.report.charts import prepare_rows, spec_of
 from stormproof.report.elements import Figure
@@ -88,14 +89,18 @@ class Desk:
         known = self.known_conditions()
         own = abilities(them.dataset).attributes
         small = them.images <= _SMALL
+        objects = bool(them.dataset.classes) and not all(subject.only_maps for subject in them.subjects)
+        names = them.dataset.classes if objects else them.dataset.semantic_classes
         return {
             "dataset": plain(them.dataset.name),
             "images": them.images,
-            "classes": [plain(name) for name in them.dataset.classes or them.dataset.semantic_classes],
+            "objects": objects,
+            "classes": [plain(name) for name in names],
+            "colours": mapped.colours(tuple(them.dataset.semantic_classes)),
             "conditions": list(known),
             "corruptions": storms.usable_corruptions(them.dataset, known),
             "attributes": [*own, *((COUNT,) if them.dataset.classes else ()), *(MEASURED if small else ())],
-            "errors": [word for name, word in judged.WORDS.items() if name != "Both"],
+            "errors": [word for name, word in judged.WORDS.items() if name != "Both" and objects],
             "subjects": [
                 {
                     "name": subject.name,
@@ -262,7 +267,10 @@ class Desk:
         subject = self.exploration.subject(place)
         if subject.run is None or str(condition) not in subject.run.conditions:
             return None
-        return judged.tallies(self._find_condition(place, condition))
+        cell = self._find_condition(place, condition)
+        if isinstance(cell.metric_input, Maps):
+            return {"pixels": mapped.pixels_of_cell(cell.metric_input), "images": len(cell.ids)}
+        return judged.tallies(cell)
 
     def _find_condition(self, place: int, condition: Condition) -> JudgedCondition:
         conditions = self._judge(place, str(condition))
@@ -310,11 +318,12 @@ class Desk:
             "width": sample.image.shape[1], "height": sample.image.shape[0],
             "truth": judged.true_objects(sample.truth, Vocabulary(names, names), outlines=outlines),
             "subjects": answers,
+            "carried": judged.carried(sample.truth),
         }  # fmt: skip
 
     def prediction(self, subject: Subject, index: int, condition: Condition) -> tuple[Prediction | None, str]:
         """What a subject predicts, and whether its run stored that or the model was asked now."""
-        stored = subject.stored(self.exploration.ids[index], str(condition))
+        stored = subject.stored(self.exploration.image_id(index), str(condition))
         if stored is not None:
             return stored, "stored"
         live = subject.live
@@ -326,14 +335,19 @@ class Desk:
         self, subject: Subject, found: Prediction | None, before: Prediction | None, truth: Truth
     ) -> dict[str, Any]:
         if found is None:
-            return {"why": subject.silent, "found": [], "objects": {}, "map": False}
+            return {"why": subject.silent, "found": [], "objects": {}, "map": False, "judged": False}
         things: list[Any] = []
         objects: dict[str, float] = {}
-        if self.exploration.dataset.classes:
-            vocabulary = Vocabulary.of(subject.classes, self.exploration.dataset.classes)
-            things, objects = judged.predicted_objects(found, truth, vocabulary, before=before)
+        dataset = self.exploration.dataset
         is_map = found.semantic is not None or found.panoptic is not None
-        return {"why": "", "found": things, "objects": objects, "map": is_map}
+        if judges_objects := bool(dataset.classes) and not (is_map and not len(found)):
+            vocabulary = Vocabulary.of(subject.classes, dataset.classes)
+            things, objects = judged.predicted_objects(found, truth, vocabulary, before=before)
+        maps = Vocabulary.of(subject.semantic_classes, dataset.semantic_classes)
+        return {
+            "why": "", "found": things, "objects": objects, "map": is_map, "judged": judges_objects,
+            "pixels": mapped.pixels_of_image(found, truth, maps),
+        }  # fmt: skip
 
     @staticmethod
     def _error(subject: Subject, image: str, condition: str) -> float | None:
@@ -369,10 +383,11 @@ class Desk:
         """The look as commands, as Python and as a requirement, with the gate's verdict on it."""
         them, subject = self.exploration, self.exploration.subject(place)
         made: dict[str, Any] = acts.commands(them, subject, condition)
-        made["python"] = acts.python(them, subject, them.ids[index], condition)
+        made["python"] = acts.python(them, subject, them.image_id(index), condition)
         if row.get("metric"):
             asked, text = acts.requirement({**row, "condition": str(condition)})
             made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}
+            made["peeking"] = acts.PEEKING if made["verdict"] else ""
             if subject.run is not None:
                 gate = ["stormproof", "check", str(subject.run.folder), "--require", "requirements.yaml"]
                 made["gate"] = shlex.join(gate)
@@ -382,8 +397,9 @@ class Desk:
         """What is drawn, as CSV."""
         seen = self.look(index, condition, lambda: None)
         answers = zip(self.exploration.subjects, seen["subjects"], strict=True)
-        found = {subject.name: answer["found"] for subject, answer in answers}
-        return acts.table(seen["raw"], seen["condition"], seen["truth"], found)
+        by_name = {subject.name: answer for subject, answer in answers}
+        judged_objects = any(answer["judged"] for answer in seen["subjects"])
+        return acts.table(seen["raw"], seen["condition"], seen["truth"] if judged_objects else (), by_name)
 
 
 def _none_if_nan(value: float) -> float | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.boxes import iou
+from stormproof.core.forms import FORMS
 from stormproof.core.sample import Floats, Instances, Ints, Prediction, Truth
 from stormproof.core.text import plain
 from stormproof.corruptions import geometry
@@ -22,7 +23,7 @@ from stormproof.metrics.lrp import TAU, locate
 from stormproof.metrics.precision import MAX_DETECTIONS
 from stormproof.metrics.records import Detections, DetectionTruth, select
 from stormproof.metrics.task import task_of
-from stormproof.report.imagery import outline
+from stormproof.report.imagery import outline_object
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_inputs
 from stormproof.results.truths import chosen_classes
@@ -67,10 +68,16 @@ def true_objects(truth: Truth, vocabulary: Vocabulary, *, outlines: bool) -> lis
             "box": _box(objects.boxes[i]),
             "name": plain(vocabulary.classes[objects.labels[i]]),
             "counted": bool(counted[i]),
-            **_outline_of(objects.masks, i, outlines),
+            **outline_object(objects, i, 1.0, masks=outlines),
         }
         for i in range(len(objects))
     ]
+
+
+def carried(truth: Truth) -> list[str]:
+    """What objects have beside boxes and masks, such as joints: it is drawn, but boxes are matched."""
+    held = {} if truth.instances is None else truth.instances.data
+    return [FORMS[name].words for name in held if FORMS[name].lines is not None]
 
 
 def predicted_objects(
@@ -101,7 +108,7 @@ def predicted_objects(
             "score": float(boxes.scores[i]),
             "verdict": _verdict(types, i),
             "was": float(was[i]),
-            **_outline_of(found.masks, int(kept[i]), found.masks is not None),
+            **outline_object(found, int(kept[i]), 1.0),
         }
         for i in range(len(kept))
     ]
@@ -127,10 +134,6 @@ def _scores_before(found: Detections, before: Prediction | None) -> Floats:
 
 def _box(box: Floats) -> list[float]:
     return [round(float(value), 2) for value in box]
-
-
-def _outline_of(masks: Sequence[Any] | None, i: int, wanted: bool) -> dict[str, str]:
-    return {"outline": outline(masks[i], 1.0)} if wanted and masks is not None else {}
 
 
 # All images of a condition

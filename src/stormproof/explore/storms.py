@@ -66,14 +66,14 @@ def usable_corruptions(dataset: Dataset, known: Sequence[str]) -> list[dict[str,
     Those of the runs come first, with the variants that they were run in.
     """
     needs = _what_there_is(dataset)
-    run = all_levels(c for c in map(Condition.parse, known) if not c.is_clean)
-    names = dict.fromkeys([*(str(levels[0].corruption) for levels in run.values()), *sorted(CORRUPTIONS)])
+    firsts = [(text, c.parts[0].corruption) for text, c in _conditions(known)]
+    names = dict.fromkeys([*(str(name) for _, name in firsts), *sorted(CORRUPTIONS)])
     offered = []
     for name in names:
         corruption = CORRUPTIONS.get(name)
         if corruption is None or corruption.absent or not {*corruption.needs} <= needs:
             continue
-        stored = [str(c) for levels in run.values() for c in levels if c.corruption == name]
+        stored = [text for text, first in firsts if first == name]
         fields = [_field(key, rungs) for key, rungs in corruption.ladders.items() if _is_field(rungs)]
         if not corruption.severities and not fields and not stored:
             continue
@@ -85,6 +85,14 @@ def usable_corruptions(dataset: Dataset, known: Sequence[str]) -> list[dict[str,
             }
         )  # fmt: skip
     return offered
+
+
+def _conditions(known: Sequence[str]) -> list[tuple[str, Condition]]:
+    """The conditions of runs that change an image; those of a corruption follow each other."""
+    conditions = [c for c in map(Condition.parse, known) if not c.is_clean]
+    levels = all_levels(c for c in conditions if not c.is_composed)
+    ordered = [*(c for each in levels.values() for c in each), *(c for c in conditions if c.is_composed)]
+    return [(str(c), c) for c in ordered]
 
 
 def _what_there_is(dataset: Dataset) -> set[str]:
@@ -115,13 +123,14 @@ def steps(
     """The positions of a corruption's slider, weakest first, each described; `top` is applied after it.
 
     If the model can be asked now, there are ten between two severities; else there are the conditions that
-    the runs hold.
+    the runs hold, with the same `top`.
     """
     if not live:
-        same = (c for c in map(Condition.parse, known) if c.corruption == name)
-        stored = [c for c in same if not params or dict(c.params) == dict(params)]
-        order = sorted(stored, key=lambda c: (c.params, c.severity or 0))
-        return [{"severity": c.severity, **describe(c)} for c in order]
+        held = [(c.parts[0], c) for _, c in _conditions(known) if c.parts[1:] == _added(top)]
+        same = [(first, c) for first, c in held if first.corruption == name]
+        stored = [each for each in same if not params or dict(each[0].params) == dict(params)]
+        order = sorted(stored, key=lambda each: (each[0].params, each[0].severity or 0))
+        return [{"severity": first.severity, **describe(c)} for first, c in order]
     corruption = find(name)
     made = [Condition.of(name, level, params) for level in corruption.severities]
     if len(made) > 1 and not _switches(name, params):
@@ -131,6 +140,10 @@ def steps(
     whole = [c if top.is_clean else Condition.composed([c, top]) for c in made]
     both = zip(made, whole, strict=True)
     return [{"severity": c.severity, **describe(asked_condition(str(all_), known))} for c, all_ in both]
+
+
+def _added(top: Condition) -> tuple[Condition, ...]:
+    return () if top.is_clean else top.parts
 
 
 def _switches(name: str, params: Mapping[str, Any]) -> bool:

@@ -108,6 +108,18 @@ class Subject:
             return self.run.record.model.classes
         return self.model.classes if self.model is not None else ()
 
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        """The model's own names of the classes of maps; empty if they are the dataset's."""
+        if self.run is not None:
+            return self.run.record.model.semantic_classes
+        return self.model.semantic_classes if self.model is not None else ()
+
+    @property
+    def only_maps(self) -> bool:
+        """Whether the model names classes of maps and none of objects."""
+        return bool(self.semantic_classes) and not self.classes
+
     def stored(self, image: str, condition: str) -> Prediction | None:
         """What the run predicted for a cell; None if it has no such cell."""
         if self.run is None or condition not in self.run.conditions:
@@ -197,10 +209,14 @@ class Exploration:
             raise InvalidOption(f"There are {counted(len(self.subjects), 'model')}, so no number {place}.")
         return self.subjects[place]
 
-    def sample(self, index: int, condition: Condition) -> Sample:
-        """An image under a condition: the pixels that the runs' models saw."""
+    def image_id(self, index: int) -> str:
         if not 0 <= index < self.images:
             raise InvalidOption(f"There are {counted(self.images, 'image')}, so no number {index}.")
+        return self.ids[index]
+
+    def sample(self, index: int, condition: Condition) -> Sample:
+        """An image under a condition: the pixels that the runs' models saw."""
+        self.image_id(index)
         with self._reading:  # readers of datasets need not be safe to share between threads
             return self._changed(index, condition)
 

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from stormproof.metrics.coco import MASKS
+from stormproof.metrics.coco import MASKS, coco_scored
 from stormproof.metrics.cocomatching import Matches
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.precision import COCO_POINTS, average_precision
 
 GROUPS = {"APr": ("r", "rare"), "APc": ("c", "common"), "APf": ("f", "frequent")}
 
 
 def lvis_scored(matches: Matches, weights: Weights, frequency: tuple[str, ...], prefix: str = "") -> Scored:
     """AP by group of classes, and AR at 300 detections."""
-    precision, recall = average_precision(matches.judged, weights, COCO_POINTS)
-    by_class, found = precision[:, 0, 0].mean(axis=2), recall[:, -1, 0].mean(axis=2)
-    values = {f"{prefix}AR300": found}
+    every = slice(None)
+    whole = coco_scored(matches, weights, prefix, {"AP": (every, 0)}, {"AR300": (every, 0, -1)})
+    parts = {f"{prefix}AR300": whole.parts[f"{prefix}AR300"]}
+    optimism = {name: values for name, values in whole.optimism.items() if name in parts}
     for name, (letter, _) in GROUPS.items():
-        values[prefix + name] = by_class[:, np.array(frequency) == letter]
-    return Scored({name: mean_of_known(table) for name, table in values.items()}, parts=values)
+        group = np.array(frequency) == letter
+        parts[prefix + name] = whole.per_class[f"{prefix}AP"][:, group]
+        if f"{prefix}AP" in whole.optimism:
+            optimism[prefix + name] = whole.optimism[f"{prefix}AP"][group]
+    return Scored({name: mean_of_known(table) for name, table in parts.items()}, {}, parts, optimism)
 
 
 def _measures(prefix: str, what: str) -> list[Measure]:

@@ -18,7 +18,7 @@ from stormproof.core.sample import RLE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
 
 # Suppression takes quadratic time, and the surviving boxes are among the best 3000 candidates.
-_CONSIDERED = 3000
+CONSIDERED = 3000
 _NO_LOGIT = 60.0  # e⁶⁰ to one: no network is that certain
 
 
@@ -96,9 +96,9 @@ def _has_area(boxes: Array) -> Bools:
 def _best(scores: Array) -> Ints:
     """Positions of the best few thousand scores, best first; equal scores keep their order."""
     among = np.arange(len(scores))
-    if len(scores) > _CONSIDERED:
-        among = np.flatnonzero(scores >= np.partition(scores, -_CONSIDERED)[-_CONSIDERED])
-    return among[np.argsort(-scores[among], kind="stable")][:_CONSIDERED]
+    if len(scores) > CONSIDERED:
+        among = np.flatnonzero(scores >= np.partition(scores, -CONSIDERED)[-CONSIDERED])
+    return among[np.argsort(-scores[among], kind="stable")][:CONSIDERED]
 
 
 def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:

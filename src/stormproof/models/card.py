@@ -30,6 +30,7 @@ def _repeat(count: int) -> BeforeValidator:
 Triple = Annotated[tuple[float, float, float], _repeat(3)]
 Pair = Annotated[tuple[int, int], _repeat(2)]
 Schema = TypeVar("Schema", bound=BaseModel)
+COCO_NUMBERS = ("postprocessed", "efficientdet-rows")  # families whose COCO networks use COCO's own numbers
 
 
 class InputCard(BaseModel, extra="forbid", frozen=True):
@@ -106,12 +107,10 @@ def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Pat
     return content, path
 
 
-def complete_card(
-    guess: Mapping[str, Any], card: Mapping[str, Any], where: object, outputs: str = ""
-) -> Card:
+def complete_card(guess: Mapping[str, Any], card: Mapping[str, Any], where: object, unread: str = "") -> Card:
     """Merge the card over what was guessed over the decoder's defaults, and check the result.
 
-    Errors name the card by `where` and describe the network's `outputs`.
+    Errors name the card by `where`; `unread` says why no decoder was guessed.
     """
     if card.get("decoder") not in (None, guess.get("decoder")):  # another decoder has other options
         guess = {key: value for key, value in guess.items() if key != "options"}
@@ -123,8 +122,7 @@ def complete_card(
         raise ModelError(f"{where}: input is {given!r:.60}; write input: with indented keys below it.")
     if decoder is None:
         raise ModelError(
-            f"{where}: the graph does not show how to read its outputs{' ' + outputs if outputs else ''}; "
-            f"write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
+            f"{where}: {unread or 'nothing says how to read its outputs; write decoder: in a card.'}"
         )
     if str(decoder) not in DECODERS:
         unknown = UnknownName("decoder", str(decoder), DECODERS, f"Decoders: {', '.join(DECODERS)}.")
@@ -136,6 +134,11 @@ def complete_card(
     if "size" in known and usual.get("resize") == "none":  # exported for a fixed size, whatever is usual
         usual = {**usual, "resize": "stretch"}
     merged["input"] = {**usual, **known, **given}
+    if merged["input"].get("size") is None and merged["input"].get("resize") != "none":
+        raise ModelError(
+            f"{where}: the network takes images of any size, so nothing says which suits it; write input: "
+            "{size: [640, 640]} in a card, or let 'stormproof inspect FILE --fix CARD.yaml' write one."
+        )
     return check_card(Card, merged, where)
 
 
@@ -157,17 +160,17 @@ def assemble_card(
     guess: Mapping[str, Any],
     settings: Mapping[str, Any],
     name: str,
-    outputs: str = "",
+    unread: str = "",
 ) -> tuple[Card, tuple[str, ...]]:
     """A network's card and class names: the spec's settings over the card file over what was guessed.
 
     `card` names the card file; by default it lies beside the network's `file`. Errors call the network `name`
-    and describe its `outputs`.
+    and, where no decoder is known, say why: `unread`.
     """
     given, place = read_card(file, card)
     given |= {key: value for key, value in settings.items() if value is not None and key != "options"}
     given |= _with_options(guess, given, settings.get("options") or {})
-    whole = complete_card(guess, given, place or file or name, outputs)
+    whole = complete_card(guess, given, place or file or name, unread)
     if whole.decoder == "efficientdet-rows" and whole.classes == "coco80":
         raise ModelError(f"{name}: EfficientDet outputs COCO's own numbers, up to 90; write classes=coco91.")
     # A card names text files relative to itself; a spec relative to the working directory.
@@ -197,10 +200,12 @@ def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
     names = resolve_classes(card.classes, near)
     if names is None:
         plane = ", such as [background, person] for a single plane" if card.decoder == "logits" else ""
+        first, second = ("coco80", "coco91")[:: -1 if card.decoder in COCO_NUMBERS else 1]
         raise ModelError(
-            f"{name}: the graph does not name its classes; add ,classes=coco80 (or coco91, voc21, "
+            f"{name}: the graph does not name its classes; add ,classes={first} (or {second}, voc21, "
             f"cityscapes19, a text file, a list such as [cat,dog]) or write classes: in the card{plane}; "
-            "classes=dataset means that its labels index the dataset's classes."
+            "classes=dataset means that its labels index the dataset's classes. 'stormproof inspect FILE "
+            "--data DATASET --fix CARD.yaml' finds out."
         )
     if DECODERS[card.decoder].task == "semantic" and len(names) == 1 and not is_background(names[0]):
         names = ("background", *names)  # the only class of a map is its foreground

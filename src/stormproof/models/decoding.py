@@ -307,8 +307,9 @@ def efficientdet(
 def blazeface(
     outputs: Outputs, size: Size, *, strides: tuple[int, ...] = (8, 16, 16, 16), each: int = 2
 ) -> Candidates:
-    """BlazeFace (MediaPipe): n×16 of a box around an anchor's centre in input pixels and six key points,
-    which are ignored, and n×1 logits. Layers of one stride share their cells, `each` anchors per layer."""
+    """BlazeFace and MediaPipe's other detectors: a row of a box around an anchor's centre in input pixels and
+    of key points, which are ignored, and a logit. Layers of one stride share their cells, `each` anchors
+    per layer."""
     rows, scores = flat(outputs[0]), sigmoid(np.clip(flat(outputs[1]), -100, 100))
     layers = {stride: each * strides.count(stride) for stride in strides}
     centres = [np.repeat((grid(size, s) + 0.5) * s, count, axis=0) for s, count in layers.items()]

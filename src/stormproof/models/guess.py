@@ -50,6 +50,22 @@ def describe_outputs(graph: Graph) -> str:
     return ", ".join(f"{tensor.name} {describe_shape(tensor.shape)}" for tensor in graph.outputs)
 
 
+def explain_outputs(graph: Graph) -> str:
+    """Why outputs that fit no family cannot be read, and what to do; an error's second half."""
+    shapes = _without_batch(graph)
+    shown = describe_outputs(graph)
+    if all(sum(side != 1 for side in shape) <= 1 for shape in shapes):
+        kind = "one list of numbers for each image, as a classifier's, or a reader's of text or landmarks"
+        return f"its outputs are {kind} ({shown}); Stormproof tests detectors and segmenters."
+    if len(shapes) == 1 and len(shapes[0]) == 2 and (shapes[0][1] or 0) >= _CHARACTERS:
+        kind = f"a row of {shapes[0][1]} scores for each character, as a text recogniser's"
+        return f"its output is {kind} ({shown}); Stormproof tests detectors and segmenters."
+    return (
+        f"the graph does not show how to read its outputs {shown}; add ,decoder=NAME or write decoder: in a "
+        "card, such as yolov8, boxes or logits (docs/models.md lists them all)."
+    )
+
+
 def guess_card(graph: Graph) -> dict[str, Any]:
     """The part of a card that the graph shows."""
     known = guess_input(graph)
@@ -104,7 +120,7 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
     """The decoder and the classes, and how the outputs were recognised."""
     if not graph.outputs:
         raise ModelError("The network has no outputs; export it again.")
-    shapes = [t.shape[1:] if len(t.shape) > 1 else t.shape or (1,) for t in graph.outputs]
+    shapes = _without_batch(graph)
     names = [tensor.name for tensor in graph.outputs]
     for rule in _RULES:
         found = rule(graph, names, shapes, size)
@@ -113,7 +129,12 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
     return {}, ""
 
 
+def _without_batch(graph: Graph) -> list[Shape]:
+    return [t.shape[1:] if len(t.shape) > 1 else t.shape or (1,) for t in graph.outputs]
+
+
 Shapes = Sequence[Shape]
+_CHARACTERS = 1000  # more classes than any detector's row of scores has, and fewer than a Chinese alphabet
 # The vocabulary that a network with this many classes most likely uses.
 _VOCABULARIES = {
     80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150",
@@ -166,11 +187,11 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
         return {"decoder": "argmax", **_classes(graph.channels)}
     shape = shapes[0]
     named = names[0] in ("out", "logits")
-    alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net: the first is fused from the others
-    if not (named or alike or len(shapes) == 1) or len(shape) != 3 or shape[1:] == (1, 1):  # a classifier's
+    plane = size and shape == (1, *size)  # U²-Net, ISNet: the first is the result, the others are its sources
+    if not (named or plane or len(shapes) == 1) or len(shape) != 3 or shape[1:] == (1, 1):  # a classifier's
         return {}
-    if not size:  # exported for any size: only its name distinguishes a map of scores
-        planes = named and shape[0] is not None and shape[1] is None and shape[2] is None
+    if not size:  # exported for any size: only its name, or being single, distinguishes a map of scores
+        planes = (named or shape[0] == 1) and shape[0] is not None and shape[1] is shape[2] is None
         return {"decoder": "logits", "outputs": [names[0]], **_classes(shape[0])} if planes else {}
     if shape[0] and size[0] == 16 * (shape[1] or 0) and shape[0] - 5 in (80, 20):
         return {"decoder": "fastestdet", **_classes(shape[0] - 5)}
@@ -179,19 +200,33 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     return {**found, "options": {"channels_last": True}} if last else found
 
 
-def _faces(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """BlazeFace: n×16 of a box and six key points, and n×1 logits, one row per anchor."""
-    rows = next((shape[0] for shape in shapes if shape[1:] == (16,)), None)
-    if len(shapes) != 2 or not rows or (rows, 1) not in shapes or not size:
+# What MediaPipe's detectors find, by the width of a row: a box, and x and y of 6, 7 or 4 key points. The box
+# of its pose detector surrounds the head.
+_MEDIAPIPE = {16: "face", 18: "palm", 12: "head"}
+
+
+def _anchored(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """MediaPipe's detectors of faces, palms and poses: a box and key points, and a logit, for each anchor."""
+    wide = next((shape[1] for shape in shapes if len(shape) == 2 and shape[1] in _MEDIAPIPE), None)
+    rows = next((shape[0] for shape in shapes if shape[1:] == (wide,)), None)
+    if len(shapes) != 2 or not wide or not rows or (rows, 1) not in shapes or not size:
         return {}
-    order = [
-        next(n for n, shape in zip(names, shapes, strict=True) if shape == (rows, width)) for width in (16, 1)
-    ]
-    found = {"decoder": "blazeface", "outputs": order, "classes": ["face"]}
-    if rows == size[0] * size[1] // 16:  # one layer of stride 4
-        return {**found, "options": {"strides": [4], "each": 1}}
     step = size[0] // 16
-    return {**found, "options": {"strides": [step, *[2 * step] * 3]}} if rows == 896 else {}
+    layouts: tuple[dict[str, Any], ...] = (
+        {"strides": [4], "each": 1},
+        {"strides": [step, *[2 * step] * 3]},
+        {"strides": [8, 16, 16, 16]},
+        {"strides": [8, 16, 32, 32, 32]},
+    )
+    options = next((one for one in layouts if _anchors(size, **one) == rows), None)
+    order = [names[shapes.index((rows, width))] for width in (wide, 1)]
+    found = {"decoder": "blazeface", "outputs": order, "classes": [_MEDIAPIPE[wide]], "options": options}
+    return found if options else {}
+
+
+def _anchors(size: Sequence[int], strides: Sequence[int], each: int = 2) -> int:
+    """The number of anchors, `each` for every layer and cell."""
+    return each * sum(_cells(size, strides))
 
 
 def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
@@ -303,7 +338,7 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
 
 # The first rule that recognises the outputs decides.
 _RULES = (
-    _by_names, _guess_finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
+    _by_names, _guess_finished, _anchored, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
     _levels, _pose, _guess_oriented, _table, _torchvision,
 )  # fmt: skip
 

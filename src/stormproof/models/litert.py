@@ -21,7 +21,7 @@ from stormproof.core.files import read_bytes
 from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.models.card import assemble_card, chosen_outputs
-from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
+from stormproof.models.guess import Graph, Tensor, explain_outputs, guess_card
 from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Forward, Network
 
@@ -48,7 +48,7 @@ def open_tflite(
     interpreter = _interpreter(path, threads)
     settings = {"classes": classes, "decoder": decoder, "score": score, "options": options}
     graph = _graph(interpreter, path)
-    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, explain_outputs(graph))
     return Network(
         name=whole.name or path.stem,
         card=whole,

@@ -1,4 +1,5 @@
-"""`card=` and `classes=` for models that feed themselves: Ultralytics, Python code, a server and so on.
+"""`card=` and `classes=` for models that feed themselves: Ultralytics, Python code, a server and so on; and
+`rename.CLASS=NAME` for every model.
 
 Kinds with a card of their own (onnx, tflite, torch) read more from it. For all others it says what the model
 is called and what its labels mean:
@@ -25,7 +26,8 @@ from stormproof.models.classes import resolve_classes
 from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
 from stormproof.models.network import Network
 
-NAMING = ("card", "classes")  # the options that every kind of model takes
+NAMING = ("card", "classes")  # the options that every kind of model takes, beside rename.CLASS=NAME
+_RENAME = "rename."
 
 
 class NamingCard(BaseModel, extra="forbid", frozen=True):
@@ -50,11 +52,13 @@ class Naming:
             return model
         if isinstance(model, Precomputed | Unbound):
             fix = "name its classes with classes=, if its kind takes it"
-            raise InvalidOption(f"{model.name}: card= is for models that images alone are given to; {fix}.")
+            raise InvalidOption(
+                f"{model.name}: card= and rename. are for models that images alone are given to; {fix}."
+            )
         name, classes, maps = self.name or model.name, *map(self._names, _both(model), [model.name] * 2)
         unknown = next((old for old in self.rename if old not in (*classes, *maps)), None)
         if unknown is not None:
-            raise UnknownName(f"class to rename in the card of {name}", unknown, (*classes, *maps))
+            raise UnknownName(f"class to rename in {name}", unknown, (*classes, *maps))
         if isinstance(model, Network):
             return replace(model, name=name, names=self._renamed(maps or classes))
         own = getattr(model, "with_classes", None)  # of a function that may answer with names
@@ -124,9 +128,11 @@ def take_naming(spec: Spec, known: Mapping[str, Any]) -> tuple[Spec, dict[str, A
     `known` are the options that the opener declares.
     """
     taken = {key: spec.options[key] for key in NAMING if key in spec.options and key not in known}
+    changes = {k.removeprefix(_RENAME): v for k, v in spec.options.items() if k.startswith(_RENAME)}
+    kept = {k: v for k, v in spec.options.items() if k not in taken and not k.startswith(_RENAME)}
+    rest = Spec(spec.kind, spec.main, kept)
     if not taken:
-        return spec, {}, Naming()
-    rest = Spec(spec.kind, spec.main, {key: v for key, v in spec.options.items() if key not in taken})
+        return rest, {}, Naming(rename=changes)
     card, near = NamingCard(), None
     if "card" in taken:
         content, place = read_card(None, taken["card"])
@@ -134,5 +140,5 @@ def take_naming(spec: Spec, known: Mapping[str, Any]) -> tuple[Spec, dict[str, A
     names = resolve_classes(taken["classes"], None) if "classes" in taken else None
     stated = resolve_classes(card.classes, near) if "classes" not in spec.options else names
     if "classes" in known and stated is not None:  # the opener must know them, and applies them itself
-        return rest, {"classes": list(stated)}, Naming(card.name, None, card.rename)
-    return rest, {}, Naming(card.name, stated, card.rename)
+        return rest, {"classes": list(stated)}, Naming(card.name, None, {**card.rename, **changes})
+    return rest, {}, Naming(card.name, stated, {**card.rename, **changes})

@@ -14,8 +14,9 @@ import numpy as np
 
 from stormproof.core.errors import CardChange, ModelError, StormproofError
 from stormproof.core.forms import Array
+from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.sample import Image, Prediction, as_rgb
-from stormproof.models.candidates import to_prediction, to_semantic
+from stormproof.models.candidates import Candidates, to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
 from stormproof.models.classes import BACKGROUND, normalise
 from stormproof.models.decoders import DECODERS, OutputDecoder
@@ -85,9 +86,19 @@ class Network:
         for group in _batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
             pairs = [(images[i], fits[i]) for i in group]
             each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)
-            outputs = self.forward(each)
-            predictions.extend(self._decode(outputs, row, fits[i]) for row, i in enumerate(group))
+            found = self._run(each, [fits[i] for i in group], on_device=not isinstance(images[0], np.ndarray))
+            if isinstance(found, JoinedBoxes):
+                predictions += map(self._checked, found.predictions())
+            else:
+                predictions += (self._decode(found, row, fits[i]) for row, i in enumerate(group))
         return predictions
+
+    def _run(self, given: Any, fits: Sequence[Fit], *, on_device: bool) -> JoinedBoxes | Outputs:
+        """The boxes that were decoded where the outputs lie, or the outputs."""
+        boxes: Callable[..., JoinedBoxes | Outputs] | None = getattr(self.forward, "boxes", None)
+        if on_device and boxes is not None:
+            return boxes(given, fits, self._background)
+        return self.forward(given)
 
     def _stack(self, pairs: Sequence[tuple[Image, Fit]]) -> Any:
         if self.takes_tensors and not isinstance(pairs[0][0], np.ndarray):
@@ -96,13 +107,22 @@ class Network:
             return prepare_on_device(pairs, self.card.input)
         return np.stack([prepare(*pair, self.card.input) for pair in pairs])
 
+    def count_classes(self, image: Image) -> int | None:
+        """How many classes the network scores; None if its outputs for an image do not show it."""
+        fit = plan_input(image, self.card.input)
+        mine = _of_image(self.forward(self._stack([(image, fit)])), 0)
+        try:
+            found = self._decoder.function(mine, fit.canvas, **self.card.options)
+        except (StormproofError, *_MISFITS):
+            return None
+        if isinstance(found, Candidates):
+            return None if found.labels is not None else found.scores.shape[1] + self.card.label_offset
+        return len(found) if found.ndim == 3 else None
+
     def _decode(self, outputs: Outputs, row: int, fit: Fit) -> Prediction:
         """The prediction for one image of a batch."""
         decoder, card = self._decoder, self.card
-        mine = [
-            output[row] if isinstance(output, list) or output.ndim > 1 else output.ravel()[row : row + 1]
-            for output in outputs
-        ]
+        mine = _of_image(outputs, row)
         try:
             with np.errstate(all="ignore"):  # overflow is reported below, in words
                 found = decoder.function(mine, fit.canvas, **card.options)
@@ -121,10 +141,9 @@ class Network:
                 f"expects {', '.join(decoder.outputs)}. Choose another decoder, or list the outputs in this "
                 "order in the card."
             ) from error
-        self._check_labels(prediction)
-        return prediction
+        return self._checked(prediction)
 
-    def _check_labels(self, prediction: Prediction) -> None:
+    def _checked(self, prediction: Prediction) -> Prediction:
         top = int(prediction.labels.max(initial=0))
         if self.names and top >= len(self.names):
             coco = len(self.names) == 80 and top < 91
@@ -134,6 +153,15 @@ class Network:
             said = f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}"
             change = {"classes": "coco91"} if coco else {}
             raise CardChange(f"{said}, or set label_offset in the card.", change)
+        return prediction
+
+
+def _of_image(outputs: Outputs, row: int) -> list[Array]:
+    """The outputs for one image of a batch."""
+    return [
+        output[row] if isinstance(output, list) or output.ndim > 1 else output.ravel()[row : row + 1]
+        for output in outputs
+    ]
 
 
 def usual_batch(batch: int | None, device: str) -> int:

@@ -20,7 +20,7 @@ from stormproof.models.guess import (
     Graph,
     Tensor,
     batch_problem,
-    describe_outputs,
+    explain_outputs,
     guess_card,
     guess_input,
     image_input,
@@ -64,7 +64,7 @@ def open_onnx(
     settings = {
         "decoder": decoder, "options": options, "classes": classes, "score": score, "iou": iou, "keep": keep,
     }  # fmt: skip
-    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, explain_outputs(graph))
     _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1
     return Network(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
+from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.spec import Spec
 from stormproof.models.card import Card, InputCard, assemble_card, read_card
 from stormproof.models.geometry import Fit
 from stormproof.models.model import ADAPTERS, Model, Precomputed, fingerprint, model_file
-from stormproof.models.network import Forward, Network, Outputs, usual_batch
+from stormproof.models.network import Network, Outputs, usual_batch
 from stormproof.models.predictions import as_array
 from stormproof.models.sources import source_files
 from stormproof.models.torch_detector import TorchDetector, returns_predictions
@@ -65,7 +67,7 @@ def open_torch(
     return Network(
         name=whole.name or name,
         card=whole,
-        forward=module_forward(torch, net, whole, device),
+        forward=ModuleForward(torch, net, whole, device),
         files=(*((weights,) if weights else ()), *_sources(built)),
         names=names,
         batch=usual_batch(batch, device),
@@ -155,20 +157,37 @@ def _sources(attribute: str | None) -> tuple[Path, ...]:
     return source_files(Path(file), code.__module__) if file else ()
 
 
-def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
-    """Run a module; torchvision's detectors take a list of images, all others a batch."""
+class ModuleForward:
+    """Runs a module; torchvision's detectors take a list of images, all others a batch."""
 
-    def to_device(given: Any) -> Any:
-        whole = torch.from_numpy(np.ascontiguousarray(given)) if isinstance(given, np.ndarray) else given
-        return whole.to(device)
+    def __init__(self, torch: Any, net: Any, card: Card, device: str) -> None:
+        self._torch, self._net, self._card, self._device = torch, net, card, device
 
-    def forward(batch: Any) -> Outputs:
-        with torch.inference_mode():
-            answer = net([*map(to_device, batch)] if isinstance(batch, list) else to_device(batch))
-            outputs = keep_candidates(flatten(answer, card.outputs), card)
-        return [[*map(as_array, one)] if isinstance(one, list) else as_array(one) for one in outputs]
+    def __call__(self, batch: Any) -> Outputs:
+        found = self.boxes(batch)
+        assert not isinstance(found, JoinedBoxes)
+        return found
 
-    return forward
+    def boxes(
+        self, batch: Any, fits: Sequence[Fit] = (), background: Sequence[int] = ()
+    ) -> JoinedBoxes | Outputs:
+        """The boxes of a batch, decoded on the device if `fits` are given and it can be done there, else the
+        outputs on the host."""
+        from stormproof.models.device_boxes import decode_tables, keep_candidates
+
+        with self._torch.inference_mode():
+            given = [*map(self._to_device, batch)] if isinstance(batch, list) else self._to_device(batch)
+            outputs = flatten(self._net(given), self._card.outputs)
+            kept = keep_candidates(outputs, self._card)
+            if fits and kept is not outputs:
+                found = decode_tables(kept, fits, self._card, background)
+                if found is not None:
+                    return found
+        return [[*map(as_array, one)] if isinstance(one, list) else as_array(one) for one in kept]
+
+    def _to_device(self, given: Any) -> Any:
+        array = isinstance(given, np.ndarray)
+        return (self._torch.from_numpy(np.ascontiguousarray(given)) if array else given).to(self._device)
 
 
 def prepare_on_device(pairs: Sequence[tuple[Any, Fit]], card: InputCard) -> Any:
@@ -187,30 +206,15 @@ def prepare_on_device(pairs: Sequence[tuple[Any, Fit]], card: InputCard) -> Any:
     if card.dtype == "int8":
         pixels = (pixels.to(torch.int16) - 128).to(torch.int8)
     elif card.dtype != "uint8":
-        mean, std = (torch.tensor(numbers, device=pixels.device) for numbers in (card.mean, card.std))
+        mean, std = (_constant(numbers, pixels.device) for numbers in (card.mean, card.std))
         pixels = ((pixels.float() - mean) / std).to(getattr(torch, card.dtype))
     return (pixels.permute(0, 3, 1, 2) if card.layout == "NCHW" else pixels).contiguous()
 
 
-def keep_candidates(outputs: list[Any], card: Card) -> list[Any]:
-    """Of tables of boxes, those rows that can pass the card's least score: the others need not be copied to
-    the host. Tables that the decoder would refuse are left as they are."""
-    if card.decoder not in ("yolov5", "yolov8") or outputs[0].ndim != 3 or card.options:
-        return outputs
-    rows = outputs[0] if card.decoder == "yolov5" else outputs[0].transpose(1, 2)
-    last = rows.shape[2] - (outputs[1].shape[1] if len(outputs) > 1 else 0)
-    first = 5 if card.decoder == "yolov5" else 4
-    if not first < last or not rows.shape[1]:
-        return outputs
-    scores, sure = rows[..., first:last], rows[..., 4] if first == 5 else rows.new_ones(())
-    best = scores.amax(2) * sure
-    usual = rows.isfinite().all() & (scores >= 0).all() & (best <= 1).all() & (sure >= 0).all()
-    count = int(usual * (best >= card.limits.score).sum(1).amax() + usual.long())
-    if count == 0:
-        return outputs
-    places = best.topk(min(count, rows.shape[1])).indices.sort().values
-    kept = rows.gather(1, places[..., None].expand(-1, -1, rows.shape[2]))
-    return [kept if card.decoder == "yolov5" else kept.transpose(1, 2), *outputs[1:]]
+@cache
+def _constant(numbers: Any, device: Any) -> Any:
+    """Numbers on a device; copying them there again would wait for all that it has to do."""
+    return framework("torch", extra="torch").tensor(numbers, device=device)
 
 
 def flatten(answer: Any, names: Sequence[str] | None) -> list[Any]:

@@ -11,7 +11,7 @@ from stormproof.models.card import complete_card
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Network, usual_batch
-from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
+from stormproof.models.torch import ModuleForward, fill, load_checkpoint, state_dict
 
 # By task: the card, the classes of the published weights, and the outputs beyond the class list.
 _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
@@ -53,7 +53,7 @@ def open_torchvision(
     return Network(
         name=main if path is None else f"{main}-{path.stem}",
         card=whole,
-        forward=module_forward(torch, net.to(device).eval(), whole, device),
+        forward=ModuleForward(torch, net.to(device).eval(), whole, device),
         files=() if path is None else (path,),
         names=names,
         batch=usual_batch(batch, device),

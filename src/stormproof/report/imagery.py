@@ -95,7 +95,7 @@ def outline(mask: RLE, ratio: float) -> str:
     return "".join(paths)
 
 
-def _outline(
+def outline_object(
     holder: Instances | Prediction, entry: int, ratio: float, *, masks: bool = True
 ) -> dict[str, str]:
     """What is drawn of an object instead of its box: its mask, and the lines of whatever else it carries."""
@@ -107,15 +107,21 @@ def _outline(
 def paint_map(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
     """A label map in colours that differ in hue and brightness; pixels without a class are clear."""
     small = cv2.resize(labels, _small(labels), interpolation=cv2.INTER_NEAREST)
-    hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
-    value = 130 + (np.arange(max(classes, 1)) * 53) % 126
-    table = np.stack([hue, np.full_like(hue, 200), value], axis=1).astype(np.uint8)[None]
-    colours = cv2.cvtColor(table, cv2.COLOR_HSV2RGB)[0]
+    colours = class_colours(classes)
     known = small < classes
     rgba = np.zeros((*small.shape, 4), np.uint8)
     rgba[known, :3] = colours[small[known]]
     rgba[known, 3] = 255
     return rgba
+
+
+def class_colours(classes: int) -> npt.NDArray[Any]:
+    """The colour of each class in a painted map, red, green, blue."""
+    hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
+    value = 130 + (np.arange(max(classes, 1)) * 53) % 126
+    table = np.stack([hue, np.full_like(hue, 200), value], axis=1).astype(np.uint8)[None]
+    colours: npt.NDArray[Any] = cv2.cvtColor(table, cv2.COLOR_HSV2RGB)[0]
+    return colours
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +168,7 @@ class Imagery:
             {
                 "box": _box(objects.boxes[i], ratio),
                 "name": self.classes[objects.labels[i]],
-                **_outline(objects, i, ratio, masks=self.outlines),
+                **outline_object(objects, i, ratio, masks=self.outlines),
             }
             for i in np.flatnonzero(shown).tolist()
         ]
@@ -203,7 +209,7 @@ class RunPredictions:
                 "box": _box(found.boxes[i], ratio),
                 "name": self.scene.classes[labels[i]],
                 "score": round(float(found.scores[i]), 3),
-                **_outline(found, i, ratio),
+                **outline_object(found, i, ratio),
             }
             for i in order.tolist()
             if found.scores[i] >= _LEAST and labels[i] >= 0

@@ -18,7 +18,7 @@ from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, keyword_options
 from stormproof.datasets.opened import OpenedDataset
 from stormproof.models import load_model
-from stormproof.models.card import Card, check_card, read_card
+from stormproof.models.card import COCO_NUMBERS, Card, check_card, read_card
 from stormproof.models.classes import (
     COCO,
     NO_CLASS,
@@ -227,7 +227,13 @@ def choose_classes(
             f"{said}; write the name of what it finds instead of foreground.",
             False,
         )
+    count = network.count_classes(images[0])
+    if count == 1:
+        return _name_only_class(network, data)
     said = "classes: dataset was written, as nothing names them: labels then index the dataset's classes"
+    if data is None and network.card.decoder in COCO_NUMBERS and not network.card.label_offset:
+        why = "such networks, trained on COCO, use COCO's own numbers; name others with classes="
+        return with_names(network, "coco91"), f"classes: coco91 is a guess: {why}.", False
     if data is None and len(COCO) <= _top_label(network, images) < len(VOCABULARIES["coco91"]):
         why = (
             f"label {_top_label(network, images)} was predicted, and of the usual lists only this one has it"
@@ -239,9 +245,10 @@ def choose_classes(
             "and vocabularies are tried"
         )
         return with_names(network, "dataset"), f"{said}; {fix}.", False
-    scored = try_vocabularies(network, data, watch)
+    scored = try_vocabularies(network, data, watch, count)
     if not scored or max(scored.values()) == 0:
-        fix = "none of those tried finds anything on these images; name them with classes="
+        own = f"its {count} classes" if count else "them"
+        fix = f"none of those tried finds anything on these images; name {own} with classes="
         return with_names(network, "dataset"), f"{said}; {fix}.", False
     (best, score), *others = sorted(scored.items(), key=lambda item: -item[1])
     count = min(IMAGES, len(data))
@@ -254,6 +261,16 @@ def choose_classes(
     rest = f"; the next, {others[0][0]}, {100 * others[0][1]:.1f}"
     said = f"classes: {best} scores best of {len(scored)} on {count} images ({100 * score:.1f}{rest})."
     return with_names(network, best), said, True
+
+
+def _name_only_class(network: Network, data: OpenedDataset | None) -> tuple[Network, str, bool]:
+    """The name of a detector's only class: the dataset's, if it has one too."""
+    said = "as its outputs score a single class"
+    if data is not None and len(data.classes) == 1:
+        (name,) = data.classes
+        return with_names(network, [name]), f"classes: [{name}], {said}, and {data.name} has one.", True
+    fix = "write the name of what it finds, as the dataset calls it"
+    return with_names(network, ["object"]), f"classes: [object], {said}; {fix}.", False
 
 
 def with_names(network: Network, classes: str | list[str]) -> Network:
@@ -272,9 +289,14 @@ def _is_single_plane(network: Network, probe: Probe) -> bool:
     return len(shape) == 4 and shape[axis] == 1
 
 
-def try_vocabularies(network: Network, data: OpenedDataset, watch: Watch = show_nothing) -> dict[str, float]:
-    """The score on labelled images by vocabulary; the dataset's own classes come last."""
-    tried = [*_vocabularies(network, data), "dataset"]
+def try_vocabularies(
+    network: Network, data: OpenedDataset, watch: Watch = show_nothing, count: int | None = None
+) -> dict[str, float]:
+    """The score on labelled images by vocabulary; the dataset's own classes come last. Only lists of `count`
+    names are tried, if the network shows how many it needs."""
+    own = data.semantic_classes if network.semantic_task else data.classes
+    lists = {**{one: VOCABULARIES[one] for one in _vocabularies(network, data)}, "dataset": own}
+    tried = [one for one, names in lists.items() if count in (None, len(names))]
     images, found = min(IMAGES, len(data)), {}
     with (
         TemporaryDirectory(prefix="stormproof-") as folder,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from time import perf_counter
 
 from stormproof.core.errors import StoreError
-from stormproof.datasets.dataset import Dataset
+from stormproof.core.processes import worker_count
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import content_of
 from stormproof.engine.stages import DecodedImage
 from stormproof.engine.work import Times
+
+_READERS = 8  # threads, at most: more wait for each other
 
 
 class Decoder:
@@ -20,6 +24,9 @@ class Decoder:
 
     def __call__(self, index: int) -> DecodedImage | Exception:
         """The sample and its content, or the error that reading it raised."""
+        return self.check(self.read(index))
+
+    def read(self, index: int) -> DecodedImage | Exception:
         start = perf_counter()
         try:
             sample = self._dataset[index]
@@ -29,9 +36,35 @@ class Decoder:
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
-        if self._before.get(index, content) != content:
+        return DecodedImage(index, sample, content)
+
+    def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
+        """What was read, unless the image changed."""
+        if isinstance(read, DecodedImage) and self._before.get(read.index, read.content) != read.content:
             raise StoreError(
-                f"{sample.id} of {self._dataset.name} is not the image that this run began with. "
+                f"{read.sample.id} of {self._dataset.name} is not the image that this run began with. "
                 "Restore the file, or run into another folder."
             )
-        return DecodedImage(index, sample, content)
+        return read
+
+
+class ReadAhead:
+    """Threads that read images before they are asked for, those of the next chunk too."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        readers = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
+        self.dataset, self._threads = dataset, ThreadPoolExecutor(readers)
+        self._started: dict[int, Future[DecodedImage | Exception]] = {}
+
+    def __call__(
+        self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int
+    ) -> Iterator[tuple[int, DecodedImage | Exception]]:
+        """What is read at each index, in order, while up to `ahead` more are being read."""
+        whole = [*indices, *following]
+        for index in self._started.keys() - {*whole}:
+            self._started.pop(index).cancel()
+        rest = iter([index for index in whole if index not in self._started])
+        for index in indices:
+            while len(self._started) < ahead and (later := next(rest, None)) is not None:
+                self._started[later] = self._threads.submit(decode.read, later)
+            yield index, decode.check(self._started.pop(index).result())

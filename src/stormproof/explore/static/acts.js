@@ -1,6 +1,7 @@
 // From a look to an act: copies as command, requirement and Python, the picture and the data as files.
 import { $, ask, asked, copy, make, newest, save, trouble } from "./page.js";
 import { link, onChange, state } from "./state.js";
+import * as list from "./list.js";
 import * as microscope from "./microscope.js";
 
 const NAMES = [["condition", "Condition"], ["requirement", "Requirement"], ["gate", "Gate"], ["run", "Run"], ["corrupt", "Copies"], ["python", "Python"]];
@@ -11,6 +12,8 @@ const fill = newest(async (signal) => {
     metric: $("#r-metric").value, bound, threshold: $("#r-threshold").value }, signal);
   trouble("");
   $("#verdict").textContent = answer.verdict ? `This run now: ${answer.verdict}` : "";
+  $("#peeking").textContent = answer.peeking ?? "";
+  if (list.marked.size) answer.run += " --images ids.txt";
   $("#copies").replaceChildren(...NAMES.filter(([key]) => answer[key]).flatMap(([key, name]) => {
     const button = make("button", { type: "button", "aria-label": `Copy ${name}` }, "Copy");
     button.addEventListener("click", () => copy(answer[key], name));
@@ -54,12 +57,15 @@ const savePicture = async () => {
   pen.fillStyle = "#1c2126";
   pen.font = "14px system-ui, sans-serif";
   const who = document.querySelector(`#subject option[value="${place}"]`)?.textContent ?? "";
-  pen.fillText(`${who}: ${now.image}, ${now.condition}${now.physical[0] ? ` (${now.physical[0]})` : ""}, scores from ${Number(state.score).toFixed(2)}`, 6, now.height + 20, canvas.width - 12);
-  const keys = [["kept", "object found"], ["lost", "lost"], ["missed", "missed"], ["found", "prediction"], ["new", "new"]];
-  keys.reduce((x, [kind, words]) => {
+  pen.fillText(`${who}: ${now.image}, ${now.condition}${now.physical[0] ? ` (${now.physical[0]})` : ""}${now.subjects[place].judged ? `, scores from ${Number(state.score).toFixed(2)}` : ""}`, 6, now.height + 20, canvas.width - 12);
+  const ofObjects = [["kept", "object found"], ["lost", "lost"], ["missed", "missed"], ["found", "prediction"], ["new", "new"]]
+    .map(([kind, words]) => [words, stormproof.drawing.colours[kind], stormproof.drawing.dashes[kind]]);
+  const held = now.subjects[place];
+  const keys = held.pixels && !held.judged ? microscope.shownClasses(held) : ofObjects;
+  keys.reduce((x, [words, colour, dash]) => {
     pen.lineWidth = 3;
-    pen.strokeStyle = stormproof.drawing.colours[kind];
-    pen.setLineDash((stormproof.drawing.dashes[kind] ?? "").split(" ").filter(Boolean).map(Number));
+    pen.strokeStyle = colour;
+    pen.setLineDash((dash ?? "").split(" ").filter(Boolean).map(Number));
     pen.strokeRect(x, now.height + 34, 18, 12);
     pen.fillText(words, x + 26, now.height + 45);
     return x + 46 + pen.measureText(words).width;
@@ -78,6 +84,7 @@ const guarded = (work) => () => work().catch((error) => trouble(error.message));
 export const start = () => {
   $("#acts").addEventListener("toggle", fill);
   ["#r-metric", "#r-bound", "#r-threshold"].forEach((field) => $(field).addEventListener("input", fill));
+  list.onMarks(fill);
   $("#save-png").addEventListener("click", guarded(savePicture));
   $("#save-csv").addEventListener("click", guarded(saveTable));
   $("#copy-link").addEventListener("click", () => copy(link(), "Link"));

@@ -12,6 +12,7 @@ const pictures = { now: undefined, clean: undefined }; // their pixels
 // The parts of a composed condition: split at +, but not inside brackets or quotes.
 const partsOf = (condition) => condition.match(/(?:"(?:\\.|[^"\\])*"|\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[^+])+/gs) ?? [];
 export const corruptionOf = (condition) => condition.split(/[@[]/)[0];
+export const stormName = (condition) => [corruptionOf(condition), ...partsOf(condition).slice(1)].join(", then ");
 export const threshold = () => Number(state.score);
 const wanted = (thing) => !state.class || thing.name === state.class;
 const isWrong = (thing) => thing.verdict !== "right" && thing.verdict !== "excused";
@@ -26,7 +27,7 @@ const ROOM = 44; // pixels of a box that a label of a right prediction needs; th
 const drawnObjects = (look, answer, before, ratio) => {
   const drawn = [];
   const isClean = look.condition === "clean";
-  if (state.truth === "1") {
+  if (state.truth === "1" && (answer.judged || answer.source === "none")) {
     look.truth.filter((thing) => thing.counted && wanted(thing)).forEach((thing) => {
       const now = foundAt(answer, thing), then = before && foundAt(before, thing);
       const fate = answer.source === "none" ? "truth" : now ? "kept" : !isClean && then ? "lost" : "missed";
@@ -95,10 +96,47 @@ const ofImage = (look, place) => {
     lost: look.condition === "clean" ? "" : objects.filter(isLost).length, new: look.condition === "clean" ? "" : found.filter(isNew).length };
 };
 const ofCell = (tally) => {
-  const held = tally && (state.class ? tally.by_class[state.class] : tally.every);
+  const held = tally?.every && (state.class ? tally.by_class[state.class] : tally.every);
   if (!held) return undefined;
   const at = Math.round(100 * threshold());
   return { objects: held.objects, right: held.right[at], wrong: held.wrong[at] };
+};
+const whole = (number) => number.toLocaleString("en-GB");
+const share = (part, all) => (all ? `${((100 * part) / all).toFixed(1)} %` : "");
+const ofMap = (pixels) => (state.class ? pixels.classes[state.class] ?? { pixels: 0, wrong: 0, iou: null } : pixels);
+const countPixels = () => { // label maps: wrong pixels and IoU, of the image and of the whole cell
+  const rows = [];
+  session.subjects.forEach((subject, place) => {
+    const who = session.subjects.length > 1 ? `${subject.name}, ` : "";
+    const line = (name, held) => make("tr", {}, make("th", { scope: "row" }, name), ...[whole(held.pixels), whole(held.wrong),
+      state.class ? "" : share(held.wrong, held.pixels), percentOf(held.iou)].map((value) => make("td", {}, value)));
+    const tally = tallies.get(`${place} ${seen.now.condition}`);
+    const { pixels } = seen.now.subjects[place], before = seen.clean?.subjects[place].pixels;
+    if (before && seen.now.condition !== "clean") rows.push(line(`${who}this image, clean`, ofMap(before)));
+    if (pixels) rows.push(line(`${who}this image`, ofMap(pixels)));
+    if (tally?.pixels) rows.push(line(`${who}all ${tally.images} images`, ofMap(tally.pixels)));
+  });
+  const head = ["counted in", state.class ? `pixels of ${state.class}` : "pixels", state.class ? "missed or wrongly called so" : "wrong pixels", state.class ? "" : "share wrong", state.class ? "IoU" : "mean IoU"];
+  if (rows.length) $("#counts thead").replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
+  return rows;
+};
+const percentOf = (value) => (value === null || value === undefined ? "" : `${(100 * value).toFixed(1)} %`);
+const swatch = (name) => { const box = make("span", { class: "swatch", "aria-hidden": "true" }); box.style.background = session.colours[name] ?? "none"; return box; };
+export const shownClasses = (answer) => Object.entries(answer.pixels.classes).filter(([, held]) => held.pixels > 0)
+  .map(([name]) => [name, session.colours[name] ?? "#888"]);
+const showClasses = () => { // IoU of every class that the image shows, the largest loss first
+  const place = Number(state.subject), answer = seen.now.subjects[place];
+  const box = $("#by-class");
+  box.hidden = !answer?.pixels;
+  if (!answer?.pixels) return;
+  const isClean = seen.now.condition === "clean";
+  const before = seen.clean?.subjects[place].pixels?.classes ?? {}, cell = tallies.get(`${place} ${seen.now.condition}`)?.pixels?.classes ?? {};
+  const rows = Object.entries(answer.pixels.classes).filter(([, held]) => held.pixels > 0)
+    .map(([name, held]) => ({ name, held, lost: (before[name]?.iou ?? 0) - (held.iou ?? 0) })).sort((a, b) => b.lost - a.lost);
+  const head = ["class", "share of pixels", ...(isClean ? [] : ["IoU clean"]), "IoU here", "IoU, all images"];
+  $("thead", box).replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
+  $("tbody", box).replaceChildren(...rows.map(({ name, held }) => make("tr", { "data-class": name }, make("th", { scope: "row" }, swatch(name), ` ${name}`),
+    ...[share(held.pixels, answer.pixels.pixels), ...(isClean ? [] : [percentOf(before[name]?.iou)]), percentOf(held.iou), percentOf(cell[name]?.iou)].map((value) => make("td", {}, value)))));
 };
 const count = () => {
   const head = ["counted in", "objects", "true positives", "missed", "false positives", "lost", "new"];
@@ -108,11 +146,13 @@ const count = () => {
   const rows = [];
   session.subjects.forEach((subject, place) => {
     const who = session.subjects.length > 1 ? `${subject.name}, ` : "";
-    if (seen.now.subjects[place].source !== "none" && session.hasObjects) rows.push(line(`${who}this image`, ofImage(seen.now, place)));
+    if (seen.now.subjects[place].judged) rows.push(line(`${who}this image`, ofImage(seen.now, place)));
     const cell = ofCell(tallies.get(`${place} ${seen.now.condition}`));
     if (cell) rows.push(line(`${who}all ${tallies.get(`${place} ${seen.now.condition}`).images} images`, cell));
   });
   $("#counts thead").replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
+  if (!rows.length) rows.push(...countPixels());
+  showClasses();
   $("#counts tbody").replaceChildren(...rows);
   $("#counts").closest(".scroll").hidden = !rows.length;
   $("#score-words").textContent = threshold().toFixed(2);
@@ -173,11 +213,12 @@ const describe = () => {
   const answers = now.subjects.map((answer, i) => {
     const who = session.subjects.length > 1 ? `${session.subjects[i].name}: ` : "";
     const error = answer.error === null || answer.error === undefined ? "" : `; error of this image alone ${(100 * answer.error).toFixed(0)} %`;
-    if (answer.source === "stored") return `${who}as the run predicted${error}.`;
-    if (answer.source === "live") return `${who}the model was asked just now.`;
-    return `${who}no prediction: the run has none here, and the model cannot be asked. ${answer.why}`;
+    if (answer.source === "stored") return `${who || "Shown: "}as the run predicted${error}.`;
+    if (answer.source === "live") return `${who || "Shown: "}the model was asked just now.`;
+    return `${who}No prediction: the run has none here, and the model cannot be asked. ${answer.why}`;
   });
-  $("#source").textContent = answers.join(" ");
+  const carried = now.carried.length && now.subjects.some((answer) => answer.judged) ? ` Right and wrong are judged by upright boxes (IoU 0.5) here, not by ${now.carried.join(" or ")}.` : "";
+  $("#source").textContent = answers.join(" ") + carried;
 };
 
 // --- corruption, severity and parameters ---------------------------------------------------------------
@@ -216,8 +257,9 @@ const readParameters = (condition) => {
 };
 const severityOf = (condition) => condition.match(/^\w+@([\d.]+)/)?.[1];
 let stepsOf = "";
+let top = ""; // what is applied after the corruption of the slider, as a condition
 const topOf = () => ($("#top").value ? `${$("#top").value}@${$("#top-level").value}` : "");
-const fetchSteps = async (parameters, top = topOf()) => {
+const fetchSteps = async (parameters) => {
   const name = $("#corruption").value;
   const key = JSON.stringify([name, parameters, top]);
   if (key === stepsOf) return;
@@ -262,12 +304,13 @@ const follow = async () => { // the controls follow the state
     $("#corruption").value = corruptionOf(condition);
     fillFields(readParameters(condition));
   }
-  const rest = partsOf(condition).slice(1).join("+");
   if (condition !== "clean") {
-    $("#top").value = rest ? corruptionOf(rest) : "";
-    fillLevels(severityOf(rest));
+    top = partsOf(condition).slice(1).join("+");
+    $("#top").value = top ? corruptionOf(top) : "";
+    fillLevels(severityOf(top));
+    $("#top-picks").hidden = !isLive() && !top;
   }
-  await fetchSteps(parametersOf(), rest);
+  await fetchSteps(parametersOf());
   showSlider();
   showFields();
 };
@@ -278,6 +321,7 @@ const fillLevels = (chosen = "3") => {
 };
 const chooseTop = async () => { // a second corruption acts on the image that the first one made
   const before = state.at;
+  top = topOf();
   await fetchSteps(parametersOf());
   const now = steps[Number($("#severity").value)];
   if (now && state.at === before) change({ at: now.condition }); // else something else was chosen meanwhile
@@ -315,15 +359,18 @@ const chooseParameters = async () => {
 };
 export const start = (given) => {
   session = given;
-  session.hasObjects = true;
+  $("#score").closest(".long").hidden = !session.objects;
+  $("#show-truth").closest("label").hidden = !session.objects;
   options($("#corruption"), [["", "none"], ...session.corruptions.filter((each) => isLive() || each.stored.length).map((each) => [each.name, each.words])], "");
   options($("#class"), [["", "every class"], ...session.classes.map((name) => [name, name])], state.class);
+  $("#legend").hidden = !session.objects;
   $("#legend").replaceChildren(...[["kept", "object found"], ["lost", "lost: found clean, not here"], ["missed", "found in neither"],
-    ["found", "prediction"], ["new", "new: predicted where nothing is"]].map(([kind, words]) => make("span", {}, make("span", { class: `key ${kind}` }), ` ${words}`)));
+    ["found", "prediction"], ["new", "new: wrong, and not predicted clean"]].map(([kind, words]) => make("span", {}, make("span", { class: `key ${kind}` }), ` ${words}`)));
   $("#corruption").addEventListener("change", chooseCorruption);
   $("#severity").addEventListener("input", () => { const now = steps[Number($("#severity").value)]; if (now) change({ at: now.condition }); });
   options($("#top"), [["", "nothing more"], ...session.corruptions.filter((each) => each.severities.length).map((each) => [each.name, each.words])], "");
   $("#top-picks").hidden = !isLive();
+  ["#top", "#top-level"].forEach((field) => { $(field).disabled = !isLive(); });
   $("#top").addEventListener("change", () => { fillLevels(); chooseTop().catch((error) => trouble(error.message)); });
   $("#top-level").addEventListener("change", () => chooseTop().catch((error) => trouble(error.message)));
   $("#fields").addEventListener("change", chooseParameters);

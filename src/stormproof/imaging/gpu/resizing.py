@@ -42,12 +42,9 @@ def fit_images(
     `sides` are those of each image, down and across; `rule` is nearest or linear, as in OpenCV, or antialias:
     linear, but averaging where an image shrinks, as in Pillow.
     """
-    taps = [_taps(side, rule) for pair in sides for side in pair]
-    most = max(index.shape[1] for index, _ in taps)
-    turned = [rule == "antialias" and shrinks_down_first(*pair) for pair in sides]
+    most, turned, tables = _tables(tuple(sides), rule, images[0].device)
     where = [(image.data_ptr(), *image.stride(), turn) for image, turn in zip(images, turned, strict=True)]
     with device(images[0].device):
-        tables = [to_device(_stacked([pair[k] for pair in taps[axis::2]], most)) for axis, k in _TABLES]
         places = to_device(np.array(where, np.int64))
     given = images, tables, turned, rule, pad
     if triton_kernels.usable(images[0]):
@@ -60,6 +57,19 @@ def fit_images(
         if name in triton_kernels.trusted:
             return triton_kernels.fit_images(places, tables, rule == "linear", pad)
     return _fit_in_torch(*given)
+
+
+@lru_cache(maxsize=64)  # a batch of images comes again under every condition
+def _tables(
+    sides: tuple[tuple[ResizedSide, ResizedSide], ...], rule: str, where: torch.device
+) -> tuple[int, list[bool], list[Tensor]]:
+    """The most taps of a pixel, whether each image shrinks down first, and the tables on the device."""
+    taps = [_taps(side, rule) for pair in sides for side in pair]
+    most = max(index.shape[1] for index, _ in taps)
+    turned = [rule == "antialias" and shrinks_down_first(*pair) for pair in sides]
+    with device(where):
+        made = [to_device(_stacked([pair[k] for pair in taps[axis::2]], most)) for axis, k in _TABLES]
+    return most, turned, made
 
 
 _TABLES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of rows and columns: the pixels, and their weights

@@ -288,7 +288,7 @@ def covering(
     """
     wide = {**settings, "shard": shard, "out": out}
     if {*held.conditions} - {*asked.conditions}:
-        gone = ("benchmark", "root")
+        gone = ("benchmark", "root", "images")  # the spec has the option `only`
         wide = {key: value for key, value in wide.items() if key not in gone}
         wide |= {"data": held.dataset.spec, "conditions": list(held.conditions)}
     wide.pop("limit", None)
