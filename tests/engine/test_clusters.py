@@ -129,13 +129,13 @@ def test_ray_names_the_bad_cell(configure: Configure, cluster: Any) -> None:
 
 
 @pytest.mark.slow
-def test_no_ray_cluster_is_said(configure: Configure) -> None:
+def test_reports_that_there_is_no_ray_cluster(configure: Configure) -> None:
     pytest.importorskip("ray", reason="needs the extra 'ray'")
     with pytest.raises(RunError, match=r"No Ray cluster at '127.0.0.1:9'"):
         run(configure(engine="ray,address=127.0.0.1:9"))
 
 
-def test_a_ray_node_that_starts_too_slowly_is_said(
+def test_reports_a_ray_node_that_starts_too_slowly(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A busy machine: Ray gives up with a plain exception."""
@@ -163,7 +163,7 @@ def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
 
 
 @pytest.mark.slow
-def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_that_slurm_rejected_the_jobs(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     utils = pytest.importorskip("submitit.core.utils", reason="needs the extra 'slurm'")
 
     def refuse(*arguments: object) -> None:
@@ -175,7 +175,7 @@ def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("quick_jobs")
-def test_a_lost_job_is_said_and_its_chunks_done_next_time(
+def test_reports_a_lost_job_and_does_its_chunks_in_the_next_run(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
@@ -261,7 +261,7 @@ def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, t
     assert asked == ["local"]  # which starts one, whatever the file says
 
 
-def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+def test_reports_a_closed_ray_address_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(RunError, match="No Ray cluster"):
