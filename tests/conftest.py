@@ -29,6 +29,7 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+collect_ignore = ["helpers", "programs"]  # --doctest-modules would import them all
 
 
 @pytest.fixture(scope="session")
