@@ -29,6 +29,7 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+collect_ignore = ["helpers", "programs"]  # --doctest-modules would import them all
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +41,12 @@ def shared() -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Do once what hundreds of tests would do again."""
-    gc.disable()  # until everything is imported
+    """Do once what hundreds of tests would do again. Every patch here saves time and hides nothing.
+
+    Tests of what is patched undo it: `core/test_processes.py` starts pools without `preloaded`, and `world/`
+    composes its scenes anew.
+    """
+    gc.disable()  # until everything is imported: see `pytest_collection_finish`
     keep_memory()  # as every command does
     # Typer makes every command anew for each call, which takes longer than many of them.
     typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)

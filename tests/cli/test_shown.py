@@ -78,7 +78,7 @@ def test_quality_shows_conditions_whole(photos: Path) -> None:
     assert all(text in shown.stdout for text in texts), shown.stderr
 
 
-def test_the_version_is_said() -> None:
+def test_prints_the_version() -> None:
     from stormproof import __version__
 
     assert stormproof("--version").stdout == f"stormproof {__version__}\n"

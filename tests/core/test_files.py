@@ -146,7 +146,7 @@ def npy(
         b"",
     ],
 )
-def test_what_an_npy_header_states_is_not_believed(content: bytes, tmp_path: Path) -> None:
+def test_checks_what_an_npy_header_states(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     with pytest.raises(DatasetError, match="cannot be read as NPY") as caught:

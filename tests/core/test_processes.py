@@ -58,7 +58,7 @@ def _runs(process: int) -> bool:
         return False
 
 
-def test_a_killed_worker_is_said_with_what_to_do() -> None:
+def test_reports_a_killed_worker_and_what_to_do() -> None:
     with pytest.raises(RunError, match="Run the same command again"):
         list(spread(die, range(4), workers=2))
 

@@ -70,7 +70,7 @@ def test_no_name_is_both_a_suite_and_a_corruption() -> None:
         ("fog@3,,snow", "Cannot read the condition ''"),
     ],
 )
-def test_what_cannot_be_meant_is_said(text: str, words: str) -> None:
+def test_refuses_conditions_that_mean_nothing(text: str, words: str) -> None:
     with pytest.raises(StormproofError) as error:
         read_conditions(text)
     assert words in str(error.value)

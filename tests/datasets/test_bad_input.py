@@ -75,7 +75,7 @@ def test_labels_without_image_and_image_without_labels(build: Build, tmp_path: P
     assert texts == ["ADE_val_00000001.png has no image.", "ADE_val_00000002.jpg has no label file."]
 
 
-def test_panoptic_segments_that_nobody_described(build: Build, tmp_path: Path) -> None:
+def test_panoptic_segments_without_a_description(build: Build, tmp_path: Path) -> None:
     spec = build("panoptic")
     path = tmp_path / "tree/panoptic_val.json"
     path.write_text(path.read_text().replace("131077", "131078"))

@@ -93,7 +93,7 @@ def test_check_lists_every_problem_of_a_file_that_does_not_open(build: Build, tm
     assert len(json.loads(text)["problems"]) == 3
 
 
-def test_missing_images_are_said_without_opening_any(build: Build, tmp_path: Path) -> None:
+def test_reports_missing_images_without_opening_any(build: Build, tmp_path: Path) -> None:
     spec = build("coco")
     (tmp_path / "tree/photos/b.png").unlink()
     assert "1 of 2 are missing" in inspect(spec)[1]

@@ -94,7 +94,7 @@ def _kill_after_a_while(run: list[str], out: Path, dice: random.Random) -> None:
 
 
 def _wait(happened: Callable[[], bool], ended: Callable[[], bool] = lambda: False) -> None:
-    """Until it has happened; a process that ends before is told on."""
+    """Wait until it has happened; fail if the process exits before."""
     deadline = time.monotonic() + STUCK
     while not happened():
         assert not ended(), "the run ended by itself"

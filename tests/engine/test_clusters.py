@@ -6,11 +6,13 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helpers import forked
 from helpers.fake_models import GATE
 from helpers.runs import Configure, all_bytes, all_rows
 from helpers.scenes import MARKED
@@ -29,6 +31,18 @@ LONG = {"conditions": ["noise"], "chunk": 1}
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the jobs of submitit."""
     monkeypatch.setattr(executors, "_POLL", 0.02)
+
+
+@pytest.fixture
+def quick_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Jobs of submitit run in forks of a process that has loaded everything."""
+    local = pytest.importorskip("submitit.local.local", reason="needs the extra 'slurm'").LocalExecutor
+    python = tmp_path / "python"
+    with forked.quick_command(forked.MODULE) as text:
+        python.write_text(text)
+        python.chmod(0o755)
+        monkeypatch.setattr(local, "__init__", partialmethod(local.__init__, python=str(python)))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +129,13 @@ def test_ray_names_the_bad_cell(configure: Configure, cluster: Any) -> None:
 
 
 @pytest.mark.slow
-def test_no_ray_cluster_is_said(configure: Configure) -> None:
+def test_reports_that_there_is_no_ray_cluster(configure: Configure) -> None:
     pytest.importorskip("ray", reason="needs the extra 'ray'")
     with pytest.raises(RunError, match=r"No Ray cluster at '127.0.0.1:9'"):
         run(configure(engine="ray,address=127.0.0.1:9"))
 
 
-def test_a_ray_node_that_starts_too_slowly_is_said(
+def test_reports_a_ray_node_that_starts_too_slowly(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A busy machine: Ray gives up with a plain exception."""
@@ -137,6 +151,7 @@ def test_a_ray_node_that_starts_too_slowly_is_said(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_jobs")
 def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     calm = configure(out="calm")
@@ -148,7 +163,7 @@ def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
 
 
 @pytest.mark.slow
-def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_that_slurm_rejected_the_jobs(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     utils = pytest.importorskip("submitit.core.utils", reason="needs the extra 'slurm'")
 
     def refuse(*arguments: object) -> None:
@@ -159,7 +174,8 @@ def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pyt
         run(configure(engine="slurm,cluster=local"))
 
 
-def test_a_lost_job_is_said_and_its_chunks_done_next_time(
+@pytest.mark.usefixtures("quick_jobs")
+def test_reports_a_lost_job_and_does_its_chunks_in_the_next_run(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
@@ -175,6 +191,7 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_jobs")
 def test_a_cell_that_kills_its_worker_does_not_cost_the_job(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     config = configure("dies_on_marked", engine="slurm,cluster=local", workers=1)
@@ -244,7 +261,7 @@ def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, t
     assert asked == ["local"]  # which starts one, whatever the file says
 
 
-def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+def test_reports_a_closed_ray_address_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(RunError, match="No Ray cluster"):

@@ -77,7 +77,7 @@ def test_folders_of_many_models_are_merged_and_exported(tmp_path: Path) -> None:
     } == {f"{name}/{condition}.json" for name in names for condition in ("clean", "fog@2")}
 
 
-def test_a_promise_that_is_not_kept_is_said(tmp_path: Path) -> None:
+def test_warns_where_a_score_misses_its_expectation(tmp_path: Path) -> None:
     models = [{"model": f"{MODELS}:brightness_boxes", "name": "one", "expect": {"AP": 0.5}},
               {"model": f"{MODELS}:brightness_boxes", "name": "two", "expect": {"AP": 0.0}}]  # fmt: skip
     shown = CliRunner().invoke(app, ["run", "--config", str(plan(tmp_path, models=models))])

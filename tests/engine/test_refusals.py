@@ -196,7 +196,7 @@ def test_two_writers_are_one_too_many(configure: Configure) -> None:
     assert (Path(config.out) / "run.json").read_bytes() == before  # and adds nothing to what the first does
 
 
-def test_a_folder_that_cannot_be_locked_is_said(configure: Configure) -> None:
+def test_reports_a_folder_that_cannot_be_locked(configure: Configure) -> None:
     config = configure(limit=1)
     (Path(config.out) / ".lock-1-of-1").mkdir(parents=True)
     with pytest.raises(OutputError, match=r"Cannot write to .*run: Is a directory"):

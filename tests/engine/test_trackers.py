@@ -117,7 +117,7 @@ def test_tensorboard_keeps_runs_apart(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ]
 
 
-def test_a_service_out_of_reach_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reports_an_unreachable_service_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     notebook = Notebook("mlflow")
     notebook.broken = {"set_experiment"}
     monkeypatch.setitem(sys.modules, "mlflow", notebook)
@@ -142,6 +142,6 @@ def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.Monkey
         open_tracker(name)
 
 
-def test_an_unknown_tracker_is_said() -> None:
+def test_refuses_an_unknown_tracker() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'mlflow'"):
         open_tracker("mflow")

@@ -24,6 +24,12 @@ STUCK = 600  # seconds after which a command is taken to hang: no bar, only an e
 
 
 COMMAND = "from stormproof.cli import main; main()"
+# `python -m NAME …`
+MODULE = """
+import runpy, sys
+del sys.argv[: sys.argv.index("-m") + 1]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 
 
 def start(
@@ -118,33 +124,43 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 @contextmanager
-def quick_command() -> Iterator[str]:
-    """The text of an executable that is `stormproof`, without its start."""
+def quick_command(code: str = COMMAND) -> Iterator[str]:
+    """The text of an executable that is `stormproof`, or runs other code, without its start."""
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
         address = f"{folder}/server"
         listener.bind(address)
         listener.listen()
-        server = Process(target=_serve, args=(listener,), daemon=True)
+        server = Process(target=_serve, args=(listener, code), daemon=True)
         server.start()
         yield CLIENT.format(python=sys.executable, address=address)
         server.kill()
         server.join()
 
 
-def _serve(listener: socket.socket) -> None:
-    """Run the commands that clients ask for, one after the other, and answer with their exit codes."""
+def _serve(listener: socket.socket, code: str) -> None:
+    """Have a child answer each client, so that one command may start another."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those children
     while True:
         client, _ = listener.accept()
-        _, streams, _, _ = socket.recv_fds(client, 1, 3)
-        with client, client.makefile("rb") as order:
-            words, folder, environment = json.load(order)
-            process = os.fork()
-            if process == 0:
-                os.chdir(folder)
-                os.environ.clear()
-                os.environ.update(environment)
-                _become(words, streams)
-            for stream in streams:
-                os.close(stream)
-            _, status = os.waitpid(process, 0)
-            client.sendall(bytes([os.waitstatus_to_exitcode(status) & 255]))
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _answer(client, code)
+            os._exit(0)
+        client.close()
+
+
+def _answer(client: socket.socket, code: str) -> None:
+    """Run the command that a client asks for, and answer with its exit code."""
+    _, streams, _, _ = socket.recv_fds(client, 1, 3)
+    with client.makefile("rb") as order:
+        words, folder, environment = json.load(order)
+    process = os.fork()
+    if process == 0:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        _become(words, streams, code)
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(process, 0)
+    client.sendall(bytes([os.waitstatus_to_exitcode(status) & 255]))

@@ -64,14 +64,14 @@ def test_a_precision_saves_most_of_the_grid_and_says_how_sure_it_is(data) -> Non
     assert 0 < watch.share <= 1
 
 
-def test_only_its_turns_cost_anything(data) -> None:
+def test_watch_is_free_between_its_turns(data) -> None:
     watch = sp.watch(data, SUITE, every=3, precision=0, log=lambda numbers, step: None)
     assert [step for step in range(1, 8) if watch(step, boxes_of)] == [3, 6]
     with pytest.raises(InvalidOption, match="every=0"):
         sp.watch(data, every=0)
 
 
-def test_a_misspelt_condition_is_told_before_the_training(data) -> None:
+def test_refuses_a_misspelt_condition_before_the_training(data) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'weather'"):
         sp.watch(data, "weatherr", every=5)
 

@@ -42,7 +42,7 @@ def test_reference_results(coco_reference, kind, ap):
         assert by_class[k] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenes())
 def test_boxes_equal_pycocotools(scene):
     truth, found = scene
@@ -72,7 +72,7 @@ def scores_alone(truth: DetectionTruth, found: Detections) -> None:
     assert image_precision(match_boxes(truth, found)).tolist() == pytest.approx(alone, abs=1e-9, nan_ok=True)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenes())
 def test_masks_equal_pycocotools(scene):
     truth, found = scene

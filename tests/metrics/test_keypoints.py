@@ -122,7 +122,7 @@ def test_joints_of_a_person_that_is_not_found_are_not_in_place():
     assert score_points(one_person(far), np.ones((1, 2))).scores["PCK"] == 0.0
 
 
-def test_detections_without_points_find_nobody():
+def test_detections_without_keypoints_match_no_person():
     posed = one_person(np.full((1, 17, 3), np.nan))
     assert score_points(posed, np.ones((1, 2))).scores["OKS AP"] == 0.0
 

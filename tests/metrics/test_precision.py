@@ -23,7 +23,7 @@ def weighted(matches, weights):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(scenes())
 def test_weights_of_one_give_the_scores_whatever_the_other_rows(scene):
     truth, found = scene
@@ -103,7 +103,7 @@ def test_a_weight_is_a_number_of_copies_by_every_metric(seed):
         assert weighed.per_class[name] == pytest.approx(copied.per_class[name], abs=1e-12, nan_ok=True), name
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(scenes())
 def test_some_images_are_weights_of_zero_and_one(scene):
     truth, found = scene

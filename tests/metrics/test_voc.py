@@ -46,7 +46,7 @@ def devkit(truth, found, k, sampled):
     return area
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(scenes())
 @pytest.mark.parametrize(("name", "sampled"), [("VOC07 AP50", True), ("VOC10 AP50", False)])
 def test_equals_the_devkit_rule(name, sampled, scene):

@@ -64,7 +64,7 @@ def test_wrong_cards_say_what_is_wrong(card, said: str) -> None:
     assert "my.yaml" in str(error.value)
 
 
-def test_what_cannot_be_told_is_asked_for() -> None:
+def test_asks_for_what_cannot_be_inferred() -> None:
     with pytest.raises(ModelError, match="decoder:"):
         complete_card({"input": {"size": (3, 3)}}, {}, "x.onnx")
     with pytest.raises(ModelError, match=r"any size.*--fix"):

@@ -254,7 +254,7 @@ def test_how_detr_is_normalised() -> None:
     assert found["input"]["size"] == (560, 560)
 
 
-def test_a_network_for_a_fixed_number_of_images_is_told() -> None:
+def test_reports_a_network_with_a_fixed_batch_size() -> None:
     several = Graph((Tensor("x", (10, 3, 32, 32), F),), (Tensor("y", (10, 1, 8, 8), F),))
     assert batch_problem(several).startswith("it takes 10 images at once; export it for 1")
     assert not batch_problem(CASES["yolox"][0])
@@ -279,7 +279,7 @@ def test_what_ultralytics_writes_into_its_exports() -> None:
         guess_card(graph(S, ((1, 84, 8400), F), metadata={"names": "__import__('os').system('true')"}))
 
 
-def test_what_cannot_be_told_stays_open() -> None:
+def test_leaves_open_what_cannot_be_inferred() -> None:
     assert "decoder" not in guess_card(graph(S, ((1, 5, 5, 5, 5), F)))
     unsure = graph(S, ((1, 100, 4), F), ((1, 100, 7), F), names=["pred_boxes", "logits"])
     assert guess_card(unsure)["outputs"] == ["logits", "pred_boxes"]

@@ -253,7 +253,7 @@ def raw_queries(folder: Path, task: str) -> tuple[torch.Tensor, torch.Tensor]:
     return outputs.class_queries_logits[0], outputs.masks_queries_logits[0]
 
 
-def test_oneformer_is_told_its_task(tmp_path: Path) -> None:
+def test_oneformer_receives_its_task(tmp_path: Path) -> None:
     folder = oneformer(tmp_path / "net")
     first, second = (raw_queries(folder, task)[0] for task in ("panoptic", "semantic"))
     assert not torch.allclose(first, second)  # so a wrong sentence would be noticed

@@ -415,7 +415,7 @@ class _Results:
         return 1
 
 
-def test_results_of_other_libraries_are_told_by_their_shape() -> None:
+def test_recognises_results_of_other_libraries_by_their_shape() -> None:
     masks = np.zeros((1, 20, 30), bool)
     masks[0, 2:4, 1:3] = True
     plain, masked = function_model(lambda images: [_Results(), _Results(masks)])(IMAGES)

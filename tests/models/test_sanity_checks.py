@@ -121,7 +121,7 @@ def test_an_unknown_option_lists_the_allowed_ones() -> None:
     [("yolo11n.pt", "ultralytics:yolo11n.pt,trust=true"), ("m.pt", "torch:m.pt"),
      ("d.json", "results:d.json")],
 )  # fmt: skip
-def test_a_bare_file_is_told_its_kind(text: str, form: str) -> None:
+def test_a_file_without_a_kind_gets_an_error_that_names_its_kind(text: str, form: str) -> None:
     with pytest.raises(InvalidOption, match="write " + form.replace(".", r"\.")):
         load_model(text)
 
@@ -190,7 +190,7 @@ def test_one_line_describes_how_a_model_is_read() -> None:
     assert "(linear)" not in line
 
 
-def test_what_looks_wrong_is_said_with_its_cause() -> None:
+def test_reports_suspicious_predictions_with_their_cause() -> None:
     net = network("yolox", tuple(f"c{i}" for i in range(9)), [])
     size = [(480, 640)]
     many = np.tile([10.0, 10, 50, 50], (30, 1))

@@ -86,7 +86,7 @@ def test_torchvision_with_classes_of_ones_own(vision, weights: Path, tmp_path: P
     assert vision[0][1]["num_classes"] == 3  # and background
 
 
-def test_torchvision_downloads_only_when_told(vision) -> None:
+def test_torchvision_downloads_only_on_request(vision) -> None:
     with pytest.raises(InvalidOption, match="download=true"):
         load_model("torchvision:fasterrcnn_resnet50_fpn")
     load_model("torchvision:fasterrcnn_resnet50_fpn,download=true")

@@ -90,7 +90,7 @@ def data() -> sp.Run:
 
 
 @pytest.mark.parametrize("make", [owl, grounding_dino])
-def test_they_are_told_the_datasets_classes(make, data, tmp_path: Path) -> None:
+def test_they_receive_the_classes_of_the_dataset(make, data, tmp_path: Path) -> None:
     model = load_model(f"hf:{make(tmp_path)},score=0")
     assert model.classes == ()
     with pytest.raises(ModelError, match="add ,classes=FILE"):
@@ -112,7 +112,7 @@ def test_a_run_tells_them(data, tmp_path: Path) -> None:
     assert run.score().cells["AP"]["clean"] >= 0
 
 
-def test_given_classes_are_told_at_once(tmp_path: Path) -> None:
+def test_prints_given_classes_at_once(tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("car\nperson\n")
     model = load_model(f"hf:{owl(tmp_path)},score=0,classes={names},prompt={{}}")

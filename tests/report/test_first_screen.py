@@ -138,7 +138,7 @@ def test_failures_of_different_corruptions_come_first(runs: dict[str, Path]) -> 
     assert {loss.image for _, loss in telling(real)} == {loss.image for _, loss in each_image_once(real)}
 
 
-def test_lost_and_new_objects_are_told_apart() -> None:
+def test_distinguishes_lost_from_new_objects() -> None:
     def at(x: float, name: str = "car") -> dict[str, object]:
         return {"box": [x, 0, x + 10, 10], "name": name}
 
@@ -171,7 +171,7 @@ def test_the_error_of_an_image_is_by_the_measure_of_the_page(runs: dict[str, Pat
     assert image_measure(replace(scores, metric="E")) == "E"
 
 
-def test_few_images_are_said_without_names_where_all_runs_have_few(runs: dict[str, Path]) -> None:
+def test_the_warning_about_few_images_names_no_run_where_all_have_few(runs: dict[str, Path]) -> None:
     both = [run_scores(Run(runs[name])) for name in ("boxes", "masks")]
     assert "Fewer than 100 images: a difference of a few points may be chance." in make_view(both).notices
     enough = make_view([replace(scores, images=100) for scores in both]).notices
@@ -234,7 +234,7 @@ def test_a_run_that_lacks_a_clean_image_has_a_page(tmp_path: Path) -> None:
     assert "is incomplete" in text
 
 
-def test_a_model_of_label_maps_is_not_said_to_miss_objects(tmp_path: Path) -> None:
+def test_a_model_of_label_maps_is_not_reported_to_miss_objects(tmp_path: Path) -> None:
     """The built-in street has objects as well; a segmenter does not look for them."""
     run = run_it(
         "builtin:street-plain", "world:test,size=256x160", limit=2, conditions="gaussian_noise@3",

@@ -78,7 +78,7 @@ def test_the_weak_points_are_those_of_the_best_run() -> None:
     assert make_view(runs).weak_points.startswith("Snow hurts high most (40 % left)")
 
 
-def test_an_estimate_is_told_with_its_interval_from_low_to_high() -> None:
+def test_an_estimate_is_printed_with_both_ends_of_its_interval() -> None:
     estimate = {"measure": "AP", "inferences": 0.25, "mpc": {"low": 0.28, "estimate": 0.3, "high": 0.33}}
     (notice,) = [text for text in make_view([toy_scores(estimate=estimate)]).notices if "Estimated" in text]
     assert "(25.0 % of the inferences). Estimated mPC of AP: 30.0 (95 %: 28.0 to 33.0)" in notice

@@ -114,7 +114,7 @@ def test_slices_of_fewer_than_a_hundred_images_are_named() -> None:
     assert found.table().note.endswith("Fewer than 100 images: night.")
 
 
-def test_a_slice_relative_to_another_is_as_sure_as_the_smaller_of_the_two() -> None:
+def test_a_relative_slice_has_the_confidence_of_the_smaller_slice() -> None:
     held = by_light(day=0.4, night=0.2)
     small = replace(held["night"], images=40)
     found = replace(held, slices={"day": held["day"], "night": small}, clean=held["day"])
@@ -123,7 +123,7 @@ def test_a_slice_relative_to_another_is_as_sure_as_the_smaller_of_the_two() -> N
     assert other.relative()["day"].images == 40
 
 
-def test_a_rate_is_told_with_half_of_its_interval() -> None:
+def test_a_rate_is_printed_with_half_the_width_of_its_interval() -> None:
     found = rates()
     row = found.table().rows[2]
     for k, cell in enumerate(row[1:5]):

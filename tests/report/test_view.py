@@ -204,7 +204,7 @@ def test_an_incomplete_run_has_no_mean() -> None:
     assert any("snow@5" in notice for notice in view.notices)
 
 
-def test_equal_names_are_told_apart() -> None:
+def test_distinguishes_equal_names() -> None:
     first, second = toy_scores(), toy_scores()
     view = make_view([first, replace(second, dataset="other")])
     assert [row[0] for row in view.summary.rows] == ["net on toy", "net on other"]

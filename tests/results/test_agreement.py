@@ -84,7 +84,7 @@ def test_models_are_ranked_alike(sides: tuple[list[Run], list[Run], Path]) -> No
     assert found.correlations[MEAN]["fog"].estimate > 0.5
 
 
-def test_freedom_is_that_of_the_smaller_side(
+def test_degrees_of_freedom_come_from_the_smaller_sample(
     sides: tuple[list[Run], list[Run], Path], tmp_path: Path
 ) -> None:
     """The grid has 8 images; the real set has 16, of which 3 are in snow."""

@@ -50,7 +50,7 @@ def test_a_failure_that_was_seen_is_not_pooled_away() -> None:
     assert shown.row["confirmed"] is False
 
 
-def test_a_dip_within_a_range_without_a_crossing_is_said() -> None:
+def test_reports_a_dip_within_a_range_without_a_crossing() -> None:
     found = at_severities(0.25, 0.16, 0.2, 0.2, threshold=0.165)
     assert found.answer is Answer.NOT_MONOTONE
     assert found.strength is None
@@ -140,7 +140,7 @@ def row_of(axis: StrengthAxis, **changes: Any) -> dict[str, Any]:
     return Breaking(axis, "AP50", replace(usual, **changes)).row
 
 
-def test_a_breaking_point_is_told_in_metres_and_decibels_of_its_own_strength() -> None:
+def test_a_breaking_point_is_reported_in_metres_and_in_decibels() -> None:
     """Haze of severity 2.4 has β = 0.012^0.6 · 0.04^0.4 per metre, noise a σ of 0.6 · 0.12 + 0.4 · 0.18."""
     haze = row_of(StrengthAxis("haze"))
     assert haze["strength"] == {"at": 2.4, "low": 2.2, "high": 2.9}
@@ -155,7 +155,7 @@ def test_a_breaking_point_is_told_in_metres_and_decibels_of_its_own_strength() -
         ]
 
 
-def test_a_breaking_point_over_a_parameter_is_told_in_its_values() -> None:
+def test_a_breaking_point_over_a_parameter_is_reported_in_its_values() -> None:
     """From 500 m to 20 m in equal factors: 2.4 on the scale of 1 to 5 is 35 % of the way."""
     row = row_of(parse_axis("haze", "visibility=500..20"))
     metres = {

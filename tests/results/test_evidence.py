@@ -248,7 +248,7 @@ def test_a_full_test_has_no_deviation() -> None:
         ({"enhance": ("clahe",)}, "Images were enhanced first: clahe."),
     ],
 )
-def test_every_deviation_is_told(changes: dict[str, Any], said: str) -> None:
+def test_reports_every_deviation(changes: dict[str, Any], said: str) -> None:
     assert told_of(**changes) == [said]
 
 

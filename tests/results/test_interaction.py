@@ -111,7 +111,7 @@ def test_without_interactions_a_sentence_is_printed_in_at_most_one_family_of_twe
     assert uncorrected / sets > 0.15
 
 
-def test_a_pair_that_is_worse_together_is_said_with_its_interval() -> None:
+def test_reports_a_pair_that_is_worse_together_with_its_interval() -> None:
     found = [_scores(_street(np.random.default_rng(k), **{"fog@3+snow@3": 0.12})) for k in range(20)]
     for scores in found:
         one = interactions(scores, "mIoU")["fog@3+snow@3"]

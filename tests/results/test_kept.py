@@ -124,7 +124,7 @@ def test_intervals_are_not_taken_from_scores_that_were_made_without(folder: Path
 
 
 @pytest.mark.parametrize("kind", ["json", "images", "50"])
-def test_a_changed_file_is_not_believed(folder: Path, kind: str) -> None:
+def test_rejects_a_changed_file(folder: Path, kind: str) -> None:
     right = Run(folder).score(replicates=50)
     (path,) = (folder / "scores").glob("*.json" if kind == "json" else f"*-{kind}.parquet")
     content = path.read_bytes()
@@ -221,7 +221,7 @@ def test_another_measure_shown_changes_nothing_but_what_is_shown(folder: Path) -
     assert Run(folder).score().headline == "AP"
 
 
-def test_a_measure_of_overlap_is_told_by_its_code(folder: Path) -> None:
+def test_a_measure_of_overlap_is_identified_by_its_code(folder: Path) -> None:
     def score(overlap: Callable[..., Any]) -> float:
         return Run(folder).score(rule=MatchingRule(overlap=overlap)).cells["E"]["clean"]
 
@@ -319,7 +319,7 @@ def test_another_dataset_is_refused_though_scores_are_kept(folder: Path, tmp_pat
         Run(folder, data=other).score()
 
 
-def test_kept_scores_are_used_where_the_dataset_is_gone_and_it_is_said(folder: Path, tmp_path: Path) -> None:
+def test_uses_stored_scores_where_the_dataset_is_gone_and_says_so(folder: Path, tmp_path: Path) -> None:
     made = Run(folder).score(interval=True)
     (tmp_path / "scene").rename(tmp_path / "elsewhere")
     found = Run(folder).score(interval=True)
@@ -388,7 +388,7 @@ def test_intervals_of_reliability_are_of_the_replicates_asked_for(make: Make) ->
 
 
 @pytest.mark.parametrize("kind", ["images", "50"])
-def test_a_table_of_another_run_is_not_believed(folder: Path, kind: str) -> None:
+def test_rejects_a_table_of_another_run(folder: Path, kind: str) -> None:
     """Sealed, of the same conditions and shape, and under the right name: only its key gives it away."""
     other = folder.parent / "other"
     settings = {"model": f"{MODELS}:only_when_clean", "conditions": ["contrast@2,fog@3"], "engine": "local",

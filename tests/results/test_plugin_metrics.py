@@ -172,7 +172,7 @@ def test_a_metric_without_weights_is_one_of_repeated_images(seed: int, tied: boo
     assert numbers["AP again"][:last] == pytest.approx(numbers["AP"][:last], abs=1e-12)
 
 
-def test_a_metric_that_forgets_a_number_is_told_so(folder: Path) -> None:
+def test_refuses_a_metric_that_does_not_return_a_declared_number(folder: Path) -> None:
     @metric("boxes", Measure("one", "given", section="boxes"), Measure("two", "not", section="boxes"))
     def forgetful(objects: Objects, weights: np.ndarray) -> Scored:
         return Scored({"one": np.ones(len(weights))})

@@ -53,7 +53,7 @@ def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
     assert found.whole.cells["AP"] == run.score().cells["AP"]
 
 
-def test_a_slice_is_as_sure_as_its_images_alone(make: Make, tmp_path: Path) -> None:
+def test_the_interval_of_a_slice_comes_from_its_images_alone(make: Make, tmp_path: Path) -> None:
     folder = make("contrast_boxes")
     run = Run(folder)
     found = run.slices(f"{write_table(tmp_path / 'a.csv', folder)}:weather")
@@ -173,7 +173,7 @@ def test_a_slice_is_compared_over_its_own_classes_alone(mixed: Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("p", "told"), [(0.0009, "< 0.001"), (0.001, "0.001"), (0.0094, "0.009"), (0.5, "0.500"), (np.nan, "?")]
 )
-def test_a_chance_is_told_to_a_thousandth(p: float, told: str) -> None:
+def test_a_probability_is_printed_to_a_thousandth(p: float, told: str) -> None:
     assert _chance(p) == told
 
 

@@ -184,7 +184,7 @@ def test_choosing_classes_keeps_the_sides_that_a_file_states() -> None:
     assert numbers(truth, found)["AP"] == pytest.approx(0.3)  # IoU 0.5, 0.55 and 0.6
 
 
-def test_people_in_images_that_cannot_be_read_are_nobody(tmp_path: Path) -> None:
+def test_ignores_people_in_unreadable_images(tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "people", images=6)
     file = tmp_path / "people" / "instances.json"
     file.write_text(file.read_text().replace('"cat"', '"person"'))

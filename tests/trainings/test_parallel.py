@@ -43,7 +43,7 @@ def test_a_training_that_breaks_stops_no_other(tmp_path: Path, monkeypatch: pyte
     assert [order[1] for order in started[1:]].count("steady") == 1
 
 
-def test_a_rendering_that_ends_at_once_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_renderer_that_exits_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def dead(order: Sequence[str], nice: int = 0, path: str = "") -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
 

@@ -225,7 +225,7 @@ def test_shards_of_different_runs_are_not_joined(tmp_path: Path) -> None:
         merge(tmp_path / "a", [tmp_path / "a"])
 
 
-def test_a_record_of_another_version_is_said(tmp_path: Path) -> None:
+def test_reports_a_record_of_another_version(tmp_path: Path) -> None:
     claim(tmp_path / "a", record())
     assert read_record(tmp_path / "a") == record()
     with pytest.raises(StoreError, match=r"is not a run folder: it has no run.json"):
