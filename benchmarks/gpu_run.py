@@ -4,8 +4,8 @@
     python benchmarks/gpu_run.py run runs/cpu --model SPEC --data coco:val.json --workers 4
     python benchmarks/gpu_run.py run runs/gpu --model SPEC --data coco:val.json --device cuda
     python benchmarks/gpu_run.py compare runs/cpu runs/gpu --out CELLS.json      for docs/make_gpu.py
-    python benchmarks/gpu_run.py beside runs/fast --data coco:val.json --batch 32 --limit 512
-                                                         a fast detector in a run, and alone
+    python benchmarks/gpu_run.py beside runs/beside --data coco:val.json --batch 32 --out BESIDE.json
+                                                         models in a run, and alone on the same pixels
 
 SPEC is torchvision:fasterrcnn_resnet50_fpn,weights=rcnn.pth,device=cuda, or another detector. `run` is
 `stormproof run`, with its times. On a device two images go through first, untimed: kernels are compiled.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -89,13 +90,12 @@ class FastDetector:
         trunk = list(torchvision.models.resnet18(weights=None).children())[:-2]
         net = torch.nn.Sequential(*trunk, torch.nn.Conv2d(512, 84, 1)).eval().to(device)
         self.net = net.half().to(memory_format=torch.channels_last)
-        self.device, self.images, self.calls = device, 0, 0
+        self.device = device
 
     def __call__(self, images: list[Any]) -> list[dict[str, np.ndarray]]:
         import torch
         from torch.nn.functional import interpolate
 
-        self.images, self.calls = self.images + len(images), self.calls + 1
         with torch.inference_mode():
             planes = [
                 torch.as_tensor(one, device=self.device).permute(2, 0, 1)[None].half() for one in images
@@ -111,32 +111,74 @@ class FastDetector:
         return [dict(zip(("boxes", "scores", "labels"), part, strict=True)) for part in parts]
 
 
-def beside(folder: Path, given: argparse.Namespace) -> dict[str, float]:
-    """Cells a second of a whole run with the fast detector, and images a second of the detector alone."""
-    import time
-
+def beside(folder: Path, given: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """By model: cells a second of a whole run, and images a second of the model alone on the same pixels."""
     import torch
 
     import stormproof
 
     device = given.device or "cuda"
-    model, limit = FastDetector(device), given.limit or 512
-    data = stormproof.open_dataset(given.data, limit=limit)
-    some = [torch.from_numpy(data[i].image.copy()).to(device) for i in range(min(96, limit))]
-    for count in (4 * given.batch, 200 * given.batch):  # the first to warm up
-        start = time.perf_counter()
-        for first in range(0, count, given.batch):
-            model([some[(first + i) % len(some)] for i in range(given.batch)])
-        alone = count / (time.perf_counter() - start)
-    options = {"conditions": given.conditions, "batch": given.batch, "device": device, "progress": False}
-    stormproof.run(model, given.data, out=f"{folder}-first", limit=4, **options)
-    model.images = model.calls = 0
-    start = time.perf_counter()
-    run = stormproof.run(model, given.data, out=folder, limit=limit, **options)
-    spent = time.perf_counter() - start
-    cells = limit * len(run.record.conditions)
-    result = {"alone": alone, "run": cells / spent, "share": cells / spent / alone}
-    return result | {"cells": cells, "seconds": spent, "images a call": model.images / model.calls}
+    data = stormproof.open_dataset(given.data, limit=96)
+    some = [torch.from_numpy(data[i].image.copy()).to(device) for i in range(len(data))]
+    found: dict[str, dict[str, float]] = {}
+    for name in given.models.split(","):
+        model, bare = _opened(name, folder, device)
+        with torch.inference_mode():
+            alone = _images_a_second(bare, some, given.batch)
+        torch.cuda.empty_cache()
+        limit = given.limit or 512
+        if name in _SLOW:
+            limit = max(limit // _SLOW[name], 1)
+        options = {"conditions": given.conditions, "batch": given.batch, "device": device, "engine": "local"}
+        for count, out in ((4, folder / f"{name}-first"), (limit, folder / name)):  # the first to warm up
+            start = time.perf_counter()
+            run = stormproof.run(model, given.data, out=out, limit=count, progress=False, **options)
+            spent = time.perf_counter() - start
+        cells = limit * len(run.record.conditions)
+        found[name] = {"alone": alone, "run": cells / spent, "share": cells / spent / alone}
+        found[name] |= {"cells": cells, "seconds": spent}
+        print(name, found[name], flush=True)
+    return found
+
+
+_SLOW = {"rcnn": 16, "rtdetr": 8, "yolo": 2}  # how many times fewer images they are given
+
+
+def _opened(name: str, folder: Path, device: str) -> tuple[Any, Any]:
+    """A model as `stormproof.run` takes it, and a function that runs it alone."""
+    if name == "fast":
+        fast = FastDetector(device)
+        return fast, fast
+    import torch
+    import torchvision
+
+    import gpu_networks
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if name == "rcnn":
+        write_weights(weights := folder / "rcnn.pth")
+        net = torchvision.models.detection.fasterrcnn_resnet50_fpn(weights=None, weights_backbone=None)
+        net.load_state_dict(torch.load(weights))
+        spec = f"torchvision:fasterrcnn_resnet50_fpn,weights={weights},device={device}"
+    else:
+        net, card = getattr(gpu_networks, name)(), folder / f"{name}.yaml"
+        card.write_text(json.dumps(gpu_networks.CARDS[name]))
+        spec = f"torch:gpu_networks:{name},card={card},device={device}"
+    return spec, getattr(gpu_networks, f"bare_{name}")(net.to(device).eval())
+
+
+def _images_a_second(call: Any, images: list[Any], batch: int, seconds: float = 4.0) -> float:
+    import torch
+
+    for _ in range(3):
+        call(images[:batch])
+    torch.cuda.synchronize() if images[0].is_cuda else None
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        first = count % max(1, len(images) - batch + 1)
+        call(images[first : first + batch])
+        count += batch
+    return count / (time.perf_counter() - start)
 
 
 def rows(folder: Path) -> Iterator[tuple[tuple[int, str], dict[str, np.ndarray]]]:
@@ -181,6 +223,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--models", default="fast,rcnn,yolo,rtdetr")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.step == "weights":
@@ -188,7 +231,7 @@ def main() -> None:
     elif given.step == "run":
         run(*given.files, given)
     elif given.step == "beside":
-        print(json.dumps(beside(*given.files, given)))
+        given.out.write_text(json.dumps(beside(*given.files, given)))
     else:
         found = compare(*given.files)
         print({key: value for key, value in found.items() if key != "other objects"})

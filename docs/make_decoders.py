@@ -7,7 +7,7 @@ from pathlib import Path
 from parts import write_part
 
 from stormproof.core.spec import keyword_options
-from stormproof.models.decoders import DECODERS, OPTIONS
+from stormproof.models.decoders import DECODERS, option_words
 
 PAGE = Path(__file__).parent / "models.md"
 PART = "decoder options"
@@ -15,7 +15,7 @@ PART = "decoder options"
 
 def table() -> str:
     rows = ["| option | says | decoders, with their defaults |", "|---|---|---|"]
-    for option, words in OPTIONS.items():
+    for option, words in option_words().items():
         taken = {
             name: options[option].default
             for name, decoder in DECODERS.items()

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import stormproof
 from stormproof import extend
 
@@ -108,3 +110,57 @@ def test_the_street_is_rendered_by_numpy_and_numba_alone() -> None:
     code = f"import sys, stormproof.world.samples; print([m for m in {heavy!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+# The files of each task, and the others that know of it; the street, whose people have joints, is left out.
+# Maps of labels and of segments have columns of their own in every row; they are older than forms.
+TASKS = {
+    "key points": (
+        r"key_?points?|kpt_|\bsigmas\b|\bjoints?\b|_joints|\bpose\b|_pose",
+        ("metrics/keypoints.py", "metrics/points.py", "metrics/oks.py", "core/joints.py",
+         "models/families/pose.py"),
+        ("datasets/coco.py",),
+    ),
+    "oriented boxes": (
+        r"oriented|\bobb\b|\brbox\b|rotated_|xyxyxyxy",
+        ("metrics/oriented.py", "metrics/corners.py", "core/oriented.py", "datasets/dota.py",
+         "models/families/oriented.py"),
+        ("datasets/yolo.py", "models/candidates.py"),
+    ),
+    "LVIS": (
+        r"federated|lvis",
+        ("metrics/lvis.py", "datasets/lvis.py", "core/federated.py"),
+        ("datasets/coco.py", "datasets/dataset.py", "results/truths.py", "metrics/records.py",
+         "metrics/cocomatching.py", "metrics/inputs.py", "metrics/metric.py"),
+    ),
+}  # fmt: skip
+# Other meanings of the same words: VOC's pose tag, blurs of several σ, joints between slabs, filters.
+OTHERWISE = ("datasets/voc.py", "imaging/", "metrics/pyramid.py", "world/")
+
+
+def words(path: Path) -> set[str]:
+    """The names and texts of a file, without comments and docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said: set[str] = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(node, DOCUMENTED):
+            body[0] = ast.Pass()
+    for node in ast.walk(tree):
+        for value in (getattr(node, key, None) for key in ("id", "attr", "arg", "name", "module", "value")):
+            said |= {value} if isinstance(value, str) else set()
+    return said
+
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_known_to_its_own_files_and_few_others(task: str) -> None:
+    pattern, own, others = TASKS[task]
+    knowing = [
+        name
+        for name, path in MODULES.items()
+        if not name.startswith(OTHERWISE) and any(re.search(pattern, word, re.I) for word in words(path))
+    ]
+    assert knowing == sorted((*own, *others))

@@ -13,7 +13,9 @@ _HOMES = {
         "core.condition": ("CLEAN", "Condition"),
         "core.errors": ("DatasetError", "InvalidOption", "ModelError", "StormproofError", "UnknownName"),
         "core.files": ("locate", "read_lines"),
-        "core.forms": ("Array", "Column", "Comparison", "Form", "Motion", "form"),
+        "core.forms": (
+            "Array", "CocoFields", "Column", "Comparison", "Form", "Motion", "YoloLines", "form",
+        ),
         "core.sample": (
             "RLE", "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap",
             "Truth",
@@ -37,6 +39,7 @@ _HOMES = {
         "metrics.performance": ("mpc_by_corruption",),
         "metrics.records": ("DetectionTruth", "Detections"),
         "metrics.task": ("Task", "task"),
+        "models.decoders": ("DECODERS", "OutputDecoder"),
         "models.model": ("ADAPTERS", "Model", "PerImage"),
         "report.elements": ("Section",),
         "report.sections": ("Scope", "group_by_severity", "per_cent", "section"),

@@ -17,13 +17,14 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from annotated import federated, posed
 from false_passes import World, images_like
 
 from stormproof.metrics.calibration import Tuned
@@ -38,8 +39,9 @@ from stormproof.results.scoring import fewest_units, optimism_of
 POPULATION, CLIPS, FRAMES, REPLICATES = 20_000, 4_000, 8, 200
 CONDITIONS = {"clean": 0, "fog@5": 5}
 CLASSES, IMAGES, FEW_CLASSES = (1, 8, 80), (50, 100, 300), 8  # photos have more classes than a street
-KINDS = ("objects", "maps", "segments", "clips")
-JUDGED = (2,)  # seeds of the worlds of the table; the intervals were chosen on world 1
+KINDS = ("objects", "maps", "segments", "clips", "points", "lvis")
+LARGEST = {"points": 8}  # classes that a kind was simulated with; 80 else
+JUDGED = (2, 3)  # seeds of the worlds of the table; the intervals were chosen on world 1
 LIMIT, ROUNDING = 0.05, 1e-9
 TABLE = Path(__file__).with_suffix(".csv")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "calibrated.md"
@@ -111,11 +113,15 @@ def detected(
     )
 
 
-def objects(scene: str, classes: int, seed: int) -> dict[str, Objects]:
-    rng = np.random.default_rng([seed, classes, 1])
+def objects(scene: str, classes: int, seed: int, kind: str = "objects") -> dict[str, Objects]:
+    rng = np.random.default_rng([seed, classes, 1 if kind == "objects" else 4 + len(kind)])
     world = images_like(rng, scene, classes, seed, POPULATION)
     truth = objects_of(world, rng)
-    return _conditions(truth, {text: detected(world, truth, s, rng) for text, s in CONDITIONS.items()})
+    found = {text: detected(world, truth, s, rng) for text, s in CONDITIONS.items()}
+    if kind == "points":
+        return {**posed(world, truth, found, rng)}
+    cells = _conditions(truth, found)
+    return federated(world, cells, rng) if kind == "lvis" else cells
 
 
 def _conditions(truth: DetectionTruth, found: dict[str, Detections]) -> dict[str, Objects]:
@@ -201,12 +207,15 @@ def segments(scene: str, classes: int, seed: int) -> dict[str, Segments]:
     return cells
 
 
-def population(scene: str, classes: int, seed: int) -> Population:
-    cells: dict[str, Any] = {
-        "objects": objects(scene, classes, seed), "maps": maps(classes, seed),
-        "segments": segments(scene, classes, seed),
+def population(scene: str, classes: int, seed: int, kinds: Sequence[str] = KINDS) -> Population:
+    makers: dict[str, Callable[[], Any]] = {
+        **{k: lambda k=k: objects(scene, classes, seed, k) for k in ("objects", "points", "lvis")},
+        "maps": lambda: maps(classes, seed), "segments": lambda: segments(scene, classes, seed),
     }  # fmt: skip
-    cells["clips"], units = clips(scene, classes, seed)
+    cells = {kind: makers[kind]() for kind in kinds if kind in makers}
+    units: Any = ()
+    if "clips" in kinds:
+        cells["clips"], units = clips(scene, classes, seed)
     truth: dict[str, dict[str, float]] = {}
     for kind, by_condition in cells.items():
         for text, cell in by_condition.items():
@@ -217,14 +226,15 @@ def population(scene: str, classes: int, seed: int) -> Population:
 
 
 def scored(kind: str, cell: MetricInput, weights: Any) -> Scored:
-    """Every measure of a cell; of clips only those that need clips."""
-    if kind != "clips":
+    """Every measure of a cell; of clips and of LVIS only those that need them."""
+    only = {"clips": "clips", "lvis": "federated"}.get(kind)
+    if only is None:
         kinds = tuple(each for each in cell.kinds if each != "clips")
         total = Scored({})
         for declared in metrics_of(*kinds):
             total |= declared.score(cell, weights)
         return total
-    (declared,) = metrics_of("clips")
+    (declared,) = metrics_of(only)
     return declared.score(cell, weights)
 
 
@@ -239,7 +249,8 @@ def intervals(people: Population, kind: str, chosen: Any, rng: np.random.Generat
     clean = tuned = None
     for text, cell in people.cells[kind].items():
         part = cell
-        if isinstance(cell, Objects):
+        if kind in ("objects", "clips"):
+            assert isinstance(cell, Objects)
             part = replace(cell, clean=None, tuned=None).of_images(images)
             if text == "clean":
                 clean, tuned = part.people, Tuned(part.located, part.touching)
@@ -268,7 +279,8 @@ def intervals(people: Population, kind: str, chosen: Any, rng: np.random.Generat
 
 
 def sets(scene: str, classes: int, images: int, numbers: range, seed: int, kinds: list[str]) -> None:
-    whole = population(scene, classes, seed)
+    kinds = [kind for kind in kinds if classes <= LARGEST.get(kind, classes)]
+    whole = population(scene, classes, seed, kinds)
     for number in numbers:
         rng = np.random.default_rng([seed, images, classes, number])
         rows = {}

@@ -16,7 +16,7 @@ import altair
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair, r_squared
+from stormproof.metrics.prediction import PAIRS, Predicted, predict_pairs, r_squared
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parents[1] / "docs")]
@@ -56,11 +56,9 @@ def by_mutator(found: Mapping[str, Trained]) -> str:
 
 def predictions(found: Mapping[str, Trained]) -> dict[str, Predicted]:
     """Haze from blending and defocus from blur, one system left out; *pezzementi*, Fig. 7."""
-    scores = {
-        name: {text: value.estimate for text, value in one.cells.items()} for name, one in found.items()
-    }
-    made = {name: predict_from_its_pair(normalise(scores), name) for name in PAIRS}
-    return {name: each for name, each in made.items() if each is not None}
+    return predict_pairs(
+        {name: {text: value.estimate for text, value in one.cells.items()} for name, one in found.items()}
+    )
 
 
 def predicted(found: Mapping[str, Trained]) -> str:

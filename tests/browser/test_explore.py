@@ -23,6 +23,22 @@ CONDITIONS = "fog,gaussian_noise,contrast[factor=0.3]"
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
 
 
+def map_run(folder: Path) -> tuple[Path, str]:
+    """A run of a model that guesses label maps, and the model's spec."""
+    import stormproof as sp
+
+    data = "world:test,size=96x60,count=4"
+    (folder / "guess.py").write_text(
+        "import numpy as np\nfrom stormproof import Prediction, open_dataset\n"
+        "def by_brightness(images):\n"
+        "    return [Prediction(semantic=(image[..., 1] // 29).astype(np.uint8)) for image in images]\n"
+        f"by_brightness.semantic_classes = open_dataset({data!r}).semantic_classes\n"
+    )
+    model = f"{folder}/guess.py:by_brightness"
+    sp.run(model, data, out=folder / "run", conditions="fog", engine="local", progress=False)
+    return folder / "run", model
+
+
 class Desk:
     """One open page, and everything it should not have done."""
 
@@ -66,6 +82,19 @@ class Desk:
           `.of[data-subject="${place}"] .view[data-condition="${text}"] svg g`)].map(g => ({...g.dataset}))"""
         found: list[dict[str, str]] = self.page.evaluate(script, [condition, place])
         return found
+
+    def require_no_findings(self) -> None:
+        """Nothing went wrong, nothing is wider than the window, and axe-core has no finding."""
+        width = self.page.viewport_size["width"]
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+        self.page.evaluate(AXE.read_text())
+        told = self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+        findings = [
+            (f["id"], f["nodes"][0]["html"][:120], f["nodes"][0]["failureSummary"][:300])
+            for f in told["violations"]
+        ]
+        assert findings == []
+        assert self.faults == []
 
     def counts(self, line: int = 0) -> list[str]:
         """A line of the table of counts: objects, true positives, missed, false positives, lost, new."""
@@ -144,20 +173,12 @@ def test_axe_finds_nothing_and_nothing_goes_wrong(desk: Any, width: int, scheme:
     page.wait_for_selector('#ladder[data-done="9/9"]')
     page.wait_for_selector("#copies pre")
     page.wait_for_function("document.querySelectorAll('.thumb img[src]').length > 2")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
-    faults = [
-        (f["id"], f["nodes"][0]["html"][:120], f["nodes"][0]["failureSummary"][:300])
-        for f in found["violations"]
-    ]
-    assert faults == []
-    assert opened.faults == []
+    opened.require_no_findings()
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_the_map_opens_cells_by_mouse_and_by_keyboard(desk: Any, width: int) -> None:
-    opened = desk(width)
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_map_opens_cells_by_mouse_and_by_keyboard(desk: Any, width: int, scheme: str) -> None:
+    opened = desk(width, scheme)
     page = opened.page
     assert SCRIPT in page.inner_text("#title")
     plot = page.locator(".map .plot").first
@@ -180,14 +201,17 @@ def test_the_map_opens_cells_by_mouse_and_by_keyboard(desk: Any, width: int) -> 
     assert "95 %, low" in page.inner_text("#vg-tooltip-element")
     page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] - 0.5 * frame["height"])  # the row above
     page.wait_for_function("(old) => document.documentElement.dataset.cell !== old", arg=condition)
-    assert opened.faults == []
+    opened.require_no_findings()
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_images_come_worst_first_and_can_be_filtered(desk: Any, runs: list[Path], width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_images_come_worst_first_and_can_be_filtered(
+    desk: Any, runs: list[Path], width: int, scheme: str
+) -> None:
     from stormproof.results.run import Run
 
-    page = desk(width, state="cell=gaussian_noise@5&at=gaussian_noise@5&score=0.05").page
+    opened = desk(width, scheme, state="cell=gaussian_noise@5&at=gaussian_noise@5&score=0.05")
+    page = opened.page
     worst = next(loss for loss in Run(runs[0]).worst(500) if loss.condition == "gaussian_noise@5")
     first = page.locator(".thumb").first
     assert worst.image in first.inner_text()
@@ -205,6 +229,7 @@ def test_images_come_worst_first_and_can_be_filtered(desk: Any, runs: list[Path]
     page.select_option("#f-class", label=TEMPLATE)
     page.wait_for_function("() => /images? under/.test(document.querySelector('#cell-words').textContent)")
     assert page.locator("#trouble").is_hidden()
+    opened.require_no_findings()
 
 
 def test_a_hundred_thousand_images_scroll(desk: Any, link: str) -> None:
@@ -252,11 +277,13 @@ def test_a_stored_cell_is_drawn_as_the_run_has_it(desk: Any, runs: list[Path], c
     assert "as the run predicted" in opened.page.inner_text("#source")
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_the_slider_asks_the_model_between_severities(desk: Any, runs: list[Path], width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_slider_asks_the_model_between_severities(
+    desk: Any, runs: list[Path], width: int, scheme: str
+) -> None:
     from stormproof.results.run import Run
 
-    opened = desk(width, state="cell=gaussian_noise@2&at=gaussian_noise@2&image=4")
+    opened = desk(width, scheme, state="cell=gaussian_noise@2&at=gaussian_noise@2&image=4")
     page = opened.page
     page.locator("#severity").focus()
     for _ in range(5):
@@ -283,7 +310,7 @@ def test_the_slider_asks_the_model_between_severities(desk: Any, runs: list[Path
     opened.wait_for_look("clean")
     page.select_option("#corruption", "fog")
     page.wait_for_function("() => document.documentElement.dataset.look.includes('fog@')")
-    assert opened.faults == []
+    opened.require_no_findings()
 
 
 def test_only_the_newest_place_of_the_slider_counts(desk: Any) -> None:
@@ -298,15 +325,16 @@ def test_only_the_newest_place_of_the_slider_counts(desk: Any) -> None:
     assert opened.faults == []
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], width: int, scheme: str) -> None:
     from stormproof.core.condition import Condition
     from stormproof.explore.desk import Desk as Answers
     from stormproof.explore.subject import explore_runs
 
-    opened = desk(width, state="cell=fog@2&at=fog@2&image=3&score=0.1")
+    opened = desk(width, scheme, state="cell=fog@2&at=fog@2&image=3&score=0.1")
     page = opened.page
     page.wait_for_function("() => document.querySelectorAll('#counts tbody tr').length === 4")
+    opened.require_no_findings()
     answers = Answers(explore_runs(runs))
     tally = answers.tallies(0, Condition.parse("fog@2"))
     assert tally is not None
@@ -327,9 +355,9 @@ def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], widt
     assert int(opened.counts(1)[0]) < int(before)
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_two_models_are_shown_on_the_same_pixels_with_a_wipe(desk: Any, width: int) -> None:
-    opened = desk(width, state="cell=fog@3&at=fog@3&image=1")
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_two_models_are_shown_on_the_same_pixels_with_a_wipe(desk: Any, width: int, scheme: str) -> None:
+    opened = desk(width, scheme, state="cell=fog@3&at=fog@3&image=1")
     page = opened.page
     assert page.locator("#pictures .of").count() == 2
     page.click("#wipe-mode")
@@ -339,11 +367,12 @@ def test_two_models_are_shown_on_the_same_pixels_with_a_wipe(desk: Any, width: i
     assert page.locator(".over").first.evaluate("e => e.style.clipPath") == "inset(0px 0px 0px 0%)"
     page.keyboard.press("End")
     assert "100%" in page.locator(".over").first.evaluate("e => e.style.clipPath")
+    opened.require_no_findings()
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_the_ladder_shows_where_each_object_is_lost(desk: Any, width: int) -> None:
-    opened = desk(width, state="cell=gaussian_noise@1&at=gaussian_noise@1&image=0&score=0.1")
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_ladder_shows_where_each_object_is_lost(desk: Any, width: int, scheme: str) -> None:
+    opened = desk(width, scheme, state="cell=gaussian_noise@1&at=gaussian_noise@1&image=0&score=0.1")
     page = opened.page
     page.click("#break")
     page.wait_for_selector('#ladder[data-done="9/9"]')
@@ -352,14 +381,19 @@ def test_the_ladder_shows_where_each_object_is_lost(desk: Any, width: int) -> No
     for text in rows.all_inner_texts():
         assert any(words in text for words in ("lost from", "never found", "kept"))
     assert "left at severity 5" in page.inner_text("#ladder .note")
+    opened.require_no_findings()
     page.click("#next")
     page.wait_for_function("() => !document.querySelector('#ladder').children.length")
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_a_look_becomes_an_act(desk: Any, tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_a_look_becomes_an_act(desk: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str) -> None:
+    from stormproof.datasets.attributes import read_attribute
+    from stormproof.datasets.chosen import with_chosen
+    from stormproof.results.run import Run
+
     opened = desk(
-        width, state="cell=fog@3&at=fog@3&image=5", permissions=["clipboard-read", "clipboard-write"]
+        width, scheme, state="cell=fog@3&at=fog@3&image=5", permissions=["clipboard-read", "clipboard-write"]
     )
     page = opened.page
     page.click("#acts summary")
@@ -370,12 +404,17 @@ def test_a_look_becomes_an_act(desk: Any, tmp_path: Path, width: int) -> None:
         "() => document.querySelector('[data-copy=requirement]').textContent.includes('0.25')"
     )
     assert "AP50 under fog@3 at least 0.25" in page.inner_text("#verdict")
+    assert "a preview and no evidence" in page.inner_text("#peeking")
     page.get_by_role("button", name="Copy Requirement").click()
     page.wait_for_function("() => document.querySelector('#said').textContent === 'Requirement copied'")
     assert "at_least: 0.25" in page.evaluate("navigator.clipboard.readText()")
     assert "--conditions fog@3" in page.inner_text('[data-copy="run"]')
     assert "stormproof corrupt" in page.inner_text('[data-copy="corrupt"]')
     page.click("#mark")
+    page.wait_for_function(
+        "() => document.querySelector('[data-copy=run]').textContent.endsWith('--images ids.txt')"
+    )
+    opened.require_no_findings()
     saved = {}
     for button in ("#save-png", "#save-csv", "#save-marks", "#save-slice"):
         with page.expect_download() as download:
@@ -386,6 +425,9 @@ def test_a_look_becomes_an_act(desk: Any, tmp_path: Path, width: int) -> None:
     assert saved["#save-png"].read_bytes().startswith(b"\x89PNG")
     assert "prediction" in saved["#save-csv"].read_text()
     image = saved["#save-marks"].read_text().strip()
+    whole = Run(runs[0]).dataset
+    assert list(with_chosen(whole, only=str(saved["#save-marks"])).ids) == [image]
+    assert read_attribute(whole, str(saved["#save-marks"]), range(12)).values.count("listed") == 1
     assert saved["#save-slice"].read_text() == f"image,marked\n{image},yes\n"
     page.click("#copy-link")
     page.wait_for_function("() => document.querySelector('#said').textContent === 'Link copied'")
@@ -428,16 +470,16 @@ def test_keys_do_everything(desk: Any) -> None:
     page.wait_for_function("() => !location.hash.includes('mode')")
 
 
-@pytest.mark.parametrize("width", [1400, 400])
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_run_that_goes_on_is_shown_as_far_as_it_has_come(
-    desk: Any, served: Any, runs: list[Path], tmp_path: Path, width: int
+    desk: Any, served: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str
 ) -> None:
     copy = tmp_path / "run"
     shutil.copytree(runs[1], copy)
     last = sorted((copy / "parts").glob("*.parquet"))[-1]
     kept = last.rename(tmp_path / last.name)
     link = served([copy], ())
-    opened = desk(width, at=link, state="cell=fog@3&at=fog@3&image=0")
+    opened = desk(width, scheme, at=link, state="cell=fog@3&at=fog@3&image=0")
     page = opened.page
     assert "running: 96 of 144 cells (66 %); 8 images shown" in page.inner_text("#progress")
     assert page.locator(".map").count() > 0
@@ -445,7 +487,7 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_has_come(
     kept.rename(last)  # the run goes on
     page.wait_for_function("() => document.querySelector('#cell-words').textContent.startsWith('12 images')")
     page.wait_for_function("() => document.querySelector('#progress').textContent === ''")
-    assert opened.faults == []
+    opened.require_no_findings()
 
 
 def test_without_a_run_the_microscope_works(desk: Any, served: Any, runs: list[Path]) -> None:
@@ -472,3 +514,50 @@ def test_a_run_whose_model_is_not_opened_snaps_to_its_cells(desk: Any, served: A
     assert (
         json.loads(page.evaluate("JSON.stringify(performance.getEntriesByName('picture shown').length)")) > 0
     )
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_label_maps_are_counted_by_pixels(
+    desk: Any, served: Any, tmp_path_factory: pytest.TempPathFactory, width: int, scheme: str
+) -> None:
+    from stormproof.core.condition import Condition
+    from stormproof.explore.desk import Desk as Answers
+    from stormproof.explore.subject import explore_runs
+
+    folder, model = map_run(tmp_path_factory.mktemp("maps"))
+    opened = desk(width, scheme, at=served([folder], (model,)), state="cell=fog@3&at=fog@3&image=1")
+    page = opened.page
+    page.wait_for_function("() => document.querySelectorAll('#counts tbody tr').length === 3")
+    answers = Answers(explore_runs([folder]))
+    (seen,) = answers.look(1, Condition.parse("fog@3"), lambda: None)["subjects"]
+    tally = answers.tallies(0, Condition.parse("fog@3"))
+    assert tally is not None
+    for line, held in ((1, seen["pixels"]), (2, tally["pixels"])):
+        shown = [f"{held['pixels']:,}", f"{held['wrong']:,}"]
+        assert opened.counts(line)[:2] == shown
+        assert opened.counts(line)[3] == f"{100 * held['iou']:.1f} %"
+    shown_classes = {name for name, held in seen["pixels"]["classes"].items() if held["pixels"]}
+    assert page.locator("#by-class tbody tr").count() == len(shown_classes)
+    page.click("#break")
+    page.wait_for_selector('#ladder[data-done="9/9"]')
+    assert "of the clean IoU left" in page.inner_text("#ladder .note")
+    assert page.locator("#score").is_hidden()
+    opened.require_no_findings()
+
+
+def test_a_composed_cell_of_a_run_without_its_model_is_shown(desk: Any, served: Any, tmp_path: Path) -> None:
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run
+
+    scene = write_scene(tmp_path / "scene", images=3, size=(96, 128))
+    run(make_config({"model": BOXES, "data": scene, "engine": "local", "out": str(tmp_path / "run"),
+                     "conditions": ["fog@1,fog@1+contrast@2,fog@3+contrast@2"]}))  # fmt: skip
+    opened = desk(at=served([tmp_path / "run"], ()), state="cell=fog@1%2Bcontrast@2&at=fog@1%2Bcontrast@2")
+    page = opened.page
+    assert page.locator("#top").input_value() == "contrast"
+    assert page.locator("#top").is_disabled()
+    page.locator("#severity").focus()
+    page.keyboard.press("ArrowRight")
+    opened.wait_for_look("fog@3+contrast@2")
+    assert "as the run predicted" in page.inner_text("#source")
+    assert opened.faults == []

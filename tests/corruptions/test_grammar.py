@@ -75,3 +75,9 @@ def test_what_cannot_be_meant_is_said(text: str, words: str) -> None:
         read_conditions(text)
     assert words in str(error.value)
     assert isinstance(error.value, InvalidCondition | UnknownName)
+
+
+def test_a_composed_name_of_too_many_conditions_is_refused_before_they_are_made() -> None:
+    assert len(read_conditions("imagenet-c+imagenet-c")) == 75**2
+    with pytest.raises(InvalidCondition, match="names 31,640,625 conditions; 10,000 is the most"):
+        read_conditions("imagenet-c+imagenet-c+imagenet-c+imagenet-c")

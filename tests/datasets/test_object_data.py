@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from stormproof.core.condition import CLEAN
 from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.forms import FORMS, CocoFields, Form, YoloLines, form
 from stormproof.core.joints import COCO_SIGMAS
 from stormproof.core.oriented import rotated_corners, upright
 from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.datasets import find_writer, read_dataset
-from stormproof.datasets.annotation_checks import Inspected, check_annotations
+from stormproof.datasets.annotation_checks import Finding, Gravity, Inspected, check_annotations
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import facts_of
 from stormproof.datasets.writing import Destination
+from stormproof.models import open_model
+from stormproof.models.predictions import read_prediction
 
 Build = Callable[..., str]
 TURNED = np.array([[10.0, 2], [18, 10], [10, 18], [2, 10]])
@@ -55,6 +60,8 @@ def test_own_sigmas_are_an_option(build: Build) -> None:
     assert objects.data["sigmas"][1].tolist() == given
     with pytest.raises(InvalidOption, match="give 17 numbers above 0"):
         read_dataset(f"{spec},sigmas=[0.1,0.2]")
+    with pytest.raises(InvalidOption, match="17 numbers above 0"):
+        read_dataset(f"{spec},sigmas=[{','.join(['inf'] * 17)}]")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ def test_yolo_points_without_flags(tmp_path: Path, trees) -> None:
     (tmp_path / "labels/val/a.txt").write_text("0 0.5 0.5 0.25 0.5 0.25 0.5 0 0\n")
     assert objects_of(read_dataset(spec)).data["points"].tolist() == [[[8, 12, 2], [0, 0, 0]]]
     (tmp_path / "labels/val/a.txt").write_text("0 0.5 0.5 0.25 0.5 0.25\n")
-    with pytest.raises(DatasetError, match=r"5 numbers are not a box.*and 2×2 of its key points"):
+    with pytest.raises(DatasetError, match=r"5 numbers are not a box.*and 4 numbers of key points"):
         read_dataset(spec)
 
 
@@ -125,7 +132,7 @@ def test_yolo_oriented_boxes_are_read(build: Build) -> None:
 
 
 def test_yolo_boxes_are_not_oriented(build: Build) -> None:
-    with pytest.raises(DatasetError, match="4 coordinates are not the 8 of four corners"):
+    with pytest.raises(DatasetError, match="4 numbers are not the 8 numbers of oriented boxes"):
         read_dataset(build("yolo") + ",oriented=true")
 
 
@@ -241,3 +248,54 @@ def test_odd_oriented_boxes_are_said(tmp_path: Path, poly: list[float], said: st
     shown = findings(tmp_path, "poly", [[30, 10, 50, 30, 30, 50, 10, 30], poly])
     assert said in shown
     assert bool(said) == ("oriented" in shown)
+
+
+def tip_problem(row, present) -> str:
+    return "" if len(row["tip"]) == 2 else f"tip {row['tip']!r} must be x, y."
+
+
+@pytest.fixture
+def tips() -> Iterator[Form]:
+    """A form of a plugin: files, models and checks know of tips only from its declaration."""
+    declared = Form(
+        "tips", "tips of objects", shape=(2,), boxes=lambda tips: np.hstack([tips - 3, tips + 3]),
+        coco=CocoFields(
+            ("tip",), tip_problem, lambda rows: np.array([row["tip"] for row in rows], float),
+            lambda tip: {"tip": tip.tolist()},
+        ),
+        yolo=YoloLines(
+            "tips", boxed=True, problem=lambda stated: "", state=lambda tips: True, count=lambda stated: 2,
+            places=lambda stated: np.ones(2, np.bool_), read=lambda values, stated: values,
+            write=lambda tip: tip, area=lambda boxes, tips: np.full(len(tips), 9.0),
+        ),
+        keys={"tip": lambda tips: tips + 1}, of_result=lambda result: {"tips": result.tips},
+        check_labels=lambda seen: [Finding(Gravity.note, f"{len(seen.data('tips'))} tips")],
+    )  # fmt: skip
+    form(declared, __name__)
+    yield declared
+    FORMS.remove("tips")
+
+
+@pytest.mark.parametrize("kind", ["coco", "yolo"])
+def test_the_formats_store_what_a_plugin_declares(tips: Form, tmp_path: Path, kind: str) -> None:
+    places = np.array([[8.0, 6], [16, 4]])
+    objects = Instances(tips.boxes(places), [0, 0], data={"tips": places})
+    sample = Sample("1", np.zeros((32, 64, 3), np.uint8), Truth(objects))
+    dataset = written(kind, tmp_path, [sample], ("vane",))
+    assert objects_of(dataset).data["tips"].tolist() == places.tolist()
+    seen = Inspected([facts_of(dataset, 0, dataset.truth(0))], dataset.classes, (), whole=True)
+    assert "2 tips" in [finding.what for finding in check_annotations(seen)]
+
+
+def test_models_may_return_what_a_plugin_declares(tips: Form, tmp_path: Path) -> None:
+    size, scores = (32, 64), {"scores": [0.5], "labels": [0]}
+    assert read_prediction({**scores, "tip": [[7.0, 5.0]]}, size, "m").data["tips"].tolist() == [[8, 6]]
+    boxes = SimpleNamespace(xyxy=np.array([[5.0, 3, 11, 9]]), conf=np.array([0.5]), cls=np.array([0.0]))
+    result = SimpleNamespace(boxes=boxes, masks=None, tips=np.array([[8.0, 6]]))
+    assert read_prediction(result, size, "m").data["tips"].tolist() == [[8, 6]]
+    rows = [{"image_id": 1, "category_id": 1, "score": 0.5, "tip": [8, 6]}]
+    path = tmp_path / "clean.json"
+    path.write_text(json.dumps(rows))
+    found = open_model(f"results:{path}").lookup("1", CLEAN)
+    assert found.data["tips"].tolist() == [[8, 6]]
+    assert found.boxes.tolist() == [[5, 3, 11, 9]]

@@ -14,6 +14,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from typer.testing import CliRunner
 
+import stormproof
 from stormproof.cli import app
 from stormproof.core.oriented import rotated_corners
 from stormproof.results.run import Run
@@ -159,3 +160,27 @@ def test_explore_draws_them_and_says_that_boxes_are_matched(made: tuple[str, Pat
     drawn = {thing["outline"] for thing in seen["subjects"][0]["found"]}
     assert drawn == {outline_object(stored, k, 1.0)["outline"] for k in range(len(stored))}
     assert all(thing["outline"].startswith("M") for thing in seen["truth"])
+
+
+def test_objects_are_found_as_their_task_says(made: tuple[str, Path]) -> None:
+    """The boxes that the model answers are the true ones: by boxes, noise would lose no object."""
+    form, folder = made
+    rates = Run(folder).detection_rates("size", min_score=0.0, replicates=50)
+    (clean,), (noisy,) = rates.rate("clean"), rates.rate("gaussian_noise@3")
+    assert noisy < clean
+    printed = call("score", folder, "--by", "size")
+    assert {"points": "Found: OKS 0.5", "corners": "Found: oriented IoU 0.5"}[form] in printed
+
+
+def test_training_is_watched_in_the_measure_of_the_task(made: tuple[str, Path]) -> None:
+    form, folder = made
+    shape = {"points": (1, 17, 3), "corners": (1, 4, 2)}[form]
+    answer = {"boxes": [[8, 8, 48, 56]], "scores": [0.9], "labels": [0], form: np.full(shape, 20.0)}
+
+    def predict(images):
+        return [answer for _ in images]
+
+    predict.classes = ("person",)
+    watch = stormproof.watch(Run(folder).dataset, ["gaussian_noise@3"], precision=0, limit=2)
+    reading = watch(1, predict)
+    assert reading.measure == HEADLINES[form]

@@ -26,7 +26,18 @@ PARAMETERS = {
     "painting": (*_CELL, "image"), "table": ("image", "condition"),
     "acts": (*_CELL, "image", "metric", "bound", "threshold", "id"),
 }  # fmt: skip
-ODD = ("-1", "1e99", "nan", "999999999999999", "<script>", "x" * 5000, "[]", '{"a":', '{"textures": "/etc"}')
+ODD = (
+    "-1",
+    "99",
+    "1e99",
+    "nan",
+    "999999999999999",
+    "<script>",
+    "x" * 5000,
+    "[]",
+    '{"a":',
+    '{"textures": "/etc"}',
+)
 SECRET = b"root:"
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import re
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any
@@ -131,6 +132,16 @@ def _text(text: str, dice: random.Random, *, xml: bool) -> str:
         new = dice.choice((*_TOKENS, token[0] * 2, token[0] + " " + token[0], "<a>", "</b>"))
         text = text[: token.start()] + new + text[token.end() :]
     return text
+
+
+def strewn(text: str, tokens: Sequence[str], times: int, dice: random.Random) -> str:
+    """A string with tokens put in, or in place of a character."""
+    letters = list(text)
+    for _ in range(times):
+        at = dice.randrange(len(letters) + 1)
+        token = dice.choice(tokens)
+        letters[at : at + dice.choice((0, 1))] = [token]
+    return "".join(letters)
 
 
 def flip(content: bytes, dice: random.Random) -> bytes:

@@ -13,7 +13,7 @@ from stormproof.tools.corrupted_copies import check, read_manifest
 
 
 @lru_cache(maxsize=1)
-def _runs() -> dict[str, dict[str, bytes]]:
+def scored_runs() -> dict[str, dict[str, bytes]]:
     """Finished run folders with the scores kept in them, and what they were run on beside them."""
     from programs.torture import make_runs
     from stormproof.results.run import Run
@@ -35,7 +35,7 @@ def run_folder(dice: random.Random, folder: Path) -> None:
     from stormproof.results.run import Run
     from stormproof.results.store.integrity import problems
 
-    files = _runs()[dice.choice([*_runs()])]
+    files = scored_runs()[dice.choice([*scored_runs()])]
     name = dice.choice([*files])
     lay({**files, name: mutate(name, files[name], dice)}, folder)
     readers = (

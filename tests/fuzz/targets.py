@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import socket
 import threading
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from fuzz.dataset_targets import Case, arrays, context, dataset, lay, polygons, quietly, seeds
-from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
+from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, strewn, tree
 from fuzz.run_targets import manifest, plan, requirements, run_folder
 from fuzz.sealed_targets import evidence, sealed_again, submission
+from fuzz.verb_targets import composed, domain, explored_folder, kept_map, plane, request
 from helpers.tiny_datasets import BUILDERS
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.imagefile import PixelRules, image_size, read_image
@@ -24,11 +25,13 @@ from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config, read_settings
 from stormproof.engine.plan import requested_conditions
+from stormproof.engine.run import run
 from stormproof.models import load_model
 from stormproof.models.card import complete_card, read_card
 from stormproof.models.endpoint import Client, Endpoint
 from stormproof.models.model import Precomputed
 from stormproof.models.sanity_checks import probe
+from stormproof.results.run import Run
 
 _IMAGE = np.zeros((24, 32, 3), np.uint8)
 
@@ -52,6 +55,35 @@ def _results(dice: random.Random, folder: Path) -> None:
     for image in ("7", "9", "absent"):
         bound.lookup(image, CLEAN)
     quietly(lambda: bound.fingerprint)
+
+
+_POINTS = [word for k in range(17) for word in (k + 4, 20 - k, 2)]
+_OBJECT_RESULTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("coco-keypoints", {"image_id": 7, "category_id": 1, "keypoints": _POINTS, "score": 0.5}),
+    ("coco-keypoints",
+     {"image_id": 7, "category_id": 1, "keypoints": _POINTS, "bbox": [2, 2, 20, 20], "score": 0.25}),
+    ("lvis", {"image_id": 7, "category_id": 3, "bbox": [1.5, 2, 3, 4.25], "score": 0.5}),
+    ("yolo-obb", {"image_id": "a", "category_id": 1, "obb": [8, 8, 6, 4, 0.4], "score": 0.5}),
+    ("yolo-obb", {"image_id": "a", "category_id": 1, "poly": [2, 2, 9, 2, 9, 6, 2, 6], "score": 0.5}),
+    ("dota", {"image_id": "P0001", "category_id": 7, "rbox": [8, 8, 6, 4, 0.4], "score": 0.5}),
+)  # fmt: skip
+
+
+def _object_results(dice: random.Random, folder: Path) -> None:
+    """Results with key points, oriented boxes or LVIS' classes, read and scored with what they are about."""
+    kind, row = dice.choice(_OBJECT_RESULTS)
+    spec, files = seeds()[kind]
+    lay(files, folder / "data")
+    rows = [{**row, "score": score} for score in (0.5, 0.25, 0.75)]
+    (folder / "results").mkdir()
+    (folder / "results/clean.json").write_bytes(mutate("clean.json", json_bytes(rows), dice))
+    out = folder / "out"
+    settings = {"model": f"results:{folder}/results", "data": spec.replace("ROOT", str(folder / "data")),
+                "conditions": [], "engine": "local", "out": str(out)}  # fmt: skip
+    summary = run(make_config(settings))
+    if not summary.failed:
+        for name, cells in Run(out).score(replicates=50).cells.items():
+            assert math.isnan(cells["clean"]) or 0 <= cells["clean"] < 1e9, (name, cells)
 
 
 def _maps(dice: random.Random, folder: Path) -> None:
@@ -89,18 +121,8 @@ _SPEC_TOKENS = (
 )  # fmt: skip
 
 
-def _strewn(text: str, tokens: Sequence[str], times: int, dice: random.Random) -> str:
-    """A string with tokens put in, or in place of a character."""
-    letters = list(text)
-    for _ in range(times):
-        at = dice.randrange(len(letters) + 1)
-        token = dice.choice(tokens)
-        letters[at : at + dice.choice((0, 1))] = [token]
-    return "".join(letters)
-
-
 def _spec(dice: random.Random, folder: Path) -> None:
-    spec = _strewn(dice.choice(_SPECS), _SPEC_TOKENS, dice.choice((0, 1, 2, 3)), dice)
+    spec = strewn(dice.choice(_SPECS), _SPEC_TOKENS, dice.choice((0, 1, 2, 3)), dice)
     Spec.parse(spec)
     kind = spec.partition(":")[0].strip()
     if kind in {known.partition(":")[0] for known in _SPECS}:  # another kind would name code to import
@@ -121,7 +143,7 @@ _CONDITION_TOKENS = (
 
 
 def _condition(dice: random.Random, folder: Path) -> None:
-    whole = _strewn(dice.choice(_CONDITIONS), _CONDITION_TOKENS, dice.choice((0, 1, 2, 4)), dice)
+    whole = strewn(dice.choice(_CONDITIONS), _CONDITION_TOKENS, dice.choice((0, 1, 2, 4)), dice)
     quietly(lambda: _round_trip(whole))
     quietly(lambda: read_conditions(whole))
 
@@ -264,4 +286,6 @@ TARGETS: dict[str, Case] = {
     "run.yaml": _run_yaml, "card": _card, "onnx": _onnx, "http answer": _http_answer, "http wire": _http_wire,
     "run folder": run_folder, "manifest": manifest, "requirements": requirements, "plan": plan,
     "arrays": arrays, "sealed again": sealed_again, "evidence": evidence, "submission": submission,
+    "composed": composed, "plane": plane, "domain": domain, "map.json": kept_map, "request": request,
+    "explored folder": explored_folder, "object results": _object_results,
 }  # fmt: skip

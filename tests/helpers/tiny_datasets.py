@@ -269,6 +269,29 @@ def coco_keypoints(root: Path) -> str:
     return f"coco:{root}/person_keypoints_val.json"
 
 
+def lvis(root: Path) -> str:
+    """Two images, each searched for some of three classes."""
+    image = {"height": HEIGHT, "width": WIDTH, "not_exhaustive_category_ids": [18]}
+    content = {
+        "images": [
+            {**image, "id": 7, "coco_url": "http://host/val/a.png", "neg_category_ids": [18]},
+            {**image, "id": 9, "coco_url": "http://host/val/b.png", "neg_category_ids": []},
+        ],
+        "categories": [
+            {"id": number, "name": name, "frequency": often}
+            for number, name, often in ((18, "dog", "r"), (3, "car", "f"), (20, "cow", "c"))
+        ],
+        "annotations": [
+            {"id": 1, "image_id": 7, "category_id": 3, "bbox": [2, 3, 10, 8], "area": 77.5},
+            {"id": 2, "image_id": 9, "category_id": 20, "bbox": [0, 0, 2, 24], "area": 48},
+        ],
+    }
+    for k, name in enumerate("ab"):
+        save(root / f"val/{name}.png", make_image(k))
+    save_text(root / "lvis_val.json", json.dumps(content))
+    return f"coco:{root}/lvis_val.json"
+
+
 def yolo_pose(root: Path) -> str:
     save_text(root / "data.yaml", "val: images/val\nnames: [person]\nkpt_shape: [2, 3]\n")
     save_text(root / "labels/val/a.txt", "0 0.5 0.5 0.25 0.5 0.25 0.5 2 0 0 0\n")
@@ -339,5 +362,5 @@ BUILDERS: dict[str, Callable[[Path], str]] = {
     "kitti-tracking": kitti_tracking,
     "images": images, "nrec": nrec, "tar": tar, "world": world, "acdc": acdc,
     "foggy-cityscapes": foggy_cityscapes, "coco-o": coco_o, "coco-keypoints": coco_keypoints,
-    "yolo-pose": yolo_pose, "yolo-obb": yolo_obb, "dota": dota,
+    "lvis": lvis, "yolo-pose": yolo_pose, "yolo-obb": yolo_obb, "dota": dota,
 }  # fmt: skip

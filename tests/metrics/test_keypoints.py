@@ -91,6 +91,32 @@ def test_pck_counts_joints_within_a_tenth_of_the_longer_side():
     ]  # fmt: skip
 
 
+def test_offsets_are_mean_distances_of_the_joints_of_people_found():
+    moved = np.tile([20.0, 50.0, 1.0], (1, 17, 1))
+    moved[0, 0, 0] += 10.0  # the nose: a tenth of the longer side, 100
+    moved[0, 9, 1] += 4.0  # one of two wrists
+    posed, ones = one_person(moved), np.ones((1, 2))
+    joints, whole = score_joints(posed, ones).scores, score_points(posed, ones).scores
+    assert [joints["joint offset nose"], joints["joint offset nose px"]] == pytest.approx([0.1, 10.0])
+    assert [joints["joint offset wrists"], joints["joint offset wrists px"]] == pytest.approx([0.02, 2.0])
+    assert whole["joint offset"] == pytest.approx(14 / 17 / 100)
+    assert whole["joint offset px"] == pytest.approx(14 / 17)
+    moved[0, 0] = [900.0, 50.0, 1.0]  # farther than the longer side counts as that far
+    assert score_joints(one_person(moved), ones).scores["joint offset nose px"] == 100.0
+    nobody = score_points(one_person(np.full((1, 17, 3), 500.0)), ones).scores
+    assert np.isnan(nobody["joint offset"])
+
+
+def test_objects_are_found_by_their_points_not_by_their_boxes():
+    right, wrong = np.tile([20.0, 50.0, 1.0], (1, 17, 1)), np.tile([20.0, 90.0, 1.0], (1, 17, 1))
+    assert one_person(right).located.found_at.tolist() == [0.9]
+    assert one_person(wrong).located.found_at.tolist() == [-1]  # although the boxes are the same
+    posed = one_person(right)
+    unlabelled = replace(posed.truth, data={"points": np.zeros((1, 17, 3))})
+    assert Posed.counting(unlabelled).tolist() == [False]
+    assert len(Posed(unlabelled, posed.found).located.found_at) == 0
+
+
 def test_joints_of_a_person_that_is_not_found_are_not_in_place():
     far = np.tile([300.0, 300.0, 1.0], (1, 17, 1))
     assert score_points(one_person(far), np.ones((1, 2))).scores["PCK"] == 0.0
@@ -107,7 +133,7 @@ def test_weights_of_images_equal_repeated_images():
     weighted = score_points(Posed(truth, found), weights).scores
     several = Posed(truth, found).repeated(weights[0])
     repeated = score_points(several, np.ones((1, len(several.truth.ids)))).scores
-    for name in ("PCK", "OKS AR", "OKS AR50"):
+    for name in ("PCK", "OKS AR", "OKS AR50", "joint offset", "joint offset px"):
         assert weighted[name] == pytest.approx(repeated[name], abs=1e-12, nan_ok=True)
 
 

@@ -151,3 +151,22 @@ def test_rectangles_equal_hotcoco():
     assert [ours[f"oriented {name}"] for name in ("AP", "AP50", "AP75")] == pytest.approx(
         run.stats[:3], abs=1e-12
     )
+
+
+def test_objects_are_found_by_their_corners_not_by_the_boxes_around_them():
+    truth, found = aerial_set(0)
+    judged = Oriented(truth, found)
+    groups = [(truth.image == found.image[k]) & (truth.labels == found.labels[k]) for k in range(len(found))]
+    best = np.full(len(truth), -1.0)
+    taken = np.zeros(len(truth), bool)
+    for k in np.argsort(-found.scores, kind="stable").tolist():
+        among = np.flatnonzero(groups[k] & ~taken & ~truth.excused)
+        if len(among):
+            overlap = shapely_overlaps(found.data["corners"][[k]], truth.data["corners"][among])[0]
+            if overlap.max() >= 0.5:
+                taken[among[overlap.argmax()]] = True
+                best[among[overlap.argmax()]] = found.scores[k]
+    agree = np.mean(judged.located.found_at == best[~truth.excused])
+    assert agree > 0.95  # shapely sees the hulls of the few that are not convex
+    upright_boxes = replace(judged, truth=replace(truth, data={}), found=replace(found, data={}))
+    assert (upright_boxes.located.found_at == -1).all()

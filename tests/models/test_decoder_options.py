@@ -9,14 +9,14 @@ import pytest
 from stormproof.core.errors import ModelError
 from stormproof.core.spec import keyword_options
 from stormproof.models.card import complete_card
-from stormproof.models.decoders import DECODERS, OPTIONS
+from stormproof.models.decoders import DECODERS, option_words
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_every_option_is_described_and_every_description_used() -> None:
     taken = {name for decoder in DECODERS.values() for name in keyword_options(decoder.function)}
-    assert taken == {*OPTIONS}
+    assert taken == {*option_words()}
 
 
 def test_the_table_of_options_is_current(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,16 +76,16 @@ def test_mask_coefficients_follow_the_classes(decoder, objectness) -> None:
 def test_key_points_follow_the_classes() -> None:
     rows = np.zeros((30, 4 + CLASSES + 6), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0, 0, 0.8, 0, 30, 20, 0.9, 50, 40, 0.1]
-    found = decoding.yolov8_pose([rows.T], SIZE, points=(2, 3))
+    found = DECODERS["yolov8-pose"].function([rows.T], SIZE, points=(2, 3))
     assert_found(found, 0.8)
     assert found.data["points"][7] == pytest.approx(np.array([[30, 20, 0.9], [50, 40, 0.1]]))
     finished = np.zeros((9, 10), np.float32)
     finished[3] = [*BOX, 0.6, LABEL, 30, 20, 50, 40]
-    found = decoding.yolov10_pose([finished], SIZE, points=(2, 2))
+    found = DECODERS["yolov10-pose"].function([finished], SIZE, points=(2, 2))
     assert_found(found, 0.6)
     assert found.data["points"][3].tolist() == [[30, 20, 1], [50, 40, 1]]
     with pytest.raises(decoding.Unreadable, match="4 columns of points"):
-        decoding.yolov10_pose([finished], SIZE, points=(2, 3))
+        DECODERS["yolov10-pose"].function([finished], SIZE, points=(2, 3))
 
 
 def test_angles_follow_the_classes() -> None:
@@ -93,14 +93,14 @@ def test_angles_follow_the_classes() -> None:
     around = np.array([24.0, 6.0, 56.0, 46.0])
     rows = np.zeros((30, 4 + CLASSES + 1), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0, 0, 0.8, 0, np.pi / 2]
-    found = decoding.yolov8_obb([rows.T], SIZE)
+    found = DECODERS["yolov8-obb"].function([rows.T], SIZE)
     assert_found(found, 0.8, box=around)
     assert found.data["corners"][7] == pytest.approx(
         np.array([[56, 6], [56, 46], [24, 46], [24, 6]]), abs=1e-4
     )
     finished = np.zeros((9, 7), np.float32)
     finished[3] = [*CENTRE, *SIDES, 0.6, LABEL, np.pi / 2]
-    assert_found(decoding.yolov10_obb([finished], SIZE), 0.6, box=around)
+    assert_found(DECODERS["yolov10-obb"].function([finished], SIZE), 0.6, box=around)
 
 
 def test_yolov10_rows_are_final() -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from helpers.toy_scores import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.report.charts import with_labels
+from stormproof.metrics.published import measured_change
+from stormproof.report.charts import spec_of, with_labels
 from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
+from stormproof.report.sources import scores_of
 from stormproof.report.view import group_rows, make_view
 from stormproof.results.interval import LEADING
 from stormproof.results.scores import Replicates, Scores
@@ -249,6 +251,36 @@ def test_rmse_and_arrows() -> None:
     assert fog["y"] == pytest.approx(85.0)
     assert fog["y2"] == pytest.approx(100 * 0.74 / 0.8)
     assert {r["x"] for r in rows_of(view, "snr")} == {19.0, 18.0, 17.0, 16.0, 15.0}
+
+
+def test_two_runs_on_one_dataset_are_overlaid_by_snr_and_three_stand_beside_each_other() -> None:
+    quality = {f"{name}@{s}": {"snr": 20.0 - s} for name in ("fog", "snow") for s in range(1, 6)}
+    runs = [toy_scores(name, details={"quality": quality}) for name in ("clean", "noisy", "third")]
+    two, three = make_view(runs[:2]), make_view(runs)
+    assert {r["dash"] for r in rows_of(two, "snr")} == {"clean", "noisy"}
+    assert not any("panel" in r for r in rows_of(two, "snr"))
+    assert {r["panel"] for r in rows_of(three, "snr")} == {"clean", "noisy", "third"}
+    figure = next(f for f in two.figures() if f.id == "snr")
+    encoding = str(spec_of(figure))
+    assert "'strokeDash': {'field': 'dash'" in encoding
+    assert "'color': {'field': 'series'" in encoding
+
+
+def test_a_published_grid_is_drawn_over_an_rmse_that_was_measured_here() -> None:
+    runs = [
+        scores
+        for training in ("standard", "combined")
+        for scores in scores_of(f"published:michaelis/pascal_voc/detection/{training}")
+    ]
+    figure = next(f for f in make_view(runs).figures() if f.id == "rmse")
+    assert "wrap around" in figure.note
+    known = measured_change("pascal_voc")
+    for row in figure.rows:
+        levels = [known[f"{row['label']}@{s}"]["rmse"] for s in range(1, 6)]
+        assert row["x"] == pytest.approx(np.mean(levels))
+        assert row["y"] < row["y2"]  # training on stylized images too helps against all of them
+    assert len(figure.rows) == 15
+    assert not rows_of(make_view(scores_of("published:michaelis/pascal_voc/detection/standard")), "snr")
 
 
 def test_no_quality_no_section() -> None:

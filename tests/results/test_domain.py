@@ -120,6 +120,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"visibility": {"unit": "m", "range": [300, 100]}}, "upside down; give the lower end first"),
     ({"visibility": {"unit": "m", "range": [100]}}, r"a range is \[low, high\]"),
     ({"visibility": {"unit": "m", "range": ["dark", 300]}}, "or the word clear"),
+    ({"visibility": {"unit": "m", "range": [100, 10**400]}}, "or the word clear"),
     ({"visibility": {"unit": "m"}}, "give either range"),
     ({"visibility": {"unit": "m", "cells": {}}}, "cells is empty"),
     ({"visibility": {"unit": "m", "cells": {"a": [100, 300], "b": [250, 900]}}}, "a .* and b .* overlap"),
@@ -155,6 +156,7 @@ def test_a_wrong_dimension_is_refused_with_a_fix(parts: dict[str, Any], said: st
     [
         ({"id": "R1", "found": "person"}, "give one bound, at_least"),
         ({"id": "R1", "found": "person", "at_least": 95}, "write 0.95"),
+        ({"id": "R1", "found": "person", "at_least": 10**400}, "not a number"),
         ({"id": "R1", "metric": "AP55", "at_least": 0.5}, "Did you mean 'AP75'"),
         ({"id": "R1", "metric": "Miss share", "at_least": 0.5}, "give one bound, at_most"),
         ({"id": "R1", "metric": "AP50", "found": "person", "at_least": 0.5}, "give either found"),

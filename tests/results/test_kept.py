@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from stormproof.report.leaderboard.submission import read_submission
 from stormproof.report.sources import scores_of
 from stormproof.report.view import make_view
 from stormproof.results import scoring
+from stormproof.results.kept import FOLDER
 from stormproof.results.rows import Boxes, DetectionBuffer, join_parts
 from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Scores
@@ -426,3 +427,30 @@ def test_scoring_removes_what_a_killed_command_left(folder: Path) -> None:
     left.write_bytes(b"half")
     Run(folder).score()
     assert not left.exists()
+
+
+def test_conditions_scored_by_two_processes_give_the_bytes_of_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def files() -> dict[str, bytes]:
+        Run(folder).score(interval=True)
+        found = {file.name: file.read_bytes() for file in (folder / FOLDER).iterdir()}
+        shutil.rmtree(folder / FOLDER)
+        return found
+
+    alone = files()
+    monkeypatch.setattr(scoring, "_MUCH", 0)
+    monkeypatch.setattr(scoring, "worker_count", lambda asked: 2)
+    assert scoring._processes(0) == 2
+    assert files() == alone
+    assert len(alone) == 3
+
+
+def test_metrics_of_user_code_are_scored_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "worker_count", lambda asked: 2)
+    first = next(iter(scoring.METRICS.values()))
+
+    def own() -> None: ...
+
+    monkeypatch.setitem(scoring.METRICS.declared, "own", replace(first, function=own))
+    assert scoring._processes(1 << 40) == 1

@@ -14,9 +14,13 @@ from helpers.distances import near_ones, scenes
 from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.report.planes import map_page
-from stormproof.results.maps import GRID, Plane, draw_map, level_segments, parse_map_axis
+from stormproof.results.breaking import parse_requirement
+from stormproof.results.kept_maps import read_map
+from stormproof.results.maps import GRID, SURE, Plane, draw_map, level_segments, parse_map_axis
+from stormproof.results.run import Run
 from stormproof.results.surface import MET, MISSED, grid_places
 
 pytest.importorskip("sklearn", reason="maps need scikit-learn")
@@ -104,14 +108,87 @@ def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path)
     assert not (made.estimate.zones[far] == MET).any()
     assert (made.estimate.zones[far] == MISSED).any()
     page = map_page(made, "near_ones")
-    assert "found ≥ 0.5 is met with confidence on" in page
+    assert made.words.startswith("A sketch: only 8 images, and fewer than 50 are not calibrated.")
+    assert "A sketch: only 8" in page.replace("\u00a0", " ")
+    assert "with confidence" not in page, "the nearest bin holds objects of eight images"
+    assert "chance of 95 %" not in page
+    assert made.as_dict()["level"] == ""
     assert json.loads(json.dumps(made.as_dict()))["x"]["unit"] == "of full scale"
+    seen = [point.place[1] for point in made.points]
+    drawn = made.segments(made.estimate.score, plane.sign * plane.threshold)
+    assert len(drawn)
+    assert drawn[:, [1, 3]].min() >= min(seen)
+    assert drawn[:, [1, 3]].max() <= max(seen), "no line farther than any object"
 
 
 def test_a_budget_below_the_first_conditions_is_refused(tmp_path: Path) -> None:
     x, y = parse_map_axis("haze[visibility=50..100]", "--x"), parse_map_axis("night[lux=1..9]", "--y")
     with pytest.raises(InvalidOption, match="give at least 1000"):
         draw_map(Plane(x, y, "AP50", 0.4), out=tmp_path, run=lambda _: None, images=100, budget=500)
+
+
+def test_a_map_of_a_measure_that_is_not_calibrated_is_a_sketch(tmp_path: Path) -> None:
+    """VOC07 AP50 declares no number of images; 60 images of AP50 are enough."""
+    data = SampleDataset.of([scenes(in_depth=False)[k] for k in range(60)], classes=("person",))
+    x, y = parse_map_axis("brightness@1..5", "--x"), parse_map_axis("contrast@1..5", "--y")
+    for measure, doubt in (("AP50", ""), ("VOC07 AP50", "the interval of VOC07 AP50 is not calibrated")):
+
+        def run(conditions: Sequence[Condition]) -> None:
+            texts = [*map(str, conditions)]
+            run_it(model=near_ones, data=data, conditions=texts, out=tmp_path / "run", engine="local")
+
+        plane = Plane(x, y, measure, 0.2)
+        made = draw_map(plane, out=tmp_path / "run", run=run, images=60, budget=600, replicates=50, data=data)
+        assert made.doubt == doubt
+        assert ("with confidence" in made.words) is (SURE in map_page(made, "near_ones")) is (not doubt)
+        assert made.as_dict()["level"] == ("" if doubt else SURE)
+
+
+@pytest.mark.parametrize("text", ["AP50>=.4.", "AP50>=e9", "AP50>=1e", "AP50>=-"])
+def test_a_threshold_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOption, match="--require"):
+        parse_requirement(text)
+
+
+KEPT = {
+    "x": {"name": "visibility", "title": "visibility (m)", "from": 50.0, "to": 1000.0, "scale": "log",
+          "corruption": "haze"},
+    "measure": "AP50", "threshold": 0.4, "higher": True, "level": SURE,
+    "grid": {name: [0.5] * GRID**2 for name in ("score", "low", "high")},
+}  # fmt: skip
+KEPT["y"] = {**KEPT["x"], "name": "lux", "corruption": "night"}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"x": None}, "x is wrong"), ({"y": {**KEPT["x"], "from": 1000.0}}, "y goes from 1000 to 1000"),
+        ({"grid": {"score": [], "low": [], "high": []}}, "grid.score is wrong"),
+        ({"threshold": float("nan")}, "threshold is wrong"), ({"x": {**KEPT["x"], "from": 0.0}}, "x.from"),
+    ],
+)  # fmt: skip
+def test_a_kept_map_that_is_damaged_is_refused(tmp_path: Path, change: dict, said: str) -> None:
+    (tmp_path / "map.json").write_text(json.dumps(KEPT))
+    assert read_map(tmp_path)["threshold"] == 0.4
+    (tmp_path / "map.json").write_text(json.dumps(KEPT | change))
+    with pytest.raises(InvalidOption, match=said):
+        read_map(tmp_path)
+
+
+def test_a_kept_map_of_another_model_is_refused(tmp_path: Path) -> None:
+    data = SampleDataset.of([scenes(in_depth=False)[k] for k in range(2)], classes=("person",))
+
+    def other(images):
+        return near_ones(images)
+
+    other.classes = ("person",)
+    for name, model in (("mine", near_ones), ("other", other)):
+        run_it(model=model, data=data, conditions="clean", out=tmp_path / name, engine="local")
+        (tmp_path / name / "map.json").write_text(json.dumps(KEPT))
+    mine = Run(tmp_path / "mine", data=data)
+    assert read_map(tmp_path / "mine", mine.record)
+    with pytest.raises(InvalidOption, match="is of another model than the run"):
+        read_map(tmp_path / "other", mine.record)
 
 
 def test_a_model_needs_data_and_a_folder() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +28,9 @@ from stormproof.engine.run import run
 from stormproof.metrics.prediction import Predicted
 from stormproof.report import paper_tables
 from stormproof.report.paper_tables import contextual, detectors, roc, scenarios
-from stormproof.results.people import open_people
+from stormproof.report.people_figures import distributions, hardest, lost_people, with_distributions
+from stormproof.report.view import make_view
+from stormproof.results.people import histograms, levels, open_people, predict_contextual
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_rows, writing_part
 
@@ -197,6 +201,41 @@ def test_contextual_is_predicted_from_what_it_resembles(met: list[Path]) -> None
     assert "haze[beta=0.04]" in said
     with pytest.raises(InvalidOption, match="2 systems"):
         contextual([Run(met[0])], "")
+
+
+def test_the_picture_of_lost_people_marks_the_person_and_what_found_them(met: list[Path]) -> None:
+    people = open_people(Run(met[0]))
+    chosen = hardest(people, 4)
+    assert len({one.id for _, one in chosen}) == len({text for text, _ in chosen}) == len(chosen) > 1
+    assert [one.orders for _, one in chosen] == sorted((one.orders for _, one in chosen), reverse=True)
+    text, one = chosen[0]
+    assert people.at("clean").finder(one.person) is not None
+    assert people.at(text).finder(one.person) is None
+    required = people.at(text).required_fppi(people.at("clean").curve)
+    assert math.isinf(one.after)
+    assert math.isinf(required[one.person])
+    picture = lost_people(people, 1)
+    assert picture is not None
+    box, factor = people.at("clean").truth.boxes[one.person], math.ceil(720 / 64)
+    x, y = round(factor * float(box[0])) - 4, round(factor * float(box[1] + box[3]) / 2)
+    assert picture.getpixel((x, y)) == (40, 200, 70)
+    assert lost_people(replace(people, found={"clean": people.at("clean")})) is None
+
+
+def test_weights_stand_beside_what_is_inside_the_boxes(met: list[Path]) -> None:
+    """pezzementi, Fig. 8: both distributions over the magnitudes of the simple mutator, in one figure."""
+    people = [open_people(Run(folder)) for folder in met]
+    rows = distributions(people).rows
+    drawn = {(row["panel"], row["series"], row["x"]): row["y"] for row in rows}
+    inside, predicted = histograms(people[0]), predict_contextual(people)["haze"]
+    for j, text in enumerate(predicted.contextual):
+        for level, share in zip(levels("haze"), inside[text], strict=True):
+            assert drawn[text, "share inside people's boxes", f"α {level:g}"] == share
+        assert drawn[text, "weight of the fit", "α 0.1"] == predicted.overall[j, 0]
+        assert drawn[text, "weight of the fit", "α 0.75"] == predicted.overall[j, 1]
+    view = make_view([Run(folder).score() for folder in met])
+    with_both = with_distributions(view, [Run(folder) for folder in met])
+    assert {f.id for f in with_both.figures()} - {f.id for f in view.figures()} == {"distributions"}
 
 
 def named(name: str, images: int = 2000) -> Any:

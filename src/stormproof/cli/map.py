@@ -60,6 +60,7 @@ def draw(
     from stormproof.engine.run import run as run_it
     from stormproof.report.planes import map_page
     from stormproof.results.breaking import parse_requirement
+    from stormproof.results.kept_maps import MAP
     from stormproof.results.maps import Plane, draw_map, parse_map_axis
     from stormproof.results.run import Run
     from stormproof.results.truths import class_names
@@ -83,7 +84,7 @@ def draw(
 
     made = draw_map(plane, out=folder, run=run, images=images, budget=budget, replicates=replicates)
     content = made.as_dict()
-    write_json(folder / "map.json", content)
+    write_json(folder / MAP, content)
     opened = Run(folder)
     write_text(folder / "map.html", map_page(made, opened.name))
     say_scored_on(opened)

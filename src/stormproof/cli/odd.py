@@ -14,7 +14,7 @@ from rich.text import Text
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Run
 from stormproof.cli.outcome import say_scored_on
-from stormproof.core.errors import InvalidOption, OutputError
+from stormproof.core.errors import OutputError
 
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
@@ -49,7 +49,7 @@ def odd(
 
         stormproof odd odd.yaml runs/yolox --map runs/yolox-map --out evidence
     """
-    from stormproof.core.files import make_folder, read_json, write_json, write_text
+    from stormproof.core.files import make_folder, write_json, write_text
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.odd_page import odd_page
     from stormproof.results.domain_file import read_domain
@@ -61,13 +61,14 @@ def odd(
         verdicts_csv,
     )
     from stormproof.results.domain_verdicts import domain_look, judge_domain
+    from stormproof.results.kept_maps import read_map
     from stormproof.results.looks import read_looks, record_look
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import Outcome
 
     load_plugins(plugin or ())
     asked, opened = read_domain(domain), OpenRun(run, data=data)
-    maps = [read_json(folder / "map.json", error=InvalidOption) for folder in map_ or ()]
+    maps = [read_map(folder, opened.record) for folder in map_ or ()]
     looks = read_looks(opened.folder)
     verdicts = judge_domain(asked, opened, looks, replicates=replicates)
     with suppress(OutputError):  # a folder that cannot be written cannot grow either

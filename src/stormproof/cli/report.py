@@ -105,14 +105,18 @@ def figures(
         stormproof figures runs/* --group-by backbone --format svg
     """
     from stormproof.report.figures import write_figures
+    from stormproof.report.people_figures import with_distributions, write_lost_people
     from stormproof.report.sources import scores_of
     from stormproof.report.view import make_view, only_grouped
+    from stormproof.results.run import Run
 
     found = [scores for source in runs for scores in scores_of(source, data, interval=True)]
-    view = make_view(found, measure=measure, reference=reference)
+    folders = [Run(scores.folder, data=data) for scores in found if scores.folder is not None]
+    view = with_distributions(make_view(found, measure=measure, reference=reference), folders)
     if group_by is not None:
         view = only_grouped(view, group_by)
     written = write_figures(view, out, style=style, formats=formats or ["pdf", "png"])
+    written += write_lost_people(folders, out)
     console.say(f"{counted(len(written), 'file')} in {out}")
 
 

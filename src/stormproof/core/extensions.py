@@ -38,6 +38,11 @@ MODELS = ExtensionPoint(
     "a function of a spec's main part, with options as keyword-only parameters, that returns a Model",
     "adapter.md",
 )  # fmt: skip
+DECODERS = ExtensionPoint(
+    "stormproof.decoders", "decoder", "decoders",
+    "a models.decoders.OutputDecoder: how the outputs of a family of networks become predictions",
+    "adapter.md",
+)  # fmt: skip
 ENHANCEMENTS = ExtensionPoint(
     "stormproof.enhancements", "enhancement", "enhancements",
     "a function from an image to an image of the same size; attribute `fingerprint` identifies its weights",
@@ -80,6 +85,6 @@ SECTIONS = ExtensionPoint(
 )  # fmt: skip
 
 POINTS = (
-    CORRUPTIONS, DATASETS, WRITERS, MODELS, ENHANCEMENTS, METRICS, TASKS, AGGREGATES, ENGINES, TRACKERS,
-    VERSIONS, COMMANDS, SECTIONS,
+    CORRUPTIONS, DATASETS, WRITERS, MODELS, DECODERS, ENHANCEMENTS, METRICS, TASKS, AGGREGATES, ENGINES,
+    TRACKERS, VERSIONS, COMMANDS, SECTIONS,
 )  # fmt: skip

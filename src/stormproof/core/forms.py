@@ -1,14 +1,15 @@
 """The forms that truth and predictions take beside boxes: label maps, panoptic maps, arrays of objects.
 
 A `Form` says all there is to know about one: how it is checked, written to a row and read back, what is
-counted while the true one is at hand, how it moves with the image, how it is drawn, and how the input of
-metrics is collected from a run. Tasks (`metrics.task`) are declared over forms.
+counted while the true one is at hand, how it moves with the image, how it is drawn, how it stands in files of
+others and in what models return, and how the input of metrics is collected from a run. Tasks (`metrics.task`)
+are declared over forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,45 @@ class Comparison:
     labels: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class CocoFields:
+    """How an array of objects stands in the rows of COCO's annotations and results.
+
+    A row has one of the fields `names`. `problem` says what is wrong with a row, given those that any row of
+    the file has (empty: nothing). `read` makes the array from rows without problems, `write` the fields of
+    one entry. `categories` is what categories state, from the rows of a file that is written.
+    """
+
+    names: tuple[str, ...]
+    problem: Callable[[Mapping[str, Any], Sequence[str]], str]
+    read: Callable[[Sequence[Mapping[str, Any]]], Array]
+    write: Callable[[Array], Mapping[str, Any]]
+    categories: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]] = lambda rows: {}
+
+
+@dataclass(frozen=True, slots=True)
+class YoloLines:
+    """How an array of objects stands in the lines of YOLO's label files: after the class, and after the box
+    if lines are `boxed`.
+
+    `data.yaml` states it under `key`; `problem` says what is wrong with what it states (empty: nothing),
+    `state` gives it for a written array. `count` is how many numbers a
+    line has then. `places` marks those that are fractions of the image, the others are any finite numbers.
+    `read` makes the array from such numbers, places in pixels; `write` the numbers of one entry. `area` is
+    that of objects, from their boxes and the array.
+    """
+
+    key: str
+    boxed: bool
+    problem: Callable[[Any], str]
+    state: Callable[[Array], Any]
+    count: Callable[[Any], int]
+    places: Callable[[Any], Array]
+    read: Callable[[Array, Any], Array]
+    write: Callable[[Array], Array]
+    area: Callable[[Array, Array], Array]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """One form, declared once with `form`.
@@ -74,9 +114,14 @@ class Form:
     need neither. `derive` gives the values of `derived` columns by name. `check` raises InvalidPrediction for
     a map that does not fit its image or its classes. `move` moves an array of objects; without it, the array
     stays as it is. `lines` are the strokes that draw one object's entry, as arrays of points x, y; `paint`
-    gives the class of each pixel of a map, and the class that means none. `collect` yields, for each
-    condition, what metrics of `inputs` read (from a `metrics.inputs.RunReader`), if the run has a value in
-    the column `scored_by`.
+    gives the class of each pixel of a map, and the class that means none. `boxes` are those around the
+    entries of an array, for objects that state none, and `with_truth` further arrays that true objects then
+    have, from the options of a reader. `coco` and `yolo` say how it stands in such files. `keys` are other
+    names under which models return it, with what makes the array of them (None: ignored), `of_result` takes
+    it, and boxes, scores and labels if only it has them, from a result object of supervision or Ultralytics,
+    by key, and `check_labels` yields what is wrong with labels (from a
+    `datasets.annotation_checks.Inspected`). `collect` yields, for each condition, what metrics of `inputs`
+    read (from a `metrics.inputs.RunReader`), if the run has a value in the column `scored_by`.
     """
 
     name: str
@@ -93,6 +138,13 @@ class Form:
     move: Callable[[Array, Motion], Array] | None = None
     lines: Callable[[Array], Iterable[Array]] | None = None
     paint: Callable[[Any], tuple[Array, int]] | None = None
+    boxes: Callable[[Array], Array] | None = None
+    with_truth: Callable[[Array, Mapping[str, Any]], Mapping[str, Array]] = lambda array, options: {}
+    coco: CocoFields | None = None
+    yolo: YoloLines | None = None
+    keys: Mapping[str, Callable[[Array], Array] | None] = field(default_factory=dict)
+    of_result: Callable[[Any], Mapping[str, Any]] = lambda result: {}
+    check_labels: Callable[[Any], Iterable[Any]] = lambda inspected: ()
     inputs: tuple[str, ...] = ()
     collect: Callable[[Any], Iterator[tuple[str, Any]]] = lambda reader: iter(())
     scored_by: str = ""
@@ -137,6 +189,11 @@ def forms_of(prediction: Prediction) -> list[Form]:
 def find_object_form(name: str) -> Form | None:
     """The declared form of that name, if it is an array of objects."""
     return FORMS[name] if name in FORMS and FORMS[name].shape is not None else None
+
+
+def object_forms() -> tuple[Form, ...]:
+    """Every form that is an array of objects; all files that may declare one are imported."""
+    return tuple(declared for declared in FORMS.values() if declared.shape is not None)
 
 
 def run_lengths(labels: Array) -> tuple[Array, npt.NDArray[np.uint32]]:

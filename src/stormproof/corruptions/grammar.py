@@ -14,6 +14,7 @@ A bare name is that of a suite or of a corruption; no name is both.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ from stormproof.corruptions.chain import check
 from stormproof.corruptions.corruption import CORRUPTIONS, every_severity
 from stormproof.corruptions.suites import SUITES
 
+MOST = 10_000  # conditions that one composed name may stand for
 LIST = ".txt"  # the end of the name of a file that lists conditions
 _COMMA = re.compile(r",(?![^\[]*\])")  # not between the brackets of a condition
 _NAMED = re.compile(r"(?P<name>[\w-]+)(?:@(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?)?(?P<params>\[.*\])?", re.S)
@@ -64,8 +66,13 @@ def _parse_name(text: str) -> Iterable[Condition]:
         return _in_file(locate(text, error=InvalidOption))
     parts = split_parts(text)
     if len(parts) > 1 and all(parts):
-        choices = product(*(tuple(_one_part(part.strip())) for part in parts))
-        return [Condition.composed(chosen) for chosen in choices]
+        choices = [tuple(_one_part(part.strip())) for part in parts]
+        total = math.prod(map(len, choices))
+        if total > MOST:
+            raise InvalidCondition(
+                f"{text!r:.80} names {total:,} conditions; {MOST:,} is the most. Name fewer in each part."
+            )
+        return [Condition.composed(chosen) for chosen in product(*choices)]
     return _one_part(text)
 
 

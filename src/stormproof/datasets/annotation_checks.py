@@ -17,12 +17,11 @@ from functools import cached_property
 import numpy as np
 
 from stormproof.core.errors import counted, first_few
-from stormproof.core.forms import Size
-from stormproof.core.oriented import polygon_areas
+from stormproof.core.forms import FORMS, Size
 from stormproof.core.sample import Bools, Floats, Ints, Truth
 
 _RARE = 0.01  # the share of objects or images up to which a defect is a note
-_PIXEL = 1.0  # tolerance: formats that count from 1, or round, may exceed the edge by one pixel
+PIXEL = 1.0  # tolerance: formats that count from 1, or round, may exceed the edge by one pixel
 _FEW = 5  # boxes below which no pattern is looked for
 _MANY = 50  # objects from which an absent class is remarkable
 _TURNS = {2: "mirrored", 3: "180°", 4: "mirrored", 5: "90°", 6: "90°", 7: "270°", 8: "270°"}
@@ -69,7 +68,7 @@ class ImageFacts:
     stated: Size | None = None
     turned: bool | None = None
     twin: str | None = None
-    data: Mapping[str, Floats] = field(default_factory=dict)  # key points, corners of the boxes
+    data: Mapping[str, Floats] = field(default_factory=dict)  # as forms declare it (`core.forms`)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,7 @@ def _level(count: int, total: int) -> Gravity:
     return Gravity.problem if count > _RARE * total else Gravity.note
 
 
-def _report_marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
+def report_marked(seen: Inspected, wrong: Bools, what: str) -> Finding:
     """A finding about the boxes or masks that are marked."""
     count, total = int(wrong.sum()), len(wrong)
     return Finding(_level(count, total), f"{count} of {total} {what} ({seen.example(wrong)}).")
@@ -183,13 +182,13 @@ def _fractions(seen: Inspected) -> bool:
     """Whether boxes are fractions of the image instead of pixels."""
     reach = seen.boxes.max(axis=1, initial=0)
     large = seen.limits.min(axis=1, initial=np.inf) > 32
-    return bool(len(reach)) and bool(large.any()) and bool((reach[large] <= _PIXEL).mean() > 0.5)
+    return bool(len(reach)) and bool(large.any()) and bool((reach[large] <= PIXEL).mean() > 0.5)
 
 
 def _find_normalised(seen: Inspected) -> Iterator[Finding]:
     """Coordinates from 0 to 1 where the format wants pixels."""
     if _fractions(seen):
-        count, total = int((seen.boxes.max(axis=1) <= _PIXEL).sum()), len(seen.boxes)
+        count, total = int((seen.boxes.max(axis=1) <= PIXEL).sum()), len(seen.boxes)
         yield Finding(
             Gravity.problem,
             f"{_of(count, total, 'boxes')} lie within one pixel of the upper left "
@@ -200,7 +199,7 @@ def _find_normalised(seen: Inspected) -> Iterator[Finding]:
 def _fit(boxes: Floats, limits: Floats) -> Bools:
     """Which boxes lie within their limits: a width and height for each box, or one pair for all."""
     low, high = boxes[:, :2], boxes[:, 2:]
-    inside = (low >= -_PIXEL).all(axis=1) & (high <= limits + _PIXEL).all(axis=1)
+    inside = (low >= -PIXEL).all(axis=1) & (high <= limits + PIXEL).all(axis=1)
     return np.asarray(inside & (high >= low).all(axis=1))
 
 
@@ -236,7 +235,7 @@ def _past(seen: Inspected) -> Iterator[Finding]:
         yield Finding(Gravity.problem, f"{said}; nearly all fit if the file holds {meant}.")
         return
     if beyond.any():
-        yield _report_marked(seen, beyond, "boxes lie outside their image")
+        yield report_marked(seen, beyond, "boxes lie outside their image")
     often = count > 0.5 * total and count > 2
     level = Gravity.problem if often else Gravity.warning if count > 0.2 * total else Gravity.note
     yield Finding(level, f"{said} ({seen.example(past)}), as some datasets intend.")
@@ -269,13 +268,13 @@ def _flat(seen: Inspected) -> Iterator[Finding]:
         return
     flat = np.asarray((seen.boxes[:, 2:] <= seen.boxes[:, :2]).any(axis=1))
     if flat.any():
-        yield _report_marked(seen, flat, "boxes have no width or no height")
+        yield report_marked(seen, flat, "boxes have no width or no height")
 
 
 def _whole_image(seen: Inspected) -> Iterator[Finding]:
     """Boxes that are all as large as their image."""
     if len(seen.boxes) >= 10 and bool(
-        ((seen.boxes[:, :2] <= _PIXEL) & (seen.boxes[:, 2:] >= seen.limits - _PIXEL)).all()
+        ((seen.boxes[:, :2] <= PIXEL) & (seen.boxes[:, 2:] >= seen.limits - PIXEL)).all()
     ):
         yield Finding(Gravity.warning, f"All {len(seen.boxes)} boxes are as large as their image.")
 
@@ -299,60 +298,14 @@ def _masks(seen: Inspected) -> Iterator[Finding]:
     """Masks without pixels, or outside their boxes."""
     stray = np.concatenate([np.zeros(0, bool), *(image.stray[~image.excused] for image in seen.images)])
     if stray.any() and not _fractions(seen):
-        yield _report_marked(seen, stray, "masks are empty or lie outside their box")
+        yield report_marked(seen, stray, "masks are empty or lie outside their box")
 
 
-def _points(seen: Inspected) -> Iterator[Finding]:
-    """Key points outside their image or far from their box, and flags that mean nothing."""
-    points = seen.data("points")
-    if points is None or not points.size:
-        return
-    flags, places = points[..., 2], points[..., :2]
-    marked = flags > 0
-    wrong = ~np.isin(flags, (0, 1, 2)) & ~np.isnan(flags)
-    if wrong.any():
-        value = f"{flags[wrong][0]:g}"
-        what = f"objects have key points with a flag such as {value}, not 0 (unlabelled), 1 (hidden) or 2"
-        yield _report_marked(seen, np.asarray(wrong.any(axis=1)), f"{what} (visible)")
-    if not marked.any():
-        yield Finding(
-            Gravity.problem, f"None of {len(points)} objects has a labelled key point: check the flags."
-        )
-        return
-    unlabelled = ((flags == 0) & (places != 0).any(axis=-1)).any(axis=1)
-    if unlabelled.any():
-        yield _report_marked(
-            seen, unlabelled, "objects have key points with a place but the flag 0, which do not count"
-        )
-    past = ((places < -_PIXEL) | (places > seen.limits[:, None] + _PIXEL)).any(axis=-1) & marked
-    if past.any():
-        yield _report_marked(
-            seen, np.asarray(past.any(axis=1)), "objects have labelled key points outside their image"
-        )
-    low, side = seen.boxes[:, None, :2], (seen.boxes[:, 2:] - seen.boxes[:, :2])[:, None]
-    far = ((places < low - side) | (places > low + 2 * side)).any(axis=-1) & marked & ~past
-    if far.any():
-        yield _report_marked(
-            seen, np.asarray(far.any(axis=1)), "objects have labelled key points far from their box"
-        )
-
-
-def _corners(seen: Inspected) -> Iterator[Finding]:
-    """Oriented boxes without an area, or with corners out of order."""
-    corners = seen.data("corners")
-    if corners is None:
-        return
-    sides = np.roll(corners, -1, axis=1) - corners
-    after = np.roll(sides, -1, axis=1)
-    turns = sides[..., 0] * after[..., 1] - sides[..., 1] * after[..., 0]
-    crossed = (turns > 0).any(axis=1) & (turns < 0).any(axis=1)
-    flat = (polygon_areas(corners) <= 0) & ~crossed
-    if flat.any():
-        yield _report_marked(seen, flat, "oriented boxes have no area")
-    if crossed.any():
-        yield _report_marked(
-            seen, np.asarray(crossed), "oriented boxes have corners that are not in order around the box"
-        )
+def _forms(seen: Inspected) -> Iterator[Finding]:
+    """What the forms of further arrays find wrong with them."""
+    for name in dict.fromkeys(name for image in seen.images for name in image.data):
+        if seen.data(name) is not None:
+            yield from FORMS[name].check_labels(seen)
 
 
 def _class_counts(seen: Inspected) -> Iterator[Finding]:
@@ -477,7 +430,6 @@ def _twins(seen: Inspected) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Inspected], Iterator[Finding]], ...] = (
-    _truth, _find_normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _points, _corners,
-    _class_counts, _maps, _sizes,
-    _orientation, _twins,
+    _truth, _find_normalised, _past, _corner, _flat, _whole_image, _twice, _masks, _forms,
+    _class_counts, _maps, _sizes, _orientation, _twins,
 )  # fmt: skip

@@ -35,7 +35,7 @@ from stormproof.datasets.annotations import (
 from stormproof.datasets.dataset import READERS, Dataset, FileDataset, Labels, abilities
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.lvis import read_federated
-from stormproof.datasets.object_data import category_fields, point_data, read_data, read_sigmas, row_fields
+from stormproof.datasets.object_data import category_fields, read_data, row_fields, truth_data
 from stormproof.datasets.semantic_masks import BACKGROUND, MaskMaps, listed_classes
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
@@ -141,7 +141,7 @@ class Annotations:
     crowd: Bools
     area: Floats  # NaN where the file does not state it
     segmentations: tuple[Any, ...] | None
-    data: Mapping[str, Floats] = field(default_factory=dict)  # key points, corners
+    data: Mapping[str, Floats] = field(default_factory=dict)  # as forms declare it (`core.forms`)
 
     def size(self, index: int) -> tuple[int, int] | None:
         return self.sizes[index]
@@ -193,10 +193,6 @@ def index_annotations(
     order = np.argsort(owners, kind="stable")
     rows = [annotations[i] for i in order.tolist()]
     boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
-    data = read_data(rows, path)
-    if "points" in data:
-        own = None if sigmas is None else read_sigmas(sigmas, data["points"].shape[1])
-        data |= point_data(data["points"], own)
     return Annotations(
         path=path,
         sizes=tuple(_size(record, path) for record in images),
@@ -208,7 +204,7 @@ def index_annotations(
         crowd=np.array([bool(row.get("iscrowd", 0)) for row in rows], np.bool_),
         area=np.array([row.get("area", np.nan) for row in rows], np.float64),
         segmentations=_segmentations(rows, path) if masks else None,
-        data=data,
+        data=truth_data(read_data(rows, path), {} if sigmas is None else {"sigmas": sigmas}),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.federated import Federated
+from stormproof.datasets.annotations import is_number
 
 _FREQUENCIES = ("r", "c", "f")
 
@@ -31,7 +32,7 @@ def read_federated(
             ("neg_category_ids", searched, True), ("not_exhaustive_category_ids", exhaustive, False),
         ):  # fmt: skip
             listed = record.get(key, [])
-            if not isinstance(listed, list) or not all(number in label for number in listed):
+            if not isinstance(listed, list) or not all(is_number(each) and each in label for each in listed):
                 problem = f"{key} {listed!r:.60} must list numbers of the file's categories."
                 raise DatasetError(path, problem, f"image {record['id']}")
             table[k, [label[number] for number in listed]] = value

@@ -1,8 +1,8 @@
 """YOLO: a `data.yaml`, and one text file of boxes or polygons per image, in fractions of its size.
 
-Boxes are followed by key points where `data.yaml` states their `kpt_shape`; four corners are an oriented box
-with `oriented=true`. The writer stores key points, corners or polygons if objects have them, else boxes. It
-leaves out excused objects, since the format cannot mark them.
+Lines may hold an array of objects instead (`core.forms.YoloLines`), as `data.yaml` says: key points after the
+box, four corners. The writer stores such an array if objects have one, polygons if they have masks, else
+boxes. It leaves out excused objects, since the format cannot mark them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ import yaml
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, read_lines, read_text, read_yaml
+from stormproof.core.forms import FORMS, Form, YoloLines, object_forms
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.core.masks import polygon_mask
-from stormproof.core.oriented import polygon_areas, upright
-from stormproof.core.sample import RLE, Floats, Instances, Sample, Truth
+from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Sample, Truth
 from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
-from stormproof.datasets.object_data import point_data
+from stormproof.datasets.object_data import truth_data
 from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
 
 LabelLine = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
-_BODY = 0.53  # of its box: the area that Ultralytics' validation assumes for a person
-Shape = tuple[int, int]  # key points of an object, and numbers of each: 2, or 3 with visibility
+_OWN_KEYS = {"path", "train", "val", "test", "names", "nc", "download"}  # of data.yaml: these state no form
 
 
 @READERS.declare("yolo")
@@ -51,18 +50,15 @@ def open_yolo(main: str, *, split: str = "val", oriented: bool | None = None) ->
     root = _root(path, content.get("path"))
     images = _images(content, split, root, path)
     texts = tuple(label_file(image) for image in images)
-    points = _point_shape(content.get("kpt_shape"), path)
-    rows = tuple(_read_rows(text, len(classes), points) if text.is_file() else () for text in texts)
-    oriented = bool(content.get("oriented")) if oriented is None else oriented
-    if oriented:
-        _require_corners(rows, texts)
-    polygons = points is None and not oriented and _is_segmentation(rows, texts)
+    kind = _stated_kind(content | ({} if oriented is None else {"oriented": oriented}), path)
+    rows = tuple(_read_rows(text, len(classes), kind) if text.is_file() else () for text in texts)
+    polygons = kind is None and _is_segmentation(rows, texts)
     return FileDataset(
         name=f"{path.parent.name if path.stem == 'data' else path.stem}-{split}",
         root=root,
         ids=unique_names((image.stem for image in images), path, "image id"),
         images=images,
-        labels=YoloObjects(images, rows, polygons, points, oriented),
+        labels=YoloObjects(images, rows, polygons, kind),
         sources=(path, *(text for text in texts if text.is_file())),
         classes=classes,
     )
@@ -124,53 +120,69 @@ def label_file(image: Path) -> Path:
     return Path(*parts)
 
 
-def _point_shape(stated: Any, path: Path) -> Shape | None:
-    if stated is None:
+@dataclass(frozen=True)
+class Kind:
+    """What lines hold beside or instead of boxes: an array of objects, as a form and `data.yaml` state it."""
+
+    form: str
+    stated: Any
+
+    @property
+    def lines(self) -> YoloLines:
+        found = FORMS[self.form].yolo
+        assert found is not None
+        return found
+
+    @property
+    def count(self) -> int:
+        """The numbers of a line after its class."""
+        return 4 * self.lines.boxed + self.lines.count(self.stated)
+
+    @property
+    def places(self) -> Bools:
+        """Which of these numbers are fractions of the image."""
+        return np.concatenate([np.ones(4 * self.lines.boxed, np.bool_), self.lines.places(self.stated)])
+
+
+def _stated_kind(content: dict[str, Any], path: Path) -> Kind | None:
+    """The array that lines hold; None if they are boxes or polygons."""
+    if not content.keys() - _OWN_KEYS:
         return None
-    if (
-        isinstance(stated, list)
-        and [*map(type, stated)] == [int, int]
-        and stated[0] > 0
-        and stated[1] in (2, 3)
-    ):
-        return stated[0], stated[1]
-    problem = f"kpt_shape is {stated!r:.60}; it must be a number of key points and 2 or 3, as [17, 3]."
-    raise DatasetError(path, problem, "kpt_shape")
+    for form in object_forms():
+        stated = None if form.yolo is None else content.get(form.yolo.key)
+        if form.yolo is not None and stated is not None and stated is not False:
+            if problem := form.yolo.problem(stated):
+                raise DatasetError(path, problem, form.yolo.key)
+            return Kind(form.name, stated)
+    return None
 
 
-def _require_corners(rows: Sequence[tuple[LabelLine, ...]], texts: Sequence[Path]) -> None:
-    for file_rows, text in zip(rows, texts, strict=True):
-        for i, (_, values) in enumerate(file_rows):
-            if len(values) != 8:
-                problem = f"{len(values)} coordinates are not the 8 of four corners; leave out oriented=true."
-                raise DatasetError(text, problem, f"object {i}")
-
-
-def _read_rows(text: Path, classes: int, points: Shape | None) -> tuple[LabelLine, ...]:
+def _read_rows(text: Path, classes: int, kind: Kind | None) -> tuple[LabelLine, ...]:
     lines = enumerate(read_text(text).splitlines(), 1)
-    return tuple(_row(line, classes, points, text, f"line {i}") for i, line in lines if line.strip())
+    return tuple(_row(line, classes, kind, text, f"line {i}") for i, line in lines if line.strip())
 
 
-def _row(line: str, classes: int, points: Shape | None, text: Path, where: str) -> LabelLine:
+def _row(line: str, classes: int, kind: Kind | None, text: Path, where: str) -> LabelLine:
     try:
         number, *values = map(float, line.split())
     except ValueError:
         raise DatasetError(text, f"{line!r:.80} must be a class number and coordinates.", where) from None
-    if points is not None and len(values) != 4 + points[0] * points[1]:
-        problem = f"{len(values)} numbers are not a box (4) and {points[0]}×{points[1]} of its key points."
+    if kind is not None and len(values) != kind.count:
+        parts = f"a box (4) and {kind.count - 4} numbers" if kind.lines.boxed else f"the {kind.count} numbers"
+        fix = f"as {kind.lines.key}={str(kind.stated).lower()} says; correct one of them"
+        problem = f"{len(values)} numbers are not {parts} of {FORMS[kind.form].words}, {fix}."
         raise DatasetError(text, problem, where)
-    if points is None and len(values) != 4 and (len(values) < 6 or len(values) % 2):
+    if kind is None and len(values) != 4 and (len(values) < 6 or len(values) % 2):
         problem = f"{len(values)} coordinates are neither a box (4) nor a polygon (6 or more, even)."
         raise DatasetError(text, problem, where)
     if number not in range(classes):
         raise DatasetError(
             text, f"class {number:g} is not among the {classes} names (0 to {classes - 1}).", where
         )
-    flags = [] if points is None or points[1] == 2 else values[6::3]
-    places = values if not flags else [v for k, v in enumerate(values) if k < 4 or (k - 4) % 3 < 2]
-    if not all(isfinite(v) for v in flags) or not all(isfinite(v) and -0.01 <= v <= 1.01 for v in places):
+    places = values if kind is None else np.array(values)[kind.places].tolist()
+    if not all(map(isfinite, values)) or not all(-0.01 <= v <= 1.01 for v in places):
         raise DatasetError(text, f"{line!r:.80}: coordinates must be fractions from 0 to 1.", where)
-    if (points is not None or len(values) == 4) and min(values[2:4]) < 0:
+    if (len(values) == 4 if kind is None else kind.lines.boxed) and min(values[2:4]) < 0:
         raise DatasetError(text, f"{line!r:.80}: width and height must be ≥ 0.", where)
     return int(number), tuple(values)
 
@@ -196,8 +208,7 @@ class YoloObjects(Labels):
     images: tuple[Path, ...]
     rows: tuple[tuple[LabelLine, ...], ...]
     polygons: bool
-    points: Shape | None = None
-    oriented: bool = False
+    kind: Kind | None = None
     rules: PixelRules = AS_STORED
 
     def truth(self, index: int) -> Truth:
@@ -206,29 +217,32 @@ class YoloObjects(Labels):
         if not rows:
             return Truth(Instances(np.zeros((0, 4)), labels, () if self.polygons else None))
         height, width = image_size(self.images[index], rules=self.rules)
-        if self.oriented:
-            turned = np.array([values for _, values in rows]).reshape(-1, 4, 2) * [width, height]
-            area = polygon_areas(turned)
-            return Truth(Instances(upright(turned), labels, area=area, data={"corners": turned}))
+        if self.kind is not None:
+            return _with_array(self.kind, labels, np.array([values for _, values in rows]), (width, height))
         if not self.polygons:
-            boxes = np.array([values[:4] for _, values in rows]) * [width, height, width, height]
-            corners = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])
-            if self.points is None:
-                return Truth(Instances(corners, labels))
-            points = _points(np.array([values[4:] for _, values in rows]), self.points, (width, height))
-            area = boxes[:, 2] * boxes[:, 3] * _BODY
-            return Truth(Instances(corners, labels, area=area, data=point_data(points)))
+            return Truth(Instances(_edges(np.array([values for _, values in rows]), (width, height)), labels))
         rings = [np.array(values).reshape(-1, 2) * [width, height] for _, values in rows]
         corners = np.array([[*ring.min(axis=0), *ring.max(axis=0)] for ring in rings])
         masks = tuple(polygon_mask([ring.ravel()], height, width) for ring in rings)
         return Truth(Instances(corners, labels, masks))
 
 
-def _points(values: Floats, shape: Shape, size: tuple[int, int]) -> Floats:
-    """n×k×3 of x, y in pixels and visibility; without flags, a point at (0, 0) is not labelled."""
-    given = values.reshape(-1, *shape)
-    shown = given[..., 2] if shape[1] == 3 else np.where((given[..., :2] > 0).any(axis=-1), 2.0, 0.0)
-    return np.concatenate([given[..., :2] * size, shown[..., None]], axis=-1)
+def _edges(values: Floats, size: tuple[int, int]) -> Floats:
+    """Boxes x1 y1 x2 y2 in pixels."""
+    boxes = values[:, :4] * [*size, *size]
+    return np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])
+
+
+def _with_array(kind: Kind, labels: Ints, values: Floats, size: tuple[int, int]) -> Truth:
+    """Objects with an array; `size` is width and height."""
+    form, lines = FORMS[kind.form], kind.lines
+    scaled, places = values.copy(), np.flatnonzero(kind.places)
+    scaled[:, places] *= np.resize(size, len(places))  # x and y by turns
+    array = lines.read(scaled[:, 4 * lines.boxed :], kind.stated)
+    assert form.boxes is not None
+    boxes = _edges(values, size) if lines.boxed else form.boxes(array)
+    data = truth_data({form.name: array}, {})
+    return Truth(Instances(boxes, labels, area=lines.area(boxes, array), data=data))
 
 
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
@@ -241,19 +255,30 @@ def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, R
         if not (objects.crowd[k] or objects.ignore[k])
     ]
     destination.write_text(f"labels/{destination.split}", f"{name}.txt", "".join(lines))
-    points = objects.data.get("points")
-    return path, {"points": 0 if points is None else points.shape[1], "oriented": "corners" in objects.data}
+    held = _held_form(objects)
+    return path, {} if held is None or not len(objects) else {
+        held[1].key: held[1].state(objects.data[held[0].name])
+    }
+
+
+def _held_form(objects: Instances) -> tuple[Form, YoloLines] | None:
+    """The form of the array that lines can hold, if objects have one."""
+    forms = (FORMS[name] for name in objects.data)
+    return next(((form, form.yolo) for form in forms if form.yolo is not None), None)
 
 
 def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
     """What the line of an object holds after its class."""
     x1, y1, x2, y2 = objects.boxes[k].tolist()
-    if "corners" in objects.data:
-        return _fractions(objects.data["corners"][k] / size)
-    box = _fractions(np.array([[(x1 + x2) / 2, (y1 + y2) / 2], [x2 - x1, y2 - y1]]) / size)
-    if "points" in objects.data:
-        points = np.nan_to_num(objects.data["points"][k])
-        return [*box, *(word for x, y, v in points for word in (*_fractions((x, y) / size), f"{v:g}"))]
+    box, held = (
+        _fractions(np.array([[(x1 + x2) / 2, (y1 + y2) / 2], [x2 - x1, y2 - y1]]) / size),
+        _held_form(objects),
+    )
+    if held is not None:
+        form, lines = held
+        entry = lines.write(objects.data[form.name][k]).reshape(-1, form.shape[-1] if form.shape else 2)
+        words = [(*_fractions(row[:2] / size), *(f"{value:g}" for value in row[2:])) for row in entry]
+        return [*(box if lines.boxed else ()), *(word for each in words for word in each)]
     if objects.masks is None:
         return box
     ring = np.array(_outline(objects.masks[k]) or (x1, y1, x2, y1, x2, y2, x1, y2)).reshape(-1, 2)
@@ -274,9 +299,8 @@ def _outline(mask: RLE) -> list[float]:
 def _finish(destination: Destination, records: Sequence[Record]) -> None:
     split, names = destination.split, dict(enumerate(destination.classes))
     content: dict[str, Any] = {"path": ".", split: f"images/{split}", "names": names}
-    points = max((record["points"] for record in records), default=0)
-    content |= {"kpt_shape": [points, 3]} if points else {}
-    content |= {"oriented": True} if any(record["oriented"] for record in records) else {}
+    for stated in records:
+        content |= stated
     destination.write_text(".", "data.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 

@@ -323,7 +323,7 @@ class Desk:
 
     def prediction(self, subject: Subject, index: int, condition: Condition) -> tuple[Prediction | None, str]:
         """What a subject predicts, and whether its run stored that or the model was asked now."""
-        stored = subject.stored(self.exploration.ids[index], str(condition))
+        stored = subject.stored(self.exploration.image_id(index), str(condition))
         if stored is not None:
             return stored, "stored"
         live = subject.live
@@ -383,7 +383,7 @@ class Desk:
         """The look as commands, as Python and as a requirement, with the gate's verdict on it."""
         them, subject = self.exploration, self.exploration.subject(place)
         made: dict[str, Any] = acts.commands(them, subject, condition)
-        made["python"] = acts.python(them, subject, them.ids[index], condition)
+        made["python"] = acts.python(them, subject, them.image_id(index), condition)
         if row.get("metric"):
             asked, text = acts.requirement({**row, "condition": str(condition)})
             made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}

@@ -209,10 +209,14 @@ class Exploration:
             raise InvalidOption(f"There are {counted(len(self.subjects), 'model')}, so no number {place}.")
         return self.subjects[place]
 
-    def sample(self, index: int, condition: Condition) -> Sample:
-        """An image under a condition: the pixels that the runs' models saw."""
+    def image_id(self, index: int) -> str:
         if not 0 <= index < self.images:
             raise InvalidOption(f"There are {counted(self.images, 'image')}, so no number {index}.")
+        return self.ids[index]
+
+    def sample(self, index: int, condition: Condition) -> Sample:
+        """An image under a condition: the pixels that the runs' models saw."""
+        self.image_id(index)
         with self._reading:  # readers of datasets need not be safe to share between threads
             return self._changed(index, condition)
 

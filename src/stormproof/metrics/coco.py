@@ -172,7 +172,7 @@ task(
     Task(
         "instance segmentation", 30, OBJECTS, headline=f"{MASKS}AP", per_class=f"{MASKS}AP", section="masks",
         fits=lambda given: "masks" in given.kinds,
-        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=shown_classes,
+        image_errors=lambda objects: 1 - image_precision(objects.masks), shown=shown_classes, objects=Objects,
     ),
     __name__,
 )  # fmt: skip
@@ -180,7 +180,7 @@ task(
     Task(
         "detection", 40, OBJECTS, headline="AP", per_class="AP", section="boxes",
         fits=lambda given: "boxes" in given.kinds,
-        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=shown_classes,
+        image_errors=lambda objects: 1 - image_precision(objects.boxes), shown=shown_classes, objects=Objects,
     ),
     __name__,
 )  # fmt: skip

@@ -144,8 +144,6 @@ def match_groups(
     low, high = SIZES[:, :1], SIZES[:, 1:]
     counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)
     inside = _inside(area, SIZES)
-    if truth.federated is not None:
-        inside &= truth.federated.exhaustive[found.image[chosen], found.labels[chosen]][:, None]
     by_image = ImageMatches(
         starts, truth.image[groups.truths], counts[0, groups.truths],
         hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),

@@ -136,6 +136,11 @@ class Objects(MetricInput):
         """COCO's matches of boxes."""
         return match_boxes(self.truth, self.named_boxes)
 
+    @staticmethod
+    def counting(truth: DetectionTruth) -> Bools:
+        """The objects that `located` judges."""
+        return ~truth.excused
+
     @cached_property
     def located(self) -> Located:
         """Boxes matched to objects at IoU 0.5 or more."""

@@ -6,6 +6,7 @@ detection is that of its box, all as in pycocotools.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.coco import coco_scored, image_precision, shown_classes
 from stormproof.metrics.cocomatching import Matches, box_areas, match_groups
 from stormproof.metrics.inputs import Objects
-from stormproof.metrics.lrp import locate_groups
+from stormproof.metrics.lrp import Located, locate, locate_groups
 from stormproof.metrics.matching import ClassGroups, by_class_and_image
 from stormproof.metrics.metric import Measure, Scored, Weights, metric, weighted_ratios
 from stormproof.metrics.oks import is_labelled, point_similarities
@@ -41,6 +42,8 @@ _RECALLS = {
 NUMBERS = tuple(OKS + name for name in (*_PRECISIONS, *_RECALLS))
 MOST = 20  # detections per class and image that count
 _FOUND = 0.5  # the similarity from which on a person is found
+OFFSET = "joint offset"
+_FOUND_ONLY = "in the longer side of the box, of people found"
 NEAR = 0.1  # of the longer side of a person's box: a joint as near as this is in its place
 
 
@@ -50,15 +53,23 @@ class Poses:
 
     `distance` is objects × joints, in units of the longer side of the object's box: NaN for a joint that is
     not labelled or an object that does not count, infinite in an object that no detection finds (OKS ≥ 0.5).
+    `side` is that side, in pixels.
     """
 
     matches: Matches
     image: Ints
     distance: Floats
+    side: Floats
 
 
-def match_points(truth: DetectionTruth, found: Detections) -> Poses:
-    """Match detections to objects by OKS; both carry `points`, objects also the `sigmas` of joints."""
+def compare_points(
+    truth: DetectionTruth, found: Detections
+) -> tuple[DetectionTruth, Detections, ClassGroups, Floats]:
+    """OKS of each group's detections × objects, flat; both carry `points`, objects also the `sigmas` of
+    joints.
+
+    Objects without labelled points are marked as ignored, and only detections that count are left.
+    """
     points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
     joints = points.shape[1]
     found_points = found.data.get("points", np.full((len(found), joints, 3), np.nan))
@@ -68,14 +79,26 @@ def match_points(truth: DetectionTruth, found: Detections) -> Poses:
             "score a model of the dataset's points."
         )
     sigmas = truth.data.get("sigmas", np.tile(usual_sigmas(joints), (len(truth), 1)))
-    shared = truth.excused
-    truth = replace(truth, ignore=truth.ignore | ~is_labelled(points).any(axis=1))
+    truth = replace(truth, ignore=~counting_points(truth))
     found = replace(found, data={"points": found_points.reshape(len(found), joints, 3)})
     found = _best(truth, found)
     groups, found_points = by_class_and_image(truth, found), found.data["points"]
     overlaps = point_similarities(points, sigmas, truth.area, truth.boxes, truth.sides, found_points, groups)
+    return truth, found, groups, overlaps
+
+
+def counting_points(truth: DetectionTruth) -> Bools:
+    """The objects that are judged by their points: those with labelled ones, unless they are excused."""
+    points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
+    return ~truth.excused & is_labelled(points).any(axis=1)
+
+
+def match_points(truth: DetectionTruth, found: Detections) -> Poses:
+    """Match detections to objects by OKS."""
+    shared = truth.excused
+    truth, found, groups, overlaps = compare_points(truth, found)
     matches = match_groups(truth, found, groups, overlaps, box_areas(found, groups), shared)
-    return Poses(matches, truth.image, _distances(truth, points, found_points, groups, overlaps))
+    return Poses(matches, truth.image, *_distances(truth, found, groups, overlaps))
 
 
 def _best(truth: DetectionTruth, found: Detections) -> Detections:
@@ -87,16 +110,19 @@ def _best(truth: DetectionTruth, found: Detections) -> Detections:
 
 
 def _distances(
-    truth: DetectionTruth, points: Floats, found_points: Floats, groups: ClassGroups, overlaps: Floats
-) -> Floats:
+    truth: DetectionTruth, found: Detections, groups: ClassGroups, overlaps: Floats
+) -> tuple[Floats, Floats]:
+    """How far each joint is off, in the longer side of its object's box; and these sides, in pixels."""
+    points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
+    found_points, sides = found.data["points"], np.maximum(truth.sides.max(axis=1, initial=0), 1e-9)
     finder = locate_groups(groups, overlaps, truth.excused, _FOUND)[2]
     distance = np.full(points.shape[:2], np.inf)
     hit = finder >= 0
     objects, detections = groups.truths[hit], groups.detections[finder[hit]]
     apart = np.linalg.norm(found_points[detections, :, :2] - points[objects, :, :2], axis=2)
-    distance[objects] = apart / np.maximum(truth.sides[objects].max(axis=1), 1e-9)[:, None]
+    distance[objects] = apart / sides[objects, None]
     distance[~is_labelled(points) | truth.excused[:, None]] = np.nan
-    return distance
+    return distance, sides
 
 
 def _pairs() -> dict[str, list[int]]:
@@ -120,6 +146,16 @@ class Posed(Objects):
         """Matches by OKS."""
         return match_points(self.truth, self.named_boxes)
 
+    @cached_property
+    def located(self) -> Located:
+        """Detections matched to objects at an OKS of 0.5 or more."""
+        truth, found, _, overlaps = compare_points(self.truth, self.named_boxes)
+        return locate(truth, found, _FOUND, overlaps)
+
+    @staticmethod
+    def counting(truth: DetectionTruth) -> Bools:
+        return counting_points(truth)
+
     @property
     def kinds(self) -> tuple[str, ...]:
         return POINTS.inputs
@@ -132,38 +168,61 @@ class Posed(Objects):
         for name in NUMBERS
     ),
     Measure("PCK", "labelled joints within 0.1 of the longer side of the box", "keypoints", share=True),
+    Measure(OFFSET, f"mean distance of joints from their place, {_FOUND_ONLY}", "keypoints", higher=False),
+    Measure(f"{OFFSET} px", f"{OFFSET} in pixels of the image", "keypoints", higher=False, fraction=False),
 )
 def score_points(posed: Posed, weights: Weights) -> Scored:
-    """COCO's ten numbers by replicate, AP by class, and PCK."""
-    scored = coco_scored(posed.poses.matches, weights, OKS, _PRECISIONS, _RECALLS)
-    return scored | Scored(_share_placed(posed.poses, weights, {"PCK": slice(None)}))
+    """COCO's ten numbers by replicate, AP by class, PCK, and the distances of joints."""
+    scored, every = coco_scored(posed.poses.matches, weights, OKS, _PRECISIONS, _RECALLS), {"": slice(None)}
+    return scored | Scored(_share_placed(posed.poses, weights, every) | _offsets(posed.poses, weights, every))
 
 
 @metric(
     "joints",
     *(Measure(f"PCK {name}", f"PCK of {name}", "joints", share=True) for name in PAIRS),
+    *(Measure(f"{OFFSET} {name}", f"{OFFSET} of {name}", "joints", higher=False) for name in PAIRS),
+    *(
+        Measure(
+            f"{OFFSET} {name} px", f"{OFFSET} of {name}, in pixels", "joints", higher=False, fraction=False
+        )
+        for name in PAIRS
+    ),
 )
 def score_joints(posed: Posed, weights: Weights) -> Scored:
-    """PCK of each pair of COCO's joints; NaN for other sets of points."""
-    if posed.poses.distance.shape[1] == len(COCO_JOINTS):
-        return Scored(
-            _share_placed(posed.poses, weights, {f"PCK {name}": places for name, places in PAIRS.items()})
-        )
-    return Scored({f"PCK {name}": np.full(len(weights), np.nan) for name in PAIRS})
+    """PCK and distance of each pair of COCO's joints; NaN for other sets of points."""
+    known = posed.poses.distance.shape[1] == len(COCO_JOINTS)
+    places: dict[str, slice | list[int]] = {f" {name}": at if known else [] for name, at in PAIRS.items()}
+    return Scored(_share_placed(posed.poses, weights, places) | _offsets(posed.poses, weights, places))
 
 
-def _share_placed(poses: Poses, weights: Weights, chosen: dict[str, slice | list[int]]) -> dict[str, Floats]:
+def _share_placed(
+    poses: Poses, weights: Weights, chosen: Mapping[str, slice | list[int]]
+) -> dict[str, Floats]:
     """The share of labelled joints that a detection puts in their place, by replicate."""
-    images = weights.shape[1]
-
-    def by_image(flags: Bools) -> Floats:
-        return np.bincount(poses.image, flags.sum(axis=1), minlength=images).astype(np.float64)
-
-    columns = {
-        name: (by_image(poses.distance[:, places] <= NEAR), by_image(~np.isnan(poses.distance[:, places])))
-        for name, places in chosen.items()
-    }
+    columns = {}
+    for name, places in chosen.items():
+        apart = poses.distance[:, places]
+        every = _by_image(poses, ~np.isnan(apart), weights)
+        columns[f"PCK{name}"] = _by_image(poses, apart <= NEAR, weights), every
     return weighted_ratios(weights, columns)
+
+
+def _offsets(poses: Poses, weights: Weights, chosen: Mapping[str, slice | list[int]]) -> dict[str, Floats]:
+    """The mean distance of labelled joints of objects that are found, in their box's longer side and in
+    pixels, by replicate. Farther than that side counts as that far."""
+    columns = {}
+    for name, places in chosen.items():
+        apart = poses.distance[:, places]
+        known = np.isfinite(apart)
+        off = np.where(known, np.minimum(apart, 1), 0.0)
+        count = _by_image(poses, known, weights)
+        columns[f"{OFFSET}{name}"] = _by_image(poses, off, weights), count
+        columns[f"{OFFSET}{name} px"] = _by_image(poses, off * poses.side[:, None], weights), count
+    return weighted_ratios(weights, columns)
+
+
+def _by_image(poses: Poses, values: Bools | Floats, weights: Weights) -> Floats:
+    return np.bincount(poses.image, values.sum(axis=1), minlength=weights.shape[1]).astype(np.float64)
 
 
 task(
@@ -171,6 +230,7 @@ task(
         "keypoints", 25, POINTS, headline=f"{OKS}AP", per_class=f"{OKS}AP", section="keypoints",
         fits=lambda given: "keypoints" in given.kinds,
         image_errors=lambda posed: 1 - image_precision(posed.poses.matches), shown=shown_classes,
+        objects=Posed, carried=("points", "sigmas"), alike="OKS",
     ),
     __name__,
 )  # fmt: skip

@@ -117,10 +117,12 @@ class Located:
         return in_lanes(weights, _at, shape, *self.tables, self.tau, thresholds=thresholds)
 
 
-def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
-    """Match detections to objects at IoU `tau` or more."""
+def locate(truth: DetectionTruth, found: Detections, tau: float, overlaps: Floats | None = None) -> Located:
+    """Match detections to objects at IoU `tau` or more, or by another similarity of each group's detections ×
+    objects."""
     groups = by_class_and_image(truth, found)
-    overlap, excused, finder = locate_groups(groups, class_overlaps(truth, found), truth.excused, tau)
+    alike = class_overlaps(truth, found) if overlaps is None else overlaps
+    overlap, excused, finder = locate_groups(groups, alike, truth.excused, tau)
     found_at, found_box = np.full(len(truth), -1.0), np.full((len(truth), 4), np.nan)
     hit = finder >= 0
     found_at[groups.truths[hit]] = found.scores[groups.detections[finder[hit]]]

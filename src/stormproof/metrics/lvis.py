@@ -1,29 +1,72 @@
 """LVIS: AP of rare, common and frequent classes, and recall at 300 detections per image.
 
-AP itself follows LVIS' rule wherever annotations are federated (`core.federated`).
+AP itself follows LVIS' rule wherever annotations are federated (`core.federated`), and so do error types, LRP
+and whatever else excuses crowds: where a class is not labelled exhaustively, the whole image is a crowd of
+it, so that a detection which finds no object is not wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from stormproof.metrics.coco import MASKS
+from stormproof.core.federated import Federated
+from stormproof.core.sample import RLE
+from stormproof.metrics.coco import MASKS, coco_scored
 from stormproof.metrics.cocomatching import Matches
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.precision import COCO_POINTS, average_precision
+from stormproof.metrics.records import DetectionTruth, select
 
+_FAR = 1e6  # pixels: beyond any image
 GROUPS = {"APr": ("r", "rare"), "APc": ("c", "common"), "APf": ("f", "frequent")}
+
+
+def with_regions(
+    truth: DetectionTruth, federated: Federated, sizes: Sequence[tuple[int, int] | None]
+) -> DetectionTruth:
+    """The truth, with a crowd as large as the image for each class of it that is not labelled exhaustively.
+
+    `sizes` are those of images, for the masks of crowds; None where nothing has a mask.
+    """
+    image, labels = np.nonzero(~federated.exhaustive)
+    count, order = len(image), np.argsort(np.concatenate([truth.image, image]), kind="stable")
+    boxes = np.tile([-_FAR, -_FAR, _FAR, _FAR], (count, 1))
+    added = DetectionTruth(
+        truth.ids, truth.classes, image, boxes, labels, np.ones(count, np.bool_), np.zeros(count, np.bool_),
+        np.full(count, np.inf), tuple(_whole(sizes[i]) for i in image.tolist()),
+        data={name: np.full((count, *values.shape[1:]), np.nan) for name, values in truth.data.items()},
+    )  # fmt: skip
+    names = (
+        "image", "boxes", "labels", "crowd", "ignore", "area", "sides", "occlusion", "distance", "track",
+    )  # fmt: skip
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(truth, name), getattr(added, name)]) for name in names
+    }
+    data = {name: np.concatenate([values, added.data[name]]) for name, values in truth.data.items()}
+    both = replace(truth, masks=truth.masks + added.masks, data=data, federated=federated, **joined)
+    return select(both, order)
+
+
+def _whole(size: tuple[int, int] | None) -> RLE | None:
+    return None if size is None else RLE(size, np.array([0, size[0] * size[1]], np.uint32))
 
 
 def lvis_scored(matches: Matches, weights: Weights, frequency: tuple[str, ...], prefix: str = "") -> Scored:
     """AP by group of classes, and AR at 300 detections."""
-    precision, recall = average_precision(matches.judged, weights, COCO_POINTS)
-    by_class, found = precision[:, 0, 0].mean(axis=2), recall[:, -1, 0].mean(axis=2)
-    values = {f"{prefix}AR300": found}
+    every = slice(None)
+    whole = coco_scored(matches, weights, prefix, {"AP": (every, 0)}, {"AR300": (every, 0, -1)})
+    parts = {f"{prefix}AR300": whole.parts[f"{prefix}AR300"]}
+    optimism = {name: values for name, values in whole.optimism.items() if name in parts}
     for name, (letter, _) in GROUPS.items():
-        values[prefix + name] = by_class[:, np.array(frequency) == letter]
-    return Scored({name: mean_of_known(table) for name, table in values.items()}, parts=values)
+        group = np.array(frequency) == letter
+        parts[prefix + name] = whole.per_class[f"{prefix}AP"][:, group]
+        if f"{prefix}AP" in whole.optimism:
+            optimism[prefix + name] = whole.optimism[f"{prefix}AP"][group]
+    return Scored({name: mean_of_known(table) for name, table in parts.items()}, {}, parts, optimism)
 
 
 def _measures(prefix: str, what: str) -> list[Measure]:

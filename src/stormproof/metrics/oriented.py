@@ -18,6 +18,7 @@ from stormproof.metrics.coco import CALIBRATED, NUMBERS, coco_scored, image_prec
 from stormproof.metrics.cocomatching import Matches, match_groups
 from stormproof.metrics.corners import CORNERS
 from stormproof.metrics.inputs import Objects
+from stormproof.metrics.lrp import TAU, Located, locate
 from stormproof.metrics.matching import Groups, by_class_and_image
 from stormproof.metrics.metric import Measure, Scored, Weights, metric
 from stormproof.metrics.precision import Judged
@@ -80,6 +81,13 @@ class Oriented(Objects):
         """COCO's matches."""
         return match_corners(self.truth, self.named_boxes)
 
+    @cached_property
+    def located(self) -> Located:
+        """Oriented boxes matched to objects at IoU 0.5 or more."""
+        groups = by_class_and_image(self.truth, self.named_boxes)
+        overlaps = _overlaps_of(self.truth, self.named_boxes, groups, self.truth.excused)
+        return locate(self.truth, self.named_boxes, TAU, overlaps)
+
     @property
     def kinds(self) -> tuple[str, ...]:
         return CORNERS.inputs
@@ -109,6 +117,7 @@ task(
         "oriented detection", 27, CORNERS, headline=f"{ORIENTED}AP", per_class=f"{ORIENTED}AP",
         section="oriented", fits=lambda given: "oriented" in given.kinds,
         image_errors=lambda oriented: 1 - image_precision(oriented.polygons), shown=shown_classes,
+        objects=Oriented, carried=("corners",), alike="oriented IoU",
     ),
     __name__,
 )  # fmt: skip

@@ -58,18 +58,24 @@ def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, fl
     }
 
 
-def predict_from_its_pair(scores: Scores, contextual: str) -> Predicted | None:
-    """Predict a contextual corruption from the simple one it resembles; None if one of them is missing.
+def predict_pairs(scores: Scores) -> dict[str, Predicted]:
+    """Each contextual corruption of `PAIRS` predicted from the simple one it resembles, if all systems have
+    both.
 
     Only conditions that every system has are used.
     """
-    rows = list(scores.values())
+    normalised = normalise(scores)
+    rows = list(normalised.values())
     shared = [text for text in rows[0] if all(text in row for row in rows)] if rows else []
-    simple, targets = (
-        [text for text in shared if Condition.parse(text).corruption == name]
-        for name in (PAIRS[contextual], contextual)
-    )
-    return predict(scores, simple, targets) if simple and targets else None
+    by_name = {
+        name: [text for text in shared if Condition.parse(text).corruption == name]
+        for name in (*PAIRS, *PAIRS.values())
+    }
+    return {
+        contextual: predict(normalised, by_name[simple], by_name[contextual])
+        for contextual, simple in PAIRS.items()
+        if by_name[simple] and by_name[contextual]
+    }
 
 
 def predict(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Predicted:

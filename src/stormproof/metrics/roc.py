@@ -7,7 +7,7 @@ of the 45 rates; the FPPI actually reached is reported with it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,11 @@ class People:
         required[hits[finders]] = np.maximum(reached, 1 / len(self.truth.ids))
         return required
 
+    def finder(self, person: int) -> int | None:
+        """The detection that finds a person at IoU 0.5, as its row."""
+        rows = np.flatnonzero(self.judged[0.5][1] == person)
+        return int(rows[0]) if len(rows) else None
+
     def sensitivities(self, weights: Weights) -> Floats:
         """Score thresholds by replicate, IoU and reference FPPI; +∞ if even the strictest exceeds that FPPI.
 
@@ -171,6 +176,7 @@ class Worsening:
     id: str
     before: float
     after: float  # +∞ if they are not found at any sensitivity
+    person: int = -1  # their row in the truth
 
     @property
     def orders(self) -> float:
@@ -250,7 +256,8 @@ def _losing_images(objects: Objects, weights: Weights) -> list[dict[str, Any]] |
     assert clean is not None
     if objects.is_clean or not np.array_equal(people.truth.boxes, clean.truth.boxes):
         return None
-    return [asdict(one) for one in worst_people(clean, people, count=_LOST)]
+    worst = worst_people(clean, people, count=_LOST)
+    return [{"id": one.id, "before": one.before, "after": one.after} for one in worst]
 
 
 def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Worsening]:
@@ -269,7 +276,7 @@ def worst_people(clean: People, mutated: People, *, count: int = 10) -> list[Wor
         )
     before, after = (people.required_fppi(clean.curve).tolist() for people in (clean, mutated))
     rows = [
-        Worsening(clean.truth.owner(i), before[i], after[i])
+        Worsening(clean.truth.owner(i), before[i], after[i], i)
         for i in np.flatnonzero(np.isfinite(before)).tolist()
     ]
     hardest: dict[str, Worsening] = {}

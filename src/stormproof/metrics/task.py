@@ -24,7 +24,9 @@ class Task:
 
     A run may be scored for several; it is reported in the one of lowest `rank`. Boxes and masks have the same
     `form`: objects. `fits` says whether a metric's input belongs to the task, `image_errors` is the error of
-    each image, `shown` says which images show which classes.
+    each image, `shown` says which images show which classes. Where a form is one of objects, these are judged
+    one by one as `objects` says, from truth and detections with the arrays `carried`: which are found, by
+    size or distance.
     """
 
     name: str  # as leaderboards call it
@@ -36,6 +38,9 @@ class Task:
     fits: Callable[[Any], bool]
     image_errors: Callable[[Any], Floats]
     shown: Callable[[Any], Bools]
+    objects: Any = None  # a subclass of `metrics.inputs.Objects`
+    carried: tuple[str, ...] = ()
+    alike: str = "IoU"  # what messages call the similarity of two objects
 
 
 TASKS: Registry[Task] = Registry(extensions.TASKS, "stormproof.metrics", order=lambda declared: declared.rank)

@@ -13,7 +13,7 @@ import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import Matches
-from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
+from stormproof.metrics.matching import DROPPED, FALSE, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision
@@ -49,8 +49,15 @@ def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
 def judge_by_devkit(
     truth: DetectionTruth, found: Detections, iou: float = 0.5, overlaps: Floats | None = None
 ) -> Judged:
-    """The detections that the devkit counts, and which of them are right; `overlaps` as in `judge_voc`."""
+    """The detections that the devkit counts, and which of them are right; `overlaps` as in `judge_voc`.
+
+    Where a crowd has no bounds, a detection of its class is not wrong.
+    """
     verdicts = judge_voc(truth, found, iou=iou, overlaps=overlaps)
+    endless = truth.keys[truth.crowd & np.isinf(truth.area)]
+    if len(endless):
+        within = np.isin(found.image * len(truth.classes) + found.labels, endless)
+        verdicts = np.where(within & (verdicts == FALSE), DROPPED, verdicts)
     order = by_class_and_image(truth, found).by_class
     order = order[verdicts[order] != DROPPED]
     nothing = np.zeros(len(order), np.uint16)

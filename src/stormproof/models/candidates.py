@@ -28,8 +28,8 @@ class Candidates:
 
     `scores` are n×classes without `labels`, or one per box with `labels`. Masks cover the whole input, either
     as n `masks` of probabilities or as `coefficients` (n×k) of k `prototypes` of logits. `data` holds further
-    arrays of the boxes by name (`core.forms`), whose last axis begins with x and y; boxes with `corners` are
-    suppressed by the overlap of their polygons.
+    arrays of the boxes by name (`core.forms`), whose last axis begins with x and y. Boxes with `polygons`
+    (n×4×2) are suppressed by the overlap of these.
     """
 
     boxes: Array
@@ -38,6 +38,7 @@ class Candidates:
     masks: Array | None = None
     coefficients: Array | None = None
     prototypes: Array | None = None
+    polygons: Array | None = None
     data: Mapping[str, Array] = field(default_factory=dict)
 
 
@@ -69,8 +70,8 @@ def to_prediction(
     if limits.iou is None:
         stay = np.arange(min(len(rows), limits.keep))
     else:
-        corners = found.data["corners"][rows] if "corners" in found.data else None
-        stay = nms(found.boxes[rows], scores, labels, iou=limits.iou, keep=limits.keep, corners=corners)
+        shapes = None if found.polygons is None else found.polygons[rows]
+        stay = nms(found.boxes[rows], scores, labels, iou=limits.iou, keep=limits.keep, polygons=shapes)
     boxes = fit.boxes_to_image(found.boxes[rows[stay]])
     seen = _has_area(boxes)
     stay, boxes = stay[seen], boxes[seen]
@@ -108,8 +109,7 @@ def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
     if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
         said = f"Scores range from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1"
         if scores.max() > _NO_LOGIT:
-            fix = "these are coordinates, such as the key points of a pose network, not scores"
-            raise ModelError(f"{said}; {fix}.")
+            raise ModelError(f"{said}; these are coordinates, not scores: another decoder's output.")
         raise option_missing(f"{said}: they are logits, or another decoder's", logits=True)
     scores = np.clip(scores, 0, 1)
     if found.labels is not None:
@@ -125,24 +125,24 @@ def _require_finite(*outputs: Array, what: str = "output is") -> None:
 
 
 def nms(
-    boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int, corners: Array | None = None
+    boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int, polygons: Array | None = None
 ) -> Ints:
-    """Greedy suppression within each class: the surviving rows, at most `keep`, best first. With `corners`
-    (n×4×2), the overlap is that of the polygons.
+    """Greedy suppression within each class: the surviving rows, at most `keep`, best first. With `polygons`
+    (n×4×2), the overlap is theirs.
 
     >>> boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]], float)
     >>> nms(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]), iou=0.5, keep=100).tolist()
     [0, 2]
     """
     order = np.argsort(-scores, kind="stable")
-    turned = np.zeros((0, 4, 2)) if corners is None else corners[order].astype(np.float64)
-    stay = _suppress(boxes[order].astype(np.float64), turned, labels[order].astype(np.int64), iou, keep)
+    shapes = np.zeros((0, 4, 2)) if polygons is None else polygons[order].astype(np.float64)
+    stay = _suppress(boxes[order].astype(np.float64), shapes, labels[order].astype(np.int64), iou, keep)
     kept: Ints = order[stay]
     return kept
 
 
 @kernel
-def _suppress(boxes: Any, corners: Any, labels: Any, iou: float, keep: int) -> Any:
+def _suppress(boxes: Any, polygons: Any, labels: Any, iou: float, keep: int) -> Any:
     # A box is compared only with survivors, until there are enough: thousands of candidates take less than a
     # millisecond.
     stay = np.empty(keep, np.int64)
@@ -156,8 +156,8 @@ def _suppress(boxes: Any, corners: Any, labels: Any, iou: float, keep: int) -> A
             common = shared(boxes[i], boxes[j])
             if common > 0 and (
                 common > iou * union(boxes[i], boxes[j])
-                if not len(corners)
-                else oriented_overlap(corners[i], corners[j]) > iou
+                if not len(polygons)
+                else oriented_overlap(polygons[i], polygons[j]) > iou
             ):
                 good = False
                 break

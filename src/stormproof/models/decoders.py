@@ -1,23 +1,31 @@
 """The families of networks that a card can name: the decoder of each, its outputs, usual input and limits.
 
-To add one, write a function (outputs, input size, *, options) in `decoding` and one entry here.
+To add one, write a function (outputs, input size, *, options) and declare it, in a file of `families/` or in
+a package of your own; those of boxes and label maps are in `decoding`, with one entry each here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from stormproof.core import extensions
+from stormproof.core.registry import Registry
 from stormproof.models import decoding
 from stormproof.models.candidates import Limits
+
+# From a graph, the names and shapes (without the batch) of its outputs, and the size of its input to what a
+# card says; empty if the outputs are none of its own. The docstring says how they are recognised.
+Rule = Callable[[Any, list[str], Sequence[tuple[int | None, ...]], Any], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputDecoder:
     """A decoder, the outputs it expects in order, and the defaults for its networks, which a card can change:
     thresholds and the `usual` input. Most families have one training code; `varied` marks those whose
-    networks expect different inputs, so that `usual` is a guess."""
+    networks expect different inputs, so that `usual` is a guess. `recognise` tells its networks by their
+    outputs, and `options` says what each option of its own means."""
 
     function: Callable[..., Any]
     outputs: tuple[str, ...]
@@ -25,6 +33,8 @@ class OutputDecoder:
     task: Literal["detection", "semantic"] = "detection"
     usual: Mapping[str, Any] = field(default_factory=dict)
     varied: bool = False
+    recognise: Rule | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 IMAGENET = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
@@ -48,19 +58,14 @@ _HEADS = ("boxes", "scores")
 _MASKED = ("rows", "prototypes?")
 _TOP_LEFT = {**LETTERBOX, "align": "top-left", "rounding": "down"}
 # The thresholds that each YOLO's own validation uses.
-_YOLOV5, _YOLOV8, _YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
+_YOLOV5, YOLOV8, YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
 
-DECODERS: dict[str, OutputDecoder] = {
+DECODERS: Registry[OutputDecoder] = Registry(extensions.DECODERS, "stormproof.models.families")
+_OWN: dict[str, OutputDecoder] = {
     "yolox": OutputDecoder(decoding.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
     "yolov5": OutputDecoder(decoding.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
-    "yolov8": OutputDecoder(
-        decoding.yolov8, ("columns", "prototypes?"), _YOLOV8, usual={**UNIT, **LETTERBOX}
-    ),
-    "yolov10": OutputDecoder(decoding.yolov10, _MASKED, _YOLOV10, usual={**UNIT, **LETTERBOX}),
-    "yolov8-pose": OutputDecoder(decoding.yolov8_pose, ("columns",), _YOLOV8, usual={**UNIT, **LETTERBOX}),
-    "yolov10-pose": OutputDecoder(decoding.yolov10_pose, ("rows",), _YOLOV10, usual={**UNIT, **LETTERBOX}),
-    "yolov8-obb": OutputDecoder(decoding.yolov8_obb, ("columns",), _YOLOV8, usual={**UNIT, **LETTERBOX}),
-    "yolov10-obb": OutputDecoder(decoding.yolov10_obb, ("rows",), _YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "yolov8": OutputDecoder(decoding.yolov8, ("columns", "prototypes?"), YOLOV8, usual={**UNIT, **LETTERBOX}),
+    "yolov10": OutputDecoder(decoding.yolov10, _MASKED, YOLOV10, usual={**UNIT, **LETTERBOX}),
     "postprocessed": OutputDecoder(
         decoding.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
     ),
@@ -108,8 +113,11 @@ DECODERS: dict[str, OutputDecoder] = {
     "argmax": OutputDecoder(decoding.class_map, ("map",), task="semantic", usual=IMAGENET, varied=True),
 }
 
+for _name, _decoder in _OWN.items():
+    DECODERS.add(_name, _decoder, module=__name__)
+
 # What each option means, in every decoder that has it; the defaults are in the signatures.
-OPTIONS: dict[str, str] = {
+_OPTIONS: dict[str, str] = {
     "strides": "input pixels per cell of each feature map",
     "logits": "scores have not been through a sigmoid yet",
     "background": "the first column of scores means no object and is left out",
@@ -120,8 +128,13 @@ OPTIONS: dict[str, str] = {
     "each": "anchors per cell and layer",
     "scale": "input pixels per unit of the boxes; 4 if they are in cells of CenterNet's maps",
     "classes": "number of classes, if the width of the table does not show it",
-    "points": "number of key points, and of values of each: 2 (x, y) or 3 (with visibility)",
     "peaks": "most objects read from the heat map",
     "channels_last": "planes of scores lie along the last axis",
     "probabilities": "a single plane holds probabilities, cut at ½",
 }
+
+
+def option_words() -> dict[str, str]:
+    """What each option of any decoder means."""
+    further = [decoder.options for decoder in DECODERS.values()]
+    return _OPTIONS | {name: words for options in further for name, words in options.items()}

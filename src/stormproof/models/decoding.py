@@ -15,7 +15,6 @@ import numpy as np
 
 from stormproof.core.errors import CardChange
 from stormproof.core.forms import Array, Size
-from stormproof.core.oriented import rotated_corners, upright
 from stormproof.models.candidates import Candidates, option_missing
 
 Outputs = Sequence[Array]  # of one image: without a batch axis
@@ -129,45 +128,6 @@ def yolov10(outputs: Outputs, size: Size, *, scale: float = 1.0) -> Candidates:
     return Candidates(
         table[:, :4] * scale, table[:, 4], labels, coefficients=coefficients, prototypes=prototypes
     )
-
-
-def yolov8_pose(outputs: Outputs, size: Size, *, points: tuple[int, int] = (17, 3)) -> Candidates:
-    """Pose networks of YOLOv8 and v11: as YOLOv8, then k×3 of x, y in pixels and visibility, or k×2."""
-    rows = outputs[0].T
-    end = rows.shape[1] - points[0] * points[1]
-    return Candidates(
-        corners_of_centred(rows[:, :4]), rows[:, 4:end], data={"points": _points(rows[:, end:], points)}
-    )
-
-
-def yolov10_pose(outputs: Outputs, size: Size, *, points: tuple[int, int] = (17, 3)) -> Candidates:
-    """End-to-end pose networks: n×6 of finished detections, then the points as in YOLOv8's."""
-    table = flat(outputs[0])
-    data = {"points": _points(table[:, 6:], points)}
-    return Candidates(table[:, :4], table[:, 4], table[:, 5].round().astype(np.int64), data=data)
-
-
-def _points(columns: Array, shape: tuple[int, int]) -> Array:
-    """n×k×3 of x, y and confidence; points without one are certain."""
-    if columns.shape[1] != shape[0] * shape[1] or shape[1] not in (2, 3):
-        raise Unreadable(f"{columns.shape[1]} columns of points, but points: {list(shape)}")
-    points = columns.reshape(len(columns), *shape)
-    return points if shape[1] == 3 else np.concatenate([points, np.ones_like(points[..., :1])], axis=2)
-
-
-def yolov8_obb(outputs: Outputs, size: Size) -> Candidates:
-    """Oriented boxes of YOLOv8 and v11: (4+classes+1)×n, the last row the angle in radians."""
-    rows = outputs[0].T
-    corners = rotated_corners(np.column_stack([rows[:, :4], rows[:, -1]]))
-    return Candidates(upright(corners), rows[:, 4:-1], data={"corners": corners})
-
-
-def yolov10_obb(outputs: Outputs, size: Size) -> Candidates:
-    """End-to-end oriented boxes: n×7 of centre and sides in pixels, score, class and angle in radians."""
-    table = flat(outputs[0])
-    corners = rotated_corners(np.column_stack([table[:, :4], table[:, 6]]))
-    labels = table[:, 5].round().astype(np.int64)
-    return Candidates(upright(corners), table[:, 4], labels, data={"corners": corners})
 
 
 def detr(outputs: Outputs, size: Size) -> Candidates:

@@ -114,10 +114,9 @@ def _area(boxes: Tensor) -> Tensor:
 
 def _to_image(boxes: Tensor, fits: Sequence[Fit]) -> Tensor:
     """`Fit.boxes_to_image` for each image."""
-    numbers = np.array([(*fit.offset[::-1], *fit.scale[::-1], *fit.image[::-1]) for fit in fits], np.float64)
-    shift, scale, limit = torch.from_numpy(numbers).to(boxes.device)[:, None].split(2, -1)
-    placed = (boxes - shift.repeat(1, 1, 2)) / scale.repeat(1, 1, 2)
-    return torch.minimum(placed.clamp(min=0), limit.repeat(1, 1, 2))
+    rows = [((*fit.offset[::-1],) * 2, (*fit.scale[::-1],) * 2, (*fit.image[::-1],) * 2) for fit in fits]
+    shift, scale, limit = torch.tensor(rows, dtype=torch.float64).to(boxes.device)[:, :, None].unbind(1)
+    return torch.minimum(((boxes - shift) / scale).clamp(min=0), limit)
 
 
 def _fetched(table: Tensor) -> JoinedBoxes:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from stormproof.core.errors import ModelError
-from stormproof.models.decoders import IMAGENET
+from stormproof.models.decoders import DECODERS, IMAGENET, Rule
 
 Shape = tuple[int | None, ...]
 
@@ -71,7 +70,7 @@ def guess_card(graph: Graph) -> dict[str, Any]:
     known = guess_input(graph)
     outputs, _ = recognise(graph, known.get("size"))
     found = {**outputs, "input": {**outputs.get("input", {}), **known}}
-    names = _metadata_classes(graph.metadata)
+    names = metadata_classes(graph.metadata)
     if names:
         found["classes"] = names
     size_input = next(
@@ -108,9 +107,9 @@ def guess_input(graph: Graph) -> dict[str, Any]:
     if height and width:
         found["size"] = (height, width)
     elif "imgsz" in graph.metadata:
-        found["size"] = tuple(_literal_list(graph.metadata["imgsz"], "imgsz"))
+        found["size"] = tuple(literal_list(graph.metadata["imgsz"], "imgsz"))
     for key in ("mean", "std"):  # from the metadata of a .tflite file
-        values = _literal_list(graph.metadata.get(key, "[]"), key)
+        values = literal_list(graph.metadata.get(key, "[]"), key)
         if len(values) in (1, 3):
             found[key] = tuple(values) if len(values) == 3 else values[0]
     return found
@@ -122,7 +121,8 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
         raise ModelError("The network has no outputs; export it again.")
     shapes = _without_batch(graph)
     names = [tensor.name for tensor in graph.outputs]
-    for rule in _RULES:
+    declared = (decoder.recognise for decoder in DECODERS.values() if decoder.recognise is not None)
+    for rule in (*_RULES, *declared, *_LAST):
         found = rule(graph, names, shapes, size)
         if found:
             return found, " ".join((rule.__doc__ or "").split())
@@ -174,7 +174,7 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 def _guess_finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Decoded boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
-    cells = sum(_cells(size, (8, 16, 32)))
+    cells = sum(grid_cells(size, (8, 16, 32)))
     tables = [i for i, s in enumerate(shapes) if s[1:] == (6,) and s[0] not in (cells, 3 * cells)]
     maps = [i for i, shape in enumerate(shapes) if len(shape) > 2]
     both = len(tables) == 1 and maps and len(maps) == len(shapes) - 1
@@ -226,12 +226,12 @@ def _anchored(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 def _anchors(size: Sequence[int], strides: Sequence[int], each: int = 2) -> int:
     """The number of anchors, `each` for every layer and cell."""
-    return each * sum(_cells(size, strides))
+    return each * sum(grid_cells(size, strides))
 
 
 def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """SCRFD: scores, distances and optionally five key points for strides 8, 16, 32, two rows per cell."""
-    rows = [2 * cells for cells in _cells(size, (8, 16, 32))]
+    rows = [2 * cells for cells in grid_cells(size, (8, 16, 32))]
     widths = [1, 4, 10][: len(shapes) // 3]
     same = sorted(map(str, shapes)) == sorted(str((n, width)) for width in widths for n in rows)
     return {"decoder": "scrfd", "classes": ["face"]} if rows and len(widths) > 1 and same else {}
@@ -277,34 +277,10 @@ def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[s
     """NanoDet (strides 8, 16, 32) or PicoDet (8, 16, 32, 64): for every stride one output of class scores and
     one of distances, 4×bins, as long as the grid."""
     for decoder, strides in (("nanodet", (8, 16, 32)), ("picodet", (8, 16, 32, 64))):
-        lengths = sorted([*_cells(size, strides)] * 2)
+        lengths = sorted([*grid_cells(size, strides)] * 2)
         if lengths and all(len(s) == 2 for s in shapes) and sorted(s[0] or 0 for s in shapes) == lengths:
             return {"decoder": decoder, **_classes(shapes[0][1])}
     return {}
-
-
-def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """A pose network of the YOLO family: key points in its last columns."""
-    if len(shapes) != 1 or len(shapes[0]) != 2:
-        return {}
-    long, wide = shapes[0]
-    known, classes = _metadata_classes(graph.metadata), len(_metadata_classes(graph.metadata)) or 1
-    people = {} if known else {"classes": ["person"]}
-    shape = _literal_list(graph.metadata.get("kpt_shape", "[17, 3]"), "kpt_shape")
-    points = {"options": {"points": shape}, **people}
-    if long == 4 + classes + prod(shape) and (known or wide == sum(_cells(size, (8, 16, 32)))):
-        return {"decoder": "yolov8-pose", **points}
-    if wide == 6 + prod(shape) and "kpt_shape" in graph.metadata:
-        return {"decoder": "yolov10-pose", **points}
-    return {}
-
-
-def _guess_oriented(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Oriented boxes of the YOLO family, which its metadata names: the last row, or column, is the angle."""
-    if graph.metadata.get("task") != "obb" or len(shapes) != 1 or len(shapes[0]) != 2:
-        return {}
-    finished = shapes[0][1] == 7 and shapes[0][0] != 5 + len(_metadata_classes(graph.metadata))
-    return {"decoder": "yolov10-obb" if finished else "yolov8-obb"}
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
@@ -315,8 +291,8 @@ def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
         return {}
     extra = (shapes[1][0] or 0) if masks else 0
     long, wide = shape
-    cells = sum(_cells(size, (8, 16, 32)))
-    if long and (wide == cells or long == 4 + extra + len(_metadata_classes(graph.metadata)) > 4 + extra):
+    cells = sum(grid_cells(size, (8, 16, 32)))
+    if long and (wide == cells or long == 4 + extra + len(metadata_classes(graph.metadata)) > 4 + extra):
         return {"decoder": "yolov8", **_classes(long - 4 - extra)}
     if cells and long == 3 * cells and wide:
         return {"decoder": "yolov5", **_classes(wide - 5 - extra)}
@@ -336,25 +312,27 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
     return {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
 
 
-# The first rule that recognises the outputs decides.
-_RULES = (
+# The first rule that recognises the outputs decides; before the last two, the rules of decoders are asked.
+_RULES: tuple[Rule, ...] = (
     _by_names, _guess_finished, _anchored, _faces_by_distance, _heat, _semantic, _post_processed, _pairs,
-    _levels, _pose, _guess_oriented, _table, _torchvision,
+    _levels,
 )  # fmt: skip
+_LAST: tuple[Rule, ...] = (_table, _torchvision)
 
 
-def _cells(size: Any, strides: Iterable[int]) -> list[int]:
+def grid_cells(size: Any, strides: Iterable[int]) -> list[int]:
+    """The cells of a feature map of each stride; none if the size of the input is unknown."""
     return [-(-size[0] // stride) * -(-size[1] // stride) for stride in strides] if size else []
 
 
-def _metadata_classes(metadata: Mapping[str, str]) -> list[str]:
+def metadata_classes(metadata: Mapping[str, str]) -> list[str]:
     """Class names in the file: Ultralytics writes a Python dict {0: 'person', …}, PaddleOCR lines of text."""
     if "names" not in metadata:
         return metadata.get("character", "").splitlines()
-    return [str(name) for name in _literal_list(metadata["names"], "names")]
+    return [str(name) for name in literal_list(metadata["names"], "names")]
 
 
-def _literal_list(text: str, key: str) -> list[Any]:
+def literal_list(text: str, key: str) -> list[Any]:
     """A list that the file's metadata holds as text; of a dict, its values in the order of its keys."""
     try:
         found = ast.literal_eval(text)

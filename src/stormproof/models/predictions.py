@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
-from stormproof.core.forms import Array, find_object_form
+from stormproof.core.forms import FORMS, Array, object_forms
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.object_arrays import box_shape_problem
 from stormproof.core.prediction_batch import join_boxes
@@ -23,7 +23,6 @@ from stormproof.datasets.object_data import boxes_of
 
 PREDICTION_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
 _BOXES_ONLY = {*PREDICTION_KEYS[:3]}
-_KEYPOINTS = ("keypoints", "keypoints_scores")  # torchvision's names: the first are points, the second unused
 _EXPECTED = (
     f"a Prediction, a dict with some of {', '.join(PREDICTION_KEYS)}, an H×W array of classes, supervision's "
     "Detections or Ultralytics' Results"
@@ -78,18 +77,10 @@ def read_prediction(
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
         raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
-    others = [key for key in item if key not in (*PREDICTION_KEYS, *_KEYPOINTS)]
-    unknown = [key for key in others if find_object_form(str(key)) is None]
-    if unknown:
-        raise InvalidPrediction(
-            f"{name} returned the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}."
-        )
     raw = item.get("semantic")
     semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
     masks = None if item.get("masks") is None else _masks(item["masks"], size, name)
-    data = {str(key): _numbers(item[key], name, str(key)) for key in others}
-    if item.get("keypoints") is not None:
-        data["points"] = _points(_numbers(item["keypoints"], name, "keypoints"))
+    data = _object_arrays(item, name)
     boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else _boxes(masks, data)
     if problem := box_shape_problem(boxes.shape):
         raise InvalidPrediction(f"{name} returned boxes that {problem}")
@@ -101,18 +92,34 @@ def read_prediction(
     return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name), data=data)
 
 
-def _points(points: Array) -> Array:
-    """n×k×3 of x, y and confidence; points without one are certain."""
-    if points.ndim == 3 and points.shape[2] == 2:
-        points = np.concatenate([points, np.ones_like(points[..., :1])], axis=2)
-    return points
+def _object_arrays(item: Mapping[Any, Any], name: str) -> dict[str, Array]:
+    """The further arrays of objects in a dict, under the names of their forms."""
+    others = [key for key in item if key not in PREDICTION_KEYS]
+    forms = {form.name: form for form in object_forms()} if others else {}
+    named = {key: (form.name, make) for form in forms.values() for key, make in form.keys.items()}
+    unknown = [key for key in others if key not in forms and key not in named]
+    if unknown:
+        raise InvalidPrediction(
+            f"{name} returned the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}."
+        )
+    data: dict[str, Array] = {}
+    for key in others:
+        if key in forms:
+            data[key] = _numbers(item[key], name, key)
+        elif (made := named[key])[1] is not None and item[key] is not None:
+            data[made[0]] = made[1](_numbers(item[key], name, key))
+    return data
 
 
 def _boxes(masks: tuple[RLE, ...] | None, data: Mapping[str, Array]) -> Array:
-    """The boxes around masks, corners or points, for predictions without their own."""
-    if masks is None and any(values.ndim == 3 and values.size for values in data.values()):
-        return boxes_of(data)
-    return mask_boxes(masks or ())
+    """The boxes around masks, or around what further arrays show, for predictions without their own."""
+    shown = {
+        key: values
+        for key, values in data.items()
+        if values.size and values.ndim == 1 + len(FORMS[key].shape or ())
+    }
+    around = boxes_of(shown) if masks is None else None
+    return mask_boxes(masks or ()) if around is None else around
 
 
 def _labels(value: object, classes: Sequence[str], name: str) -> Array:
@@ -160,27 +167,21 @@ def _is_detections(item: object) -> bool:
 
 
 def _fields(item: Any, name: str) -> dict[str, Any]:
-    """The fields of a result object under our keys; of oriented boxes also the upright ones around them."""
+    """The fields of a result object under our keys."""
     if _is_detections(item):
         found = {"boxes": item.xyxy, "scores": item.confidence, "labels": item.class_id}
         lacking = [key for key, value in found.items() if value is None]
         if lacking:
             raise InvalidPrediction(f"{name} returned Detections without {' and '.join(lacking)}.")
-        optional = {
-            "masks": getattr(item, "mask", None),
-            "corners": (getattr(item, "data", None) or {}).get("xyxyxyxy"),
-        }
-        return found | {key: value for key, value in optional.items() if value is not None}
+        masks = getattr(item, "mask", None)
+        return found | _of_forms(item) | ({} if masks is None else {"masks": masks})
     if getattr(item, "semantic_mask", None) is not None:
         plane = as_array(item.semantic_mask.data)
         return {"semantic": plane.reshape(plane.shape[-2:])}
-    oriented, points = getattr(item, "obb", None), getattr(item, "keypoints", None)
-    boxes = item.boxes if oriented is None else oriented
-    found = {"boxes": boxes.xyxy, "scores": boxes.conf, "labels": as_array(boxes.cls).astype(np.int64)}
-    if oriented is not None:
-        found["corners"] = as_array(oriented.xyxyxyxy).reshape(-1, 4, 2)
-    if points is not None:
-        found["keypoints"] = points.data
+    boxes = item.boxes  # None where a form has them
+    own = {} if boxes is None else {"boxes": boxes.xyxy, "scores": boxes.conf, "labels": boxes.cls}
+    found = own | _of_forms(item)
+    found["labels"] = as_array(found["labels"]).astype(np.int64)
     if item.masks is None:
         return found
     masks, size = as_array(item.masks.data), getattr(item, "orig_shape", None)
@@ -190,6 +191,12 @@ def _fields(item: Any, name: str) -> dict[str, Any]:
             f"{size[0]}×{size[1]}; call Ultralytics with retina_masks=True."
         )
     return {**found, "masks": masks}
+
+
+def _of_forms(item: Any) -> dict[str, Any]:
+    """What forms take from a result object: further arrays of objects."""
+    taken = (form.of_result(item) for form in object_forms())
+    return {key: as_array(value) for fields in taken for key, value in fields.items()}
 
 
 def _masks(value: Any, size: tuple[int, int], name: str) -> tuple[RLE, ...]:

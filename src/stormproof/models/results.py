@@ -32,7 +32,7 @@ from stormproof.core.sample import RLE, Floats, Ints, Prediction, panoptic_map
 from stormproof.datasets.annotations import expect_list, file_name, is_coco_box, is_number, require
 from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.object_data import FIELDS, boxes_of, read_data
+from stormproof.datasets.object_data import boxes_of, one_of_fields, read_data, row_forms
 from stormproof.datasets.panoptic import map_category_ids, read_segments, segment_ids
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.models.model import ADAPTERS, fingerprint
@@ -238,7 +238,7 @@ class _Table:
     scores: Floats
     labels: Ints
     masks: _Masks | None
-    data: Mapping[str, Floats]  # key points, corners
+    data: Mapping[str, Floats]  # as forms declare it (`core.forms`)
 
     def prediction(self, image: str) -> Prediction:
         """The prediction for an image; empty where the file does not name it."""
@@ -312,8 +312,10 @@ def _read_table(path: Path, numbers: Sequence[int], ids: frozenset[str] | None) 
     rows = [rows[i] for i in order.tolist()]
     masks, data = _read_masks(rows, path), read_data(rows, path)
     if (masks is not None or data) and not all("bbox" in row for row in rows):
-        corners = boxes_of(data) if masks is None else mask_boxes(masks)
-        boxes = np.hstack([corners[:, :2], corners[:, 2:] - corners[:, :2]])
+        around = boxes_of(data) if masks is None else mask_boxes(masks)
+        if around is None:
+            raise ModelError(f"{path}: some results have no bbox, and their {', '.join(data)} show none.")
+        boxes = np.hstack([around[:, :2], around[:, 2:] - around[:, :2]])
     else:
         boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
     found = [labels.get(row["category_id"], row["category_id"]) for row in rows]
@@ -333,8 +335,8 @@ def _problem(row: object, labels: Mapping[Any, int], ids: frozenset[str] | None)
     if not isinstance(row, Mapping):
         return f"is {row!r:.60}, not an object."
     missing = [key for key in ("image_id", "category_id", "score") if key not in row]
-    if missing or not ({"bbox", "segmentation", *FIELDS} & {*row}):
-        return f"lacks {', '.join(missing) or 'bbox, segmentation or keypoints'}."
+    if missing or not ({"bbox", "segmentation"} & {*row} or row_forms([row])):
+        return f"lacks {', '.join(missing) or f'bbox, segmentation or {one_of_fields()}'}."
     category, image, score, box = row["category_id"], row["image_id"], row["score"], row.get("bbox")
     if not is_number(category) or category != int(category) or abs(category) >= 1 << 31:
         return f"category_id {category!r:.60} is not a whole number."
@@ -355,7 +357,7 @@ def _read_masks(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[RLE, ...
     """The masks, if every row has one."""
     lacking = [row for row in rows if "segmentation" not in row or _is_outline(row)]
     if lacking or not rows:
-        if not all({"bbox", *FIELDS} & {*row} for row in rows):
+        if not all("bbox" in row or row_forms([row]) for row in rows):
             image = lacking[0]["image_id"]
             raise ModelError(f"{path}, image {image!r}: some results have no bbox, others no segmentation.")
         return None

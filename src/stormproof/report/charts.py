@@ -70,6 +70,7 @@ class Shape(NamedTuple):
     y: Axis
     series: str
     panel: str
+    dash: str
     value: str
     top: float | None
     many: bool  # more series than colours
@@ -95,6 +96,7 @@ def shape_of(figure: Figure) -> Shape:
         figure.y,
         figure.series,
         panels,
+        figure.dash if has("dash") else "",
         figure.value,
         figure.top,
         count > _DASHED,
@@ -174,6 +176,8 @@ def _tooltip(shape: Shape, *, value: bool = False) -> list[alt.Tooltip]:
         tips.append(alt.Tooltip("panel:N", title=shape.panel))
     if shape.series:
         tips.append(alt.Tooltip("series:N", title=shape.series))
+    if shape.dash:
+        tips.append(alt.Tooltip("dash:N", title=shape.dash))
     if shape.labels:
         tips.append(alt.Tooltip("label:N", title="of"))
     for axis, field in ((shape.x, "x"), (shape.y, "y")):
@@ -207,7 +211,10 @@ def _plane(shape: Shape) -> dict[str, Any]:
 
 def _lines(shape: Shape) -> Any:
     places = _plane(shape)
-    if shape.many:  # in both layers, or each would have a legend of its own
+    if shape.dash:
+        legend = alt.Legend(title=shape.dash, orient="bottom", symbolStrokeWidth=2, labelLimit=280)
+        places["strokeDash"] = alt.StrokeDash("dash:N", sort=None, legend=legend)
+    elif shape.many:  # in both layers, or each would have a legend of its own
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
     if not shape.stepped:

@@ -6,7 +6,7 @@ Rows have a fixed set of keys, so that names from users are only ever values:
     v, shade      the value of a heat map's cell, and the value that its colour shows if that differs
     x2, y2        where an arrow ends
     low, high     an error bar
-    series        which colour; `panel` which of several small plots
+    series        which colour; `panel` which of several small plots; `dash` which dash of a line
     pick          what the reader chooses among (one value per entry of `Figure.pick`)
     label         text beside a mark
 """
@@ -59,6 +59,7 @@ class Figure:
     rows: Sequence[Datum]
     series: str = ""
     panel: str = ""
+    dash: str = ""  # what dashes tell apart, where colours tell apart the series
     pick: tuple[str, ...] = ()
     value: str = ""  # a heat map's colour bar, which begins at 0
     top: float | None = None  # and ends here; larger values have its colour

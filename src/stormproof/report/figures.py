@@ -18,16 +18,17 @@ from stormproof.report.vega import draw_charts
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """A width in points, a font, and sizes of letters in points."""
+    """A width in points, a font, sizes of letters in points, and how narrow they are beside the page's."""
 
     width: int
     font: str
     label: int
     title: int
+    narrow: float = 1.0
 
 
 STYLES = {
-    "paper": Style(497, "Liberation Serif, Times New Roman, serif", 8, 9),  # two columns of a page
+    "paper": Style(497, "Liberation Serif, Times New Roman, serif", 8, 9, 0.8),  # two columns of a page
     "slides": Style(960, "Liberation Sans, Arial, sans-serif", 14, 16),
 }
 FORMATS = ("pdf", "svg", "png")
@@ -66,7 +67,7 @@ def write_figures(
 def print_spec(figure: Figure, style: Style) -> dict[str, Any]:
     """A complete Vega-Lite specification: rows, sizes and letters for print."""
     shown = as_panels(figure)
-    rows = prepare_rows(shown, shown.rows, width=style.width)
+    rows = prepare_rows(shown, shown.rows, width=round(style.width / style.narrow))
     spec = {**spec_of(shown), "datasets": {"rows": rows}, "config": _config(style, rows)}
     across = len({row.get("x") for row in rows})
     if "facet" not in spec:

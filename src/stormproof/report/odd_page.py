@@ -162,9 +162,9 @@ def _chart(verdicts: DomainVerdicts, made: Mapping[str, Any], number: int) -> Ch
     requirement = f"{made['measure']} {'≥' if made['higher'] else '≤'} {made['threshold']:g}"
     return Chart(
         f"line-{number}", f"Cells by {x.name} and {y.name}, and where {requirement} breaks",
-        "Solid: the estimated breaking line of the map. Dashed: the edges of its band, which contains the "
-        "true line with a chance of 95 %. Colours: verdicts on the requirements of the domain. Cells "
-        "without a corruption are strips at the edge.",
+        f"Solid: the estimated breaking line of the map. Dashed: the edges of its band. {made['level']} "
+        "Colours: verdicts on the requirements of the domain. Cells without a corruption are strips at the "
+        "edge.",
         spec, [*cells, *_lines(made)], ("xm", "ym", "zone", "label"),
     )  # fmt: skip
 

@@ -9,14 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
-from stormproof.results.interval import FEWEST
-from stormproof.results.maps import ScoreMap, level_segments
+from stormproof.results.maps import SURE, ScoreMap
 from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
 ZONES = {MET: "met", OPEN: "open", MISSED: "missed"}
@@ -125,12 +122,10 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     columns = ("xm", "ym", "v", "low", "high", "zone")
     rows = [*cells, *lines, *points]
     band = "Solid: the estimated breaking line. Dashed: the edges of its band. Dots: what was run."
-    few = min(point.interval.images or 0 for point in made.points) < FEWEST
-    sure = "" if few else " With a chance of 95 %, the true line lies within the band everywhere."
     return (
         Chart(
             "zones", f"Where {plane.requirement} holds",
-            band + sure,
+            band if made.doubt else f"{band} {SURE}",
             plane_spec(x, y, zones, tooltip), rows, columns,
         ),
         Chart("score", f"{measure} over the plane", band, plane_spec(x, y, score, tooltip), rows, columns),
@@ -165,7 +160,7 @@ def _lines(made: ScoreMap) -> list[Datum]:
     plane, estimate = made.plane, made.estimate
     found = []
     for mark, values in (("line", estimate.score), ("edge", estimate.low), ("edge", estimate.high)):
-        for x, y, x2, y2 in level_segments(np.asarray(values), estimate.threshold).tolist():
+        for x, y, x2, y2 in made.segments(values, estimate.threshold).tolist():
             found.append(
                 {
                     "mark": mark, "x": _at(plane.x, x), "y": _at(plane.y, y),
@@ -187,15 +182,9 @@ def map_page(made: ScoreMap, name: str) -> str:
         for p in (point.as_dict(plane) for point in made.points)
     ]  # fmt: skip
     columns = ("condition", plane.x.title, plane.y.title, plane.measure, "95 % from", "to", "objects")
-    units = min(point.interval.images or 0 for point in made.points)
-    few = (
-        f"Only {units} images: fewer than {FEWEST} are not calibrated, so zones are a sketch."
-        if units < FEWEST
-        else ""
-    )
     return environment().get_template("map.html").render(
-        title=f"{name}: {plane.requirement}", words=made.words, notices=[few] if few else [], zones=zones,
-        surface=surface,
+        title=f"{name}: {plane.requirement}", words=made.words, zones=zones, surface=surface,
+        notices=[f"The zones are a sketch: {made.doubt}."] if made.doubt else [],
         points=Table("points", f"Scores of the conditions run ({plane.measure} in %)", columns, rows),
         cost=f"{made.inferences:,} inferences: {made.inferences // made.images} conditions, clean among "
         f"them, on {made.images} images. Each condition after the first ones is where the estimate was "

@@ -11,6 +11,7 @@ from typing import Any
 
 from stormproof.core.errors import InvalidOption, first_few
 from stormproof.core.text import plain
+from stormproof.metrics.published import measured_change
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
 from stormproof.results.estimate import read_estimate
@@ -70,9 +71,15 @@ def published_scores(name: str) -> list[Scores]:
         raise InvalidOption(f"There is no published:{name}. Known: {', '.join(known)}.")
     names = [_readable(entry) for entry in chosen]
     return [
-        scores if names.count(name) > 1 else replace(scores, model=name)
+        replace(scores, model=scores.model if names.count(name) > 1 else name, details=_change(scores))
         for name, scores in zip(names, map(submitted_scores, chosen), strict=True)
     ]
+
+
+def _change(scores: Scores) -> dict[str, dict[str, dict[str, float]]]:
+    """How far the conditions of a published grid move images, where that was measured."""
+    known = {t: change for t, change in measured_change(scores.dataset).items() if t in scores.conditions}
+    return {"quality": known} if known else {}
 
 
 def _readable(entry: Submission) -> str:

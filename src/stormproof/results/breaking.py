@@ -321,12 +321,19 @@ def parse_requirement(text: str) -> tuple[str, float]:
         raise InvalidOption(f"--require {text!r}: write a measure and a threshold, such as 'AP50>=0.4'.")
     if match["measure"] not in measures():
         raise UnknownName("measure", match["measure"], measures(), f"Known: {', '.join(measures())}.")
-    measure, threshold = measures()[match["measure"]], float(match["threshold"])
+    measure, threshold = measures()[match["measure"]], _threshold(match["threshold"])
     if not measure.fraction or measure.higher != (match["sign"] == ">="):
         raise InvalidOption(f"--require {text!r}: write {measure.name}{'>=' if measure.higher else '<='}….")
     if not 0 < threshold < 1:
         raise InvalidOption(f"--require {text!r}: the threshold is a fraction, such as 0.4.")
     return measure.name, threshold
+
+
+def _threshold(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan  # which is no fraction either
 
 
 def find_breaking_point(

@@ -1,7 +1,8 @@
 """The share of objects that are found, by an attribute of objects: their distance, size or occlusion.
 
 An object is found if COCO's matching assigns it a detection of its class with a score of at least `min_score`
-at IoU 0.5. A false positive has no distance, so precision and AP by distance are undefined.
+at IoU 0.5, or what the run's task has instead (OKS of key points). A false positive has no distance, so
+precision and AP by distance are undefined.
 
 Where the rate falls below a half, objects are lost: the breaking distance. It comes from a monotone fit of
 the rates (`results.breaking`), its interval from random halves of the images.
@@ -21,14 +22,20 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName, first_few
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.table import Entry, Table
-from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.metrics.records import DetectionTruth
 from stormproof.results.breaking import Answer, BreakingPoint, Observed, breaking_point
 from stormproof.results.interval import Interval, draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
-from stormproof.results.truths import ClassSelection, Truths, check_classes, iter_matches
+from stormproof.results.truths import (
+    ClassSelection,
+    Truths,
+    check_classes,
+    counting_objects,
+    iter_judged,
+    judging_task,
+)
 from stormproof.results.weights import REPLICATES
 
 MIN_SCORE = 0.4
@@ -81,6 +88,7 @@ class DetectionRates:
     drawn: dict[str, Floats]
     images: int
     unknown: int = 0  # objects whose attribute is unknown
+    alike: str = "IoU"  # what must be 0.5 or more
 
     def rate(self, condition: str) -> list[float]:
         """The rate of each bin."""
@@ -122,7 +130,8 @@ class DetectionRates:
             rows.append([text, *rates, *([lost_words(self.lost_from(text))] if ranged else [])])
         title = f"Detection rate of {self.what} by {self.by} (in %)"
         columns = ("condition", *(each.name for each in self.bins), *(["lost from"] if ranged else []))
-        note = f"Found: IoU 0.5 or more, score {self.min_score:g} or more. ± is half of the 95 % interval."
+        found = f"Found: {self.alike} 0.5 or more, score {self.min_score:g} or more."
+        note = f"{found} ± is half of the 95 % interval."
         if ranged:
             note += f" Lost: where a monotone fit of the rates falls below {100 * LOST:g} %."
         if self.unknown:
@@ -167,18 +176,20 @@ def detection_rates(
         raise InvalidOption(f"{run.name}: there are no objects, so there is no detection rate.")
     scale, still = SCALES[by], truths.still
     _, units = np.unique(run.units, return_inverse=True)  # of each image: its clip, else itself
-    bins = make_bins(scale, scale.values(still), units[still.image], ~still.excused)
+    counting = counting_objects(run, truths)
+    bins = make_bins(scale, scale.values(still), units[still.image], counting)
     weights = weights_of(run, replicates)
     drawn = {}
-    for text, truth, found in iter_matches(run, truths, run.conditions, masks=False):
-        located = Objects(truth, found).located
-        values = scale.values(truth)[~truth.excused]
+    for text, judged in iter_judged(run, truths, run.conditions):
+        located = judged.located
+        values = scale.values(judged.truth)[judged.counting(judged.truth)]
         hit = located.found_at >= min_score
         drawn[text] = _rates(values, hit, located.truth_image, bins, weights)
-    unknown = int((np.isnan(scale.values(still)) & ~still.excused).sum())
+    unknown = int((np.isnan(scale.values(still)) & counting).sum())
     return DetectionRates(
         run.record.model.name, by, scale.unit, truths.classes, min_score, bins,
         {text: drawn[text] for text in run.conditions}, len(run.readable), unknown,
+        judging_task(run, truths).alike,
     )  # fmt: skip
 
 

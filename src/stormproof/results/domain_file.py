@@ -28,6 +28,7 @@ from typing import Any
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.core.files import read_yaml
 from stormproof.corruptions import find
+from stormproof.datasets.annotations import is_number
 from stormproof.metrics.metric import measures
 from stormproof.results.detection_rate import MIN_SCORE
 from stormproof.results.domain import (
@@ -234,7 +235,7 @@ def _ends(span: Any, word: str, where: str) -> tuple[float, float]:
         raise InvalidOption(f"{where} is {span!r:.60}; a range is [low, high].")
     ends = [math.inf if word and end == word else end for end in span]
     for end in ends:
-        if isinstance(end, bool) or not isinstance(end, int | float) or math.isnan(end):
+        if not (is_number(end) or end == math.inf):
             fix = f", or the word {word}" if word else ""
             raise InvalidOption(f"{where}: {end!r:.60} is no end of a range; give a number{fix}.")
     low, high = map(float, ends)
@@ -314,7 +315,7 @@ def _bound(row: Mapping[str, Any], metric: str | None, where: str) -> tuple[str,
     if given != [right]:
         raise InvalidOption(f"{where}: give one bound, {right}: …, not {_list(given) or 'none'}.")
     value = row[right]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value):
         raise InvalidOption(f"{where}: {right} is {value!r:.60}, not a number.")
     if (metric is None or measures()[metric].fraction) and not 0 < value < 1:
         fix = f"; write {value / 100:g}" if 1 < value < 100 else ""

@@ -31,9 +31,10 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.metric import measures
 from stormproof.results.aggregates import bound_interval
 from stormproof.results.breaking import Execute, StrengthAxis, parse_axis
+from stormproof.results.calibrated import doubt
 from stormproof.results.detection_rate import LEAST, SCALES
 from stormproof.results.found_objects import iter_found_objects
-from stormproof.results.interval import LEADING, Interval, interval_around
+from stormproof.results.interval import FEWEST, LEADING, Interval, interval_around
 from stormproof.results.run import Run
 from stormproof.results.surface import (
     GRID,
@@ -50,6 +51,7 @@ from stormproof.results.surface import (
 )
 from stormproof.results.weights import REPLICATES
 
+SURE = "With a chance of 95 %, the true line lies within the band everywhere."
 FOUND = "found"  # the measure of a map over an attribute of objects
 USUAL_CONDITIONS = 30  # that a map of two corruptions is drawn from, unless a budget is given
 USUAL_COLUMNS = 8  # and one over an attribute of objects
@@ -207,13 +209,14 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class MapPoint:
-    """A score on the plane with its 95 % interval; `drawn` are its draws, `sides` its place."""
+    """A score on the plane with its 95 % interval; `drawn` are its draws."""
 
     condition: str
     place: tuple[float, float]
     interval: Interval
     drawn: Floats = field(repr=False)
     objects: int | None = None
+    doubt: str = ""  # why the interval is not known to be calibrated
 
     def as_dict(self, plane: Plane) -> dict[str, Any]:
         return {
@@ -241,9 +244,22 @@ class ScoreMap:
         return {name: float(np.mean(self.estimate.zones == zone)) for name, zone in names.items()}
 
     @property
+    def doubt(self) -> str:
+        """Why the band is not known to contain the line as often as it should; empty if it is."""
+        fewest = min(point.interval.images or 0 for point in self.points)
+        if fewest < FEWEST:
+            return f"only {fewest} images, and fewer than {FEWEST} are not calibrated"
+        return next((point.doubt for point in self.points if point.doubt), "")
+
+    @property
     def words(self) -> str:
         """The map in a sentence or two."""
         shares = {name: f"{100 * share:.0f} %" for name, share in self.shares.items()}
+        if self.doubt:
+            return (
+                f"A sketch: {self.doubt}. {self.plane.requirement} seems met on {shares['met']} of the plane "
+                f"and missed on {shares['missed']}."
+            )
         said = (
             f"{self.plane.requirement} is met with confidence on {shares['met']} of the plane and missed "
             f"with confidence on {shares['missed']}; on the {shares['open']} between, these images do not "
@@ -260,7 +276,7 @@ class ScoreMap:
             "x": self.plane.x.as_dict(), "y": self.plane.y.as_dict(), "measure": self.plane.measure,
             "threshold": self.plane.threshold, "higher": sign > 0, "classes": self.plane.classes,
             "images": self.images, "inferences": self.inferences, "words": self.words,
-            "level": "95 % that the line lies within the band", "shares": self.shares,
+            "level": "" if self.doubt else SURE, "doubt": self.doubt, "shares": self.shares,
             "points": [point.as_dict(self.plane) for point in self.points],
             "grid": {
                 "along": GRID,
@@ -272,9 +288,21 @@ class ScoreMap:
 
     def line(self, threshold: float) -> list[list[float]]:
         """The breaking line as short segments: x, y and x2, y2 in the units of the axes."""
-        made = level_segments(self.estimate.score, threshold)
         x, y = self.plane.x, self.plane.y
-        return [[x.value(a), y.value(b), x.value(c), y.value(d)] for a, b, c, d in made.tolist()]
+        made = self.segments(self.estimate.score, threshold).tolist()
+        return [[x.value(a), y.value(b), x.value(c), y.value(d)] for a, b, c, d in made]
+
+    def segments(self, values: Floats, level: float) -> Floats:
+        """Where a function on the grid has a value, in places of the plane.
+
+        There is no line nearer or farther than the objects that were seen: the estimate knows nothing there.
+        """
+        made = level_segments(np.asarray(values), level)
+        if not self.plane.by_objects or not len(made):
+            return made
+        seen = [point.place[1] for point in self.points]
+        inside = (made[:, [1, 3]] >= min(seen)) & (made[:, [1, 3]] <= max(seen))
+        return made[inside.all(axis=1)]
 
 
 def level_segments(values: Floats, level: float) -> Floats:
@@ -386,13 +414,14 @@ def _observe(plane: Plane, run: Run, texts: Sequence[str], places: Floats, repli
     if plane.measure not in scores.cells:
         raise InvalidOption(f"The run has no {plane.measure}; it has {', '.join(scores.cells)}.")
     spread, units = scores.spread(plane.measure), scores.units_of(plane.measure)
+    reason = doubt(scores, plane.measure, enough=FEWEST)
     made = []
     for text in texts:
         value = scores.score(plane.measure, text)
         if math.isnan(value):
             raise InvalidOption("These images have no score: none of them shows an object. Use more images.")
         interval = bound_interval(interval_around(value, spread[text], images=units), plane.measure, "P")
-        made.append(MapPoint(text, _pair(*where[text]), interval, spread[text]))
+        made.append(MapPoint(text, _pair(*where[text]), interval, spread[text], doubt=reason))
     return made
 
 

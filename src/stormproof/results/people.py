@@ -17,7 +17,7 @@ from stormproof.corruptions.recipes.mutators import blur_radius
 from stormproof.corruptions.suites import MUTATORS
 from stormproof.imaging import Field
 from stormproof.metrics.inputs import Objects
-from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
+from stormproof.metrics.prediction import PAIRS, Predicted, predict_pairs
 from stormproof.metrics.roc import People, Roc, Worsening, roc, worst_people
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_inputs
@@ -79,15 +79,13 @@ def predict_contextual(runs: Sequence[PeopleRun]) -> dict[str, Predicted]:
     """Normalised ADR under defocus and haze from blur and blending, one system left out (Fig. 7)."""
     wanted = [text for text in (runs[0].found if runs else ()) if text == "clean" or _is_paired(text)]
     shared = [text for text in wanted if all(text in run.found for run in runs)]
-    scores = normalise({_name(runs, k): {t: run.adr(t) for t in shared} for k, run in enumerate(runs)})
-    predicted = {name: predict_from_its_pair(scores, name) for name in PAIRS}
-    found = {name: each for name, each in predicted.items() if each is not None}
-    if not found:
+    predicted = predict_pairs({_name(runs, k): {t: run.adr(t) for t in shared} for k, run in enumerate(runs)})
+    if not predicted:
         pairs = " and ".join(f"{name} with {simple}" for name, simple in PAIRS.items())
         raise InvalidOption(
             f"The runs share no pair to predict ({pairs}); run --conditions mutators,contextual."
         )
-    return found
+    return predicted
 
 
 def _is_paired(condition: str) -> bool:

@@ -5,17 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, OutputError
+from stormproof.core.processes import spread, worker_count
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.groups import frames_warning
 from stormproof.metrics.inputs import MetricInput, Objects
-from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, measures, metrics_of
+from stormproof.metrics.metric import (
+    DETAILS,
+    METRICS,
+    Metric,
+    Scored,
+    Weights,
+    mean_of_known,
+    measures,
+    metrics_of,
+)
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
@@ -29,6 +41,8 @@ from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
+_READING = 10  # replicates that cost as much as reading the rows of an image under a condition
+_MUCH = 2_000_000  # replicates of rows: some seconds
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 
 
@@ -81,16 +95,15 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     errors: dict[str, dict[str, Floats]] = {form.name: {} for form in scored_forms()}
     shown_by: dict[str, Ints] = {}  # by form: how many units show each class
     details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
-    for text, metric_input in iter_inputs(run, options.classes, conditions, options.rule):
-        scored[text] |= replace(metric_input.scored(weights), parts={})  # by class and threshold: large
-        task = task_of(metric_input)
-        if record.metric == "E" and isinstance(metric_input, Objects):  # *liu*'s benchmark
-            errors[task.form.name][text] = metric_input.errors.per_image
-        else:
-            errors[task.form.name][text] = task.image_errors(metric_input)
-        if replicates and task.form.name not in shown_by:
-            shown_by[task.form.name] = _units_by_class(task.shown(metric_input), run.units)
-        for name, told in make_details(metric_input, weights, units).items():
+    judge = partial(_judge, weights=weights, units=units, object_error=record.metric == "E")
+    jobs = enumerate(iter_inputs(run, options.classes, conditions, options.rule))
+    workers = _processes(len(run.readable) * len(conditions) * (_READING + len(weights)))
+    for _, text, judged in sorted(spread(judge, jobs, workers=workers), key=itemgetter(0)):
+        scored[text] |= judged.scored
+        errors[judged.form][text] = judged.errors
+        if replicates and judged.form not in shown_by:
+            shown_by[judged.form] = _units_by_class(judged.shown, run.units)
+        for name, told in judged.details.items():
             details.setdefault(name, {})[text] = told
     if not any(each.numbers for each in scored.values()):
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
@@ -113,6 +126,36 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         replicates=_replicates(scored, shown_by, classes, names) if replicates else None,
         options=options, clips=run.clips,
     )  # fmt: skip
+
+
+class _Judged(NamedTuple):
+    """What is known about one condition in one form."""
+
+    form: str
+    scored: Scored
+    errors: Floats  # by image
+    shown: Bools  # the classes that each image shows
+    details: dict[str, Any]
+
+
+def _judge(
+    job: tuple[int, tuple[str, MetricInput]], *, weights: Weights, units: int, object_error: bool
+) -> tuple[int, str, _Judged]:
+    place, (text, given) = job
+    task = task_of(given)
+    liu = object_error and isinstance(given, Objects)  # *liu*'s benchmark
+    errors = given.errors.per_image if liu and isinstance(given, Objects) else task.image_errors(given)
+    scored = replace(given.scored(weights), parts={})  # by class and threshold: large
+    told = make_details(given, weights, units)
+    return place, text, _Judged(task.form.name, scored, errors, task.shown(given), told)
+
+
+def _processes(work: int) -> int:
+    """How many processes share the conditions: one per core where that pays. Metrics that user code declared
+    in this process exist nowhere else."""
+    functions = [*(each.function for each in METRICS.values()), *(each.function for each in DETAILS.values())]
+    ours = all(function.__module__.startswith("stormproof.") for function in functions)
+    return worker_count(0) if ours and work >= _MUCH else 1
 
 
 def weights_of(run: Run, replicates: int) -> Weights:

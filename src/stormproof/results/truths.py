@@ -15,15 +15,19 @@ import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.sample import Instances, Ints, Truth
+from stormproof.core.forms import OBJECTS
+from stormproof.core.sample import Bools, Instances, Ints, Truth
 from stormproof.core.text import same_name
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import moves_labels
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset, abilities, identity_of
+from stormproof.metrics.inputs import Objects
+from stormproof.metrics.lvis import with_regions
 from stormproof.metrics.records import Detections, DetectionTruth, keep_judgeable
 from stormproof.metrics.stability import steps
+from stormproof.metrics.task import Task, all_tasks
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 from stormproof.results import rows
 from stormproof.results.store.schema import MAP_COLUMNS
@@ -155,7 +159,9 @@ class Truths:
         federated = abilities(self.dataset).federated
         if federated is not None:
             classes = [self.dataset.classes.index(name) for name in self.classes]
-            truth = replace(truth, federated=federated.of(self._readable, classes))
+            masks = any(mask is not None for mask in truth.masks)
+            sizes = [self.dataset.size(index) if masks else None for index in self._readable]
+            truth = with_regions(truth, federated.of(self._readable, classes), sizes)
         frames = abilities(self.dataset).frames
         if not frames:
             return truth
@@ -199,6 +205,32 @@ class Truths:
         """For each of the dataset's labels, its label among `classes`; −1 for classes not chosen."""
         known = {name: place for place, name in enumerate(self.classes)}
         return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
+
+
+def judging_task(run: Run, truths: Truths) -> Task:
+    """The task by which the objects of a run are judged one by one: the first that it has the arrays for."""
+    return next(
+        each
+        for each in all_tasks()
+        if each.objects is not None
+        and (each.form.name == OBJECTS or (run.has(each.form.scored_by) and truths.carry(each.form.name)))
+    )
+
+
+def counting_objects(run: Run, truths: Truths) -> Bools:
+    """The objects of the clean images that are judged."""
+    judged = judging_task(run, truths).objects
+    assert judged is not None
+    found: Bools = judged.counting(truths.still)
+    return found
+
+
+def iter_judged(run: Run, truths: Truths, conditions: Sequence[str]) -> Iterator[tuple[str, Objects]]:
+    """The objects of each condition, to be judged one by one."""
+    task = judging_task(run, truths)
+    assert task.objects is not None
+    for text, truth, found in iter_matches(run, truths, conditions, masks=False, forms=task.carried):
+        yield text, task.objects(truth, found)
 
 
 def iter_matches(

@@ -86,11 +86,13 @@ def _objects(
         for line in strokes(holder, i):
             pen.line([(x, y) for x, y in line.tolist()], fill=colour(label), width=thick)
         name = classes[label] if 0 <= label < len(classes) else str(label)
-        _label(pen, box, name if scores is None else f"{name} {scores[i]:.2f}", colour(label), font)
+        write_label(pen, box, name if scores is None else f"{name} {scores[i]:.2f}", colour(label), font)
     return shown
 
 
-def _label(pen: PIL.ImageDraw.ImageDraw, box: list[float], words: str, fill: Colour, font: object) -> None:
+def write_label(
+    pen: PIL.ImageDraw.ImageDraw, box: list[float], words: str, fill: Colour, font: object
+) -> None:
     """Write a label above the box if there is room, else inside it."""
     left, top, right, bottom = pen.textbbox((0, 0), words, font)  # type: ignore[arg-type]
     height = bottom - top + 4

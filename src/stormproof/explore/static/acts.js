@@ -84,6 +84,7 @@ const guarded = (work) => () => work().catch((error) => trouble(error.message));
 export const start = () => {
   $("#acts").addEventListener("toggle", fill);
   ["#r-metric", "#r-bound", "#r-threshold"].forEach((field) => $(field).addEventListener("input", fill));
+  list.onMarks(fill);
   $("#save-png").addEventListener("click", guarded(savePicture));
   $("#save-csv").addEventListener("click", guarded(saveTable));
   $("#copy-link").addEventListener("click", () => copy(link(), "Link"));

@@ -93,7 +93,9 @@ export const showMarks = () => {
   try { sessionStorage.setItem(KEY(), JSON.stringify([...marked])); } catch { /* a frame may have no storage */ }
   show(true);
 };
-export const toggleMark = (raw, name) => { if (!marked.delete(raw)) marked.set(raw, name); showMarks(); };
+let heardMarks = () => {};
+export const onMarks = (listener) => { heardMarks = listener; };
+export const toggleMark = (raw, name) => { if (!marked.delete(raw)) marked.set(raw, name); showMarks(); heardMarks(); };
 const line = (text) => (/[\n\r]/.test(text) ? JSON.stringify(text) : text);
 const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
@@ -135,7 +137,7 @@ export const start = (given) => {
   try { JSON.parse(sessionStorage.getItem(KEY()) ?? "[]").forEach(([raw, name]) => marked.set(raw, name)); } catch { /* nothing kept */ }
   $("#save-marks").addEventListener("click", () => save("ids.txt", new Blob([[...marked.keys()].map((raw) => `${line(raw)}\n`).join("")], { type: "text/plain" })));
   $("#save-slice").addEventListener("click", () => save("marked.csv", new Blob(["image,marked\n", ...[...marked.keys()].map((raw) => `${quoted(raw)},yes\n`)], { type: "text/csv" })));
-  $("#clear-marks").addEventListener("click", () => { marked.clear(); showMarks(); });
+  $("#clear-marks").addEventListener("click", () => { marked.clear(); showMarks(); heardMarks(); });
   onChange((changed) => {
     if (["cell", "subject", "shows", "slice", "error", "fate"].some((key) => changed.has(key))
       || (changed.has("score") && (state.error || state.fate))) {

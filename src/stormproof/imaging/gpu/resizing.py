@@ -61,7 +61,7 @@ def fit_images(
 
 @lru_cache(maxsize=64)  # a batch of images comes again under every condition
 def _tables(
-    sides: tuple[tuple[Side, Side], ...], rule: str, where: torch.device
+    sides: tuple[tuple[ResizedSide, ResizedSide], ...], rule: str, where: torch.device
 ) -> tuple[int, list[bool], list[Tensor]]:
     """The most taps of a pixel, whether each image shrinks down first, and the tables on the device."""
     taps = [_taps(side, rule) for pair in sides for side in pair]

@@ -7,10 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stormproof.core.errors import IncompleteGrid
 from stormproof.core.table import Table
 from stormproof.core.text import plain
-from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
+from stormproof.metrics.prediction import PAIRS, predict_pairs
 from stormproof.metrics.roc import REFERENCE_FPPI
 from stormproof.report.charts import SYMBOLS
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
@@ -19,6 +18,7 @@ from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
 RATE = Axis("detection rate (%)", end=100.0)
+PREDICTION = "prediction"
 _LOST = 50  # lines of people lost
 
 
@@ -71,11 +71,11 @@ def _points(curve: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, float
 
 def _curves(run: Scores) -> dict[tuple[str, str], str]:
     """Every condition with a curve, by what the reader picks; of a corruption the hardest severity first."""
-    found = {("clean", ""): "clean"}
+    texts = {("clean", ""): "clean"}
     for name, levels in group_by_severity(run.corrupted).items():
-        found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
-    found |= {(text, ""): text for text in without_severity(run.corrupted)}
-    return {pick: text for pick, text in found.items() if text in run.detail("roc")}
+        texts |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
+    texts |= {(text, ""): text for text in without_severity(run.corrupted)}
+    return {pick: text for pick, text in texts.items() if text in run.detail("roc")}
 
 
 def _lost_people(runs: Sequence[Scores]) -> list[Table]:
@@ -108,36 +108,35 @@ def _orders(person: Mapping[str, Any]) -> float:
 def predicted(scope: Scope) -> Section | None:
     """Predicted against observed contextual scores, of at least two models."""
     measure = "ADR" if all(math.isfinite(run.score("ADR")) for run in scope.runs) else scope.measure
-    scores = {run.name: dict(run.cells.get(measure, {})) for run in scope.runs}
-    pairs = {
-        f"{contextual} from {simple}": found
-        for contextual, simple in PAIRS.items()
-        if (found := _predicted(scores, contextual)) is not None
-    }
-    if not pairs:
+    if len(scope.runs) < 2 or not all(run.score(measure) > 0 for run in scope.runs):
         return None
+    known = {run.name: {text: v for text, v in run.cells[measure].items() if v == v} for run in scope.runs}
+    predictions = predict_pairs(known)
+    if not predictions:
+        return None
+    pairs = {f"{contextual} from {PAIRS[contextual]}": each for contextual, each in predictions.items()}
     points: list[Datum] = [
         {
-            "x": 100 * float(found.observed[i, j]),
-            "y": 100 * float(found.predicted[i, j]),
+            "x": 100 * float(fit.observed[i, j]),
+            "y": 100 * float(fit.predicted[i, j]),
             "series": system,
             "panel": pair,
             "label": target,
         }
-        for pair, found in pairs.items()
-        for i, system in enumerate(found.systems)
-        for j, target in enumerate(found.contextual)
+        for pair, fit in pairs.items()
+        for i, system in enumerate(fit.systems)
+        for j, target in enumerate(fit.contextual)
     ]
     weights: list[Datum] = [
-        {"x": name, "y": target, "v": float(found.overall[j, k]), "pick": (pair,)}
-        for pair, found in pairs.items()
-        for j, target in enumerate(found.contextual)
-        for k, name in enumerate(found.simple)
+        {"x": name, "y": target, "v": float(fit.overall[j, k]), "pick": (pair,)}
+        for pair, fit in pairs.items()
+        for j, target in enumerate(fit.contextual)
+        for k, name in enumerate(fit.simple)
     ]
     lines = [
         (pair, system, r2)
-        for pair, found in pairs.items()
-        for system, r2 in {"all models": found.r2, **found.r2_by_system}.items()
+        for pair, fit in pairs.items()
+        for system, r2 in {"all models": fit.r2, **fit.r2_by_system}.items()
     ]
     figures = (
         Figure(
@@ -153,7 +152,7 @@ def predicted(scope: Scope) -> Section | None:
     )  # fmt: skip
     table = Table("prediction", "R² of predictions", ("pair", "model left out", "R²"), lines, digits=3)
     return Section(
-        "prediction",
+        PREDICTION,
         "Contextual conditions predicted from simple ones",
         "Each model is predicted from a fit on all the others: non-negative least squares of scores "
         "normalised by each model's own clean score.",
@@ -161,12 +160,3 @@ def predicted(scope: Scope) -> Section | None:
         (table,),
         short="Prediction",
     )
-
-
-def _predicted(scores: dict[str, dict[str, float]], contextual: str) -> Predicted | None:
-    if len(scores) < 2:
-        return None
-    try:
-        return predict_from_its_pair(normalise(scores), contextual)
-    except IncompleteGrid:
-        return None

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import make_folder, refuse_link, sweep_below, whole_file, write_text
+from stormproof.core.forms import object_forms
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
@@ -204,7 +205,7 @@ def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str
 
 
 def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
-    carried = [name for name in ("points", "corners") if run.has(name)]
+    carried = [form.name for form in object_forms() if form.coco is not None and run.has(form.name)]
     for row in _rows(run, condition, (*DETECTION, *carried)):
         image, data = image_id(row["image"]), prediction_of(row).data if carried else {}
         masks = row["masks"] or [None] * len(row["boxes"])
