@@ -21,7 +21,7 @@ from stormproof.datasets.annotation_checks import Finding, Gravity, Inspected, c
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import facts_of
 from stormproof.datasets.writing import Destination
-from stormproof.models import open_model
+from stormproof.models import load_model
 from stormproof.models.predictions import read_prediction
 
 Build = Callable[..., str]
@@ -296,6 +296,6 @@ def test_models_may_return_what_a_plugin_declares(tips: Form, tmp_path: Path) ->
     rows = [{"image_id": 1, "category_id": 1, "score": 0.5, "tip": [8, 6]}]
     path = tmp_path / "clean.json"
     path.write_text(json.dumps(rows))
-    found = open_model(f"results:{path}").lookup("1", CLEAN)
+    found = load_model(f"results:{path}").lookup("1", CLEAN)
     assert found.data["tips"].tolist() == [[8, 6]]
     assert found.boxes.tolist() == [[5, 3, 11, 9]]
