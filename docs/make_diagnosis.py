@@ -1,4 +1,4 @@
-"""Renew the table of differences from other evaluators in docs/diagnosis.md, on real photographs.
+"""Renew the table of differences from other evaluators in docs/checked.md, on real photographs.
 
     python docs/make_diagnosis.py ../shared        some minutes; a folder with data/ and models/
 
@@ -34,7 +34,7 @@ from stormproof.models.panoptic import Merged, MergeRule
 from stormproof.results.run import Run
 from stormproof.results.store.export import export_coco, export_panoptic, export_panoptic_truth, export_truth
 
-PAGE = Path(__file__).parent / "diagnosis.md"
+PAGE = Path(__file__).parent / "checked.md"
 RUNS = PAGE.parents[1] / "runs" / "diagnosis"
 CONDITIONS = ("clean", "fog@3", "gaussian_noise@3", "motion_blur@3")
 TYPES = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")

@@ -1,4 +1,4 @@
-"""Write the tables of docs/gpu.md: how every recipe on a GPU agrees with the CPU, and how fast it is.
+"""Write the tables of docs/checked.md: how every recipe on a GPU agrees with the CPU, and how fast it is.
 
     python docs/make_gpu.py expect EXPECTED.npz               where Numba and OpenCV are: the CPU's images
     python docs/make_gpu.py compare EXPECTED.npz EQUAL.json   where the GPU is; needs torch, NumPy and Pillow
@@ -227,7 +227,7 @@ def equality(given: dict[str, Any]) -> str:
     every = sum(len(SUITES[suite].conditions) for suite in whole) * len(PHOTOGRAPHS) * (len(KINDS) + 1)
     left_out = f"; {every - len(found)} were left out for lack of time" if every > len(found) else ""
     lines = [
-        "## Equality",
+        "### Equality",
         "",
         f"Made by `python docs/make_gpu.py` on {machine(about)}: every condition of "
         f"{', '.join(whole)}, on photographs of {sizes} pixels, each as a single image and as a frame of a "
@@ -253,7 +253,7 @@ def speed(given: dict[str, Any]) -> str:
         condition = Condition.parse(row["condition"])
         by_recipe[condition.corruption or ""][int(condition.severity or 0)] = row
     lines = [
-        "## Speed",
+        "### Speed",
         "",
         f"Made by `python benchmarks/gpu.py` on {machine(about)}, batches of {about['batch']} images of "
         f"640×480: µs of wall-clock time per image, including the host's planning. A copy takes "
@@ -298,7 +298,7 @@ def speed(given: dict[str, Any]) -> str:
 def runs(given: list[dict[str, Any]], about: dict[str, Any]) -> str:
     """What `stormproof run` says with corruption on the GPU and on the CPU, and how long it takes."""
     lines = [
-        "## Runs",
+        "### Runs",
         "",
         f"Made by `python benchmarks/gpu_run.py` on {machine(about)}: `stormproof run` over imagenet-c and "
         "the clean images, the model on the GPU, corruption on the GPU (`--device cuda`) or on the CPU. A "
@@ -322,7 +322,7 @@ def sizes(files: tuple[Path, ...]) -> str:
     given = [json.loads(file.read_text()) for file in files]
     about = given[0]["about"]
     lines = [
-        "## Photographs as they are",
+        "### Photographs as they are",
         "",
         f"Made by `python benchmarks/gpu_sizes.py` on {machine(about)}: {about['photographs']} photographs "
         f"of COCO, of {about['sizes']} sizes, copied to 5,000 and padded into batches as they come. "
@@ -354,7 +354,7 @@ def sizes(files: tuple[Path, ...]) -> str:
 
 
 def page(equal: Path, times: Path, *cells: Path) -> None:
-    target = Path(__file__).with_name("gpu.md")
+    target = Path(__file__).with_name("checked.md")
     found, measured, *compared = (json.loads(file.read_text()) for file in (equal, times, *cells))
     write_part(target, "equality", equality(found))
     if compared:  # else the page keeps those it has
@@ -379,10 +379,10 @@ def main() -> None:
     elif given.step == "page":
         page(*given.files)
     elif given.step == "sizes":
-        write_part(Path(__file__).with_name("gpu.md"), "sizes", sizes(tuple(given.files)))
+        write_part(Path(__file__).with_name("checked.md"), "sizes", sizes(tuple(given.files)))
     else:
         found = json.loads(given.files[0].read_text())
-        write_part(Path(__file__).with_name("gpu.md"), "equality", equality(found))
+        write_part(Path(__file__).with_name("checked.md"), "equality", equality(found))
 
 
 if __name__ == "__main__":

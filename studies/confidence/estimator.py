@@ -1,6 +1,6 @@
 """The estimate of mPC from part of a grid, against full runs: how far off, and whether the interval knows.
 
-    python studies/confidence/estimator.py RUN… [--sizes 10,15,25] [--page docs/confidence.md]
+    python studies/confidence/estimator.py RUN… [--sizes 10,15,25] [--page docs/checked.md]
 
 Every repetition takes the images of each condition in another rotation, as another seed would. Prints a line
 of a Markdown table per size: images a condition, share of the inferences, bias and r.m.s. error of mPC in

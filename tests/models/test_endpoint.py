@@ -313,3 +313,19 @@ def test_a_plan_of_many_names_folders_without_keys(server: Server) -> None:
     config = make_config({"model": with_secrets(server), "data": "images:x", "out": "x", "engine": "slurm"})
     with pytest.raises(InvalidOption, match=r"write \$\{NAME\} in it"):
         executor_for(config, 1)
+
+
+def test_a_server_without_a_description_is_told_the_protocol() -> None:
+    class Predicts(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(501)  # with a page for browsers, as Python's own server answers
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Predicts) as plain:
+        threading.Thread(target=plain.serve_forever, daemon=True).start()
+        with pytest.raises(ModelError, match=r"GET must describe the model") as error:
+            load_model(f"http://127.0.0.1:{plain.server_port}/,retries=0")
+        plain.shutdown()
+    assert "<" not in str(error.value)

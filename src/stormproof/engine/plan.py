@@ -126,7 +126,8 @@ def conditions_for(config: RunConfig, model: Model | Precomputed) -> tuple[Condi
     if missing:
         raise InvalidOption(
             f"{config.model} has no predictions for {', '.join(missing)} "
-            f"(found: {', '.join(map(str, offered))})."
+            f"(found: {', '.join(map(str, offered))}); predict the corrupted images too ('stormproof "
+            "corrupt' writes them) and save a file for each condition: docs/models.md."
         )
     # Clean predictions come first if there are any: every relative score needs them.
     return wanted or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))

@@ -48,6 +48,7 @@ _RETRIED = frozenset({429, 500, 502, 503, 504})
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHORTEST = 3  # characters of a secret: replacing shorter ones would garble errors
+_DESCRIBES = "GET must describe the model, at least by its name: docs/models.md has the protocol."
 _PAUSE = 0.5  # seconds before the first retry; doubled each time
 
 
@@ -146,9 +147,9 @@ class Client:
                     return self._parse(self._once(question, deadline))
                 except urllib.error.HTTPError as error:
                     if error.code not in _RETRIED or attempt == self.retries:
-                        raise ModelError(
-                            self.hidden(f"{self.shown} answered {error.code} {error.reason}: {_body(error)}")
-                        ) from None
+                        said = f"{self.shown} answered {error.code} {error.reason}{_body(error)}"
+                        fix = "" if question else f"; {_DESCRIBES}"
+                        raise ModelError(self.hidden(said + fix)) from None
                 except ModelError:
                     raise
                 except _BROKEN as error:
@@ -187,11 +188,12 @@ class Client:
 
 
 def _body(error: urllib.error.HTTPError) -> str:
-    """The beginning of an error response."""
+    """The beginning of an error response in one line, unless it is a page for browsers."""
     try:
-        return error.read(200).decode("utf-8", "replace").strip()
+        said = " ".join(error.read(200).decode("utf-8", "replace").split())
     except _BROKEN:
-        return ""
+        said = ""
+    return f": {said}" if said and not said.startswith("<") else ""
 
 
 def _reason(error: Exception) -> str:
@@ -280,9 +282,7 @@ def _open(given: str, timeout: float, retries: int, limit_mb: float, token_env: 
     client = Client(sent, timeout, retries, int(limit_mb * 1e6), authorization, secrets)
     stated = client.ask()
     if not isinstance(stated, Mapping) or not isinstance(stated.get("name"), str):
-        raise ModelError(
-            f"{client.shown} answered GET without a 'name'; see docs/models.md for the protocol."
-        )
+        raise ModelError(f"{client.shown} answered GET without a 'name'; {_DESCRIBES}")
     names = [_names(stated, key, client.shown) for key in ("classes", "semantic_classes")]
     identity = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
     return Endpoint(client, identity, stated["name"], names[0], names[1], str(stated.get("version", "")))
