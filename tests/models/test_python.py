@@ -387,6 +387,17 @@ def test_bfloat16_is_read() -> None:
     assert (found.boxes.tolist(), found.scores.tolist()) == ([[0, 0, 1.5, 2]], [0.5])
 
 
+def test_bfloat16_of_jax_is_read() -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes", reason="needs ml_dtypes").bfloat16
+    answer = {
+        "boxes": np.array([[0, 0, 1.5, 2]], bfloat16),
+        "scores": np.array([0.5], bfloat16),
+        "labels": [1],
+    }
+    found, _ = function_model(lambda images: [answer] * 2)(IMAGES)
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[0, 0, 1.5, 2]], [0.5])
+
+
 def test_a_failing_function_keeps_its_own_error() -> None:
     def broken(image: object) -> None:
         raise RuntimeError("no weights")
