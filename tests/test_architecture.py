@@ -130,7 +130,7 @@ TASKS = {
     "LVIS": (
         r"federated|lvis",
         ("metrics/lvis.py", "datasets/lvis.py", "core/federated.py"),
-        ("datasets/coco.py", "datasets/dataset.py", "results/truths.py", "metrics/records.py",
+        ("core/wrapper.py", "datasets/coco.py", "datasets/dataset.py", "results/truths.py", "metrics/records.py",
          "metrics/cocomatching.py", "metrics/inputs.py", "metrics/metric.py"),
     ),
 }  # fmt: skip

@@ -139,7 +139,7 @@ def test_answers_of_every_shape() -> None:
 
 @pytest.mark.parametrize(("decoder", "shape"), [("yolov5", (3, 500, 9)), ("yolov8", (3, 8, 500))])
 def test_rows_that_cannot_pass_stay_on_the_device(decoder: str, shape: tuple[int, ...]) -> None:
-    from stormproof.models.device_boxes import keep_candidates
+    from stormproof.models.on_device.boxes import keep_candidates
 
     card = complete_card({}, {"decoder": decoder, "input": {"size": (64, 64)}, "score": 0.9}, "table")
     table = torch.rand(shape, generator=torch.Generator().manual_seed(0))
@@ -186,7 +186,7 @@ def _crowd(seed: int, classes: int, rows: int, *, ties: bool = False) -> Any:
 def test_tables_decoded_on_the_device_give_the_bits_of_the_host(
     decoder: str, seed: int, rows: int, score: float, iou: float, ties: bool
 ) -> None:
-    from stormproof.models.device_boxes import decode_tables, keep_candidates
+    from stormproof.models.on_device.boxes import decode_tables, keep_candidates
 
     given = {"decoder": decoder, "input": {"size": (64, 64)}, "score": score, "iou": iou, "keep": 30}
     card = complete_card({}, {**given, "label_offset": -1}, "table")
@@ -206,7 +206,7 @@ def test_tables_decoded_on_the_device_give_the_bits_of_the_host(
 
 
 def test_equal_scores_at_the_number_considered_are_left_to_the_host() -> None:
-    from stormproof.models.device_boxes import decode_tables, keep_candidates
+    from stormproof.models.on_device.boxes import decode_tables, keep_candidates
 
     card = complete_card({}, {"decoder": "yolov8", "input": {"size": (64, 64)}, "score": 0.1}, "table")
     table = torch.full((1, 4004, 5), 9.0)

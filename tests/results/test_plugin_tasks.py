@@ -268,7 +268,7 @@ def test_an_array_of_objects_is_drawn(tips: list[str]) -> None:
     ys, xs = np.nonzero((plain != crossed).any(axis=2))
     assert (xs.min(), xs.max(), ys.min(), ys.max()) == (27, 33, 29, 35)
     pointed = Prediction(boxes, [0.9], [0], data={"tips": [[30.0, 32.0]]})
-    assert imagery._outline(pointed, 0, 0.5) == {"outline": "M13.5 16.0L16.5 16.0M15.0 14.5L15.0 17.5"}
+    assert imagery.outline_object(pointed, 0, 0.5) == {"outline": "M13.5 16.0L16.5 16.0M15.0 14.5L15.0 17.5"}
 
 
 def test_arrays_of_objects_are_checked(tips: list[str]) -> None:

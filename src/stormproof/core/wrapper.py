@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-_DELEGATED = (
-    "attributes", "category_ids", "depth_remark", "federated", "frames", "groups", "things", "thread_safe",
-)  # fmt: skip
+_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "groups", "things", "thread_safe")
+_BY_IMAGE = ("federated",)  # tables with a row for each image
 
 
 class Described(Protocol):
@@ -48,8 +47,9 @@ class Wrapper(ABC):
         return self._inner.fingerprint
 
     def __getattr__(self, name: str) -> Any:
-        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index. A wrapper that
-        leaves images out has its own `federated`, which is by index."""
-        if name not in _DELEGATED:
+        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index, or have rows for
+        images; a wrapper that leaves images out has the indices of those it has in `kept`."""
+        if name not in (*_DELEGATED, *_BY_IMAGE):
             raise AttributeError(name)
-        return getattr(self._inner, name)
+        value, kept = getattr(self._inner, name), self.__dict__.get("kept")
+        return value if name in _DELEGATED or value is None or kept is None else value.of_images(list(kept))

@@ -53,7 +53,7 @@ def change(clean: Image, corrupted: Image) -> ImageChange:
     """RMSE and SNR together, as a run stores them for every cell. Sums of squares of bytes are exact.
 
     >>> change(np.full((4, 4, 3), 100, np.uint8), np.full((4, 4, 3), 110, np.uint8))
-    Change(rmse=10.0, snr=20.0)
+    ImageChange(rmse=10.0, snr=20.0)
     """
     check_pair(clean, corrupted)
     # Some builds of OpenCV square a square root; rounding restores the integers on every machine.

@@ -173,7 +173,7 @@ class ModuleForward:
     ) -> JoinedBoxes | Outputs:
         """The boxes of a batch, decoded on the device if `fits` are given and it can be done there, else the
         outputs on the host."""
-        from stormproof.models.device_boxes import decode_tables, keep_candidates
+        from stormproof.models.on_device.boxes import decode_tables, keep_candidates
 
         with self._torch.inference_mode():
             given = [*map(self._to_device, batch)] if isinstance(batch, list) else self._to_device(batch)
