@@ -201,6 +201,7 @@ def test_the_map_opens_cells_by_mouse_and_by_keyboard(desk: Any, width: int, sch
     assert "95 %, low" in page.inner_text("#vg-tooltip-element")
     page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] - 0.5 * frame["height"])  # the row above
     page.wait_for_function("(old) => document.documentElement.dataset.cell !== old", arg=condition)
+    page.mouse.move(0, 0)  # the tooltip goes
     opened.require_no_findings()
 
 
@@ -218,7 +219,9 @@ def test_images_come_worst_first_and_can_be_filtered(
     assert f"→ {100 * worst.error:.0f} %" in first.inner_text()
     assert "12 images under gaussian_noise@5, worst first" in page.inner_text("#cell-words")
     page.select_option("#f-fate", "lost")
-    page.wait_for_function("() => document.querySelector('#cell-words').textContent.includes('most first')")
+    page.wait_for_function(
+        "() => document.querySelector('#cell-words').textContent.includes('with lost objects, most first')"
+    )
     assert "lost" in page.locator(".thumb").first.inner_text()
     page.select_option("#f-fate", "")
     page.select_option("#f-error", "background")
@@ -230,6 +233,52 @@ def test_images_come_worst_first_and_can_be_filtered(
     page.wait_for_function("() => /images? under/.test(document.querySelector('#cell-words').textContent)")
     assert page.locator("#trouble").is_hidden()
     opened.require_no_findings()
+
+
+def test_the_first_look_lists_the_images_that_the_microscope_shows(desk: Any) -> None:
+    opened = desk()
+    page = opened.page
+    shown = page.locator("#condition").input_value()
+    assert shown != "clean"
+    opened.wait_for_look(shown)
+    page.select_option("#condition", "fog@1")
+    page.click("#reset")
+    page.wait_for_function("(text) => document.querySelector('#condition').value === text", arg=shown)
+
+
+def test_a_narrow_map_keeps_severities_across_and_the_lowest_first(
+    desk: Any, served: Callable[..., str], runs: list[Path]
+) -> None:
+    page = desk(at=served(runs[:1], (BOXES,))).page
+    axes = page.evaluate("""async () => {
+      const { figures: [{ kind, spec, rows }] } = await (await fetch('ask/map')).json();
+      const { layer: [{ encoding: { x, y } }] } = stormproof.sizing.sized(kind, spec, rows, 480);
+      return [x.title, x.sort, y.title, y.sort]; }""")
+    assert axes == ["severity", "ascending", "corruption", None]  # None: in the order of the rows
+
+
+def test_the_map_stays_in_view_and_its_tooltip_has_whole_words(desk: Any) -> None:
+    opened = desk(state="cell=fog@3&at=fog@3")
+    page = opened.page
+    frame = page.locator(".cursor").first.bounding_box()
+    x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    page.mouse.move(x, y)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    keys = page.locator("#vg-tooltip-element td.key").all()
+    assert keys
+    assert all(key.evaluate("e => e.clientHeight > 10 && e.scrollWidth <= e.clientWidth") for key in keys)
+    page.mouse.click(x + frame["width"], y)
+    page.wait_for_function("() => document.documentElement.dataset.cell !== 'fog@3'")
+    assert page.evaluate("scrollY") == 0
+
+
+def test_labels_end_at_the_edge_of_the_picture(desk: Any) -> None:
+    page = desk(state="cell=gaussian_noise@3&at=gaussian_noise@3&score=0.01").page
+    edges = page.evaluate("""() => [...document.querySelectorAll('.view')].flatMap((view) =>
+      [...view.querySelectorAll('svg text')].filter((text) => text.getAttribute('text-anchor') === 'end')
+        .map((text) => view.getBoundingClientRect().right - text.getBoundingClientRect().right))""")
+    assert edges
+    assert min(edges) >= 0
 
 
 def test_a_hundred_thousand_images_scroll(desk: Any, link: str) -> None:
@@ -333,7 +382,7 @@ def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], widt
 
     opened = desk(width, scheme, state="cell=fog@2&at=fog@2&image=3&score=0.1")
     page = opened.page
-    page.wait_for_function("() => document.querySelectorAll('#counts tbody tr').length === 4")
+    page.wait_for_function("() => document.querySelectorAll('#counts tbody tr').length === 6")
     opened.require_no_findings()
     answers = Answers(explore_runs(runs))
     tally = answers.tallies(0, Condition.parse("fog@2"))
@@ -343,16 +392,19 @@ def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], widt
         at = round(100 * float(score))
         every = tally["every"]
         right, wrong = every["right"][at], every["wrong"][at]
-        assert opened.counts(1)[:4] == [
+        assert opened.counts(2)[:4] == [
             str(n) for n in (every["objects"], right, every["objects"] - right, wrong)
         ]
+        assert opened.counts(1)[1] == str(tally["clean"]["every"]["right"][at])
+        by_class = page.locator("#by-class tbody tr").all()
+        assert sum(int(row.locator("td").nth(4).inner_text()) for row in by_class) == wrong
         shown = [each for each in opened.drawn("fog@2") if "score" in each]
         assert all(float(each["score"]) >= float(score) for each in shown)
         found = int(opened.counts(0)[1]) + int(opened.counts(0)[3])
         assert found == len(shown)  # nothing of these scenes is a crowd
-    before = opened.counts(1)[0]
+    before = opened.counts(2)[0]
     page.locator("#class").select_option(index=1)
-    assert int(opened.counts(1)[0]) < int(before)
+    assert int(opened.counts(2)[0]) < int(before)
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

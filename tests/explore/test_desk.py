@@ -116,6 +116,9 @@ def test_tallies_agree_with_matched_boxes(desk: Desk, folder: Path) -> None:
         by_class = tally["by_class"].values()
         for key in ("right", "wrong"):
             assert np.sum([each[key] for each in by_class], axis=0).tolist() == tally["every"][key]
+    clean, fog = (desk.tallies(0, Condition.parse(text)) for text in cells)
+    assert fog is not None
+    assert fog["clean"] == clean
 
 
 def test_a_cell_counts_what_its_images_show(desk: Desk) -> None:
@@ -212,6 +215,15 @@ def test_a_copied_requirement_is_one_that_the_gate_reads(client: Client, tmp_pat
     (read,) = read_requirements(path)
     assert (read.metric, read.condition, read.bound, read.threshold) == ("AP50", "fog@3", "at_least", 0.4)
     assert "AP50 under fog@3 at least 0.4" in made["verdict"]
+
+
+def test_a_loss_is_told_with_the_scores_that_it_is_the_difference_of(client: Client, folder: Path) -> None:
+    asked = {"metric": "AP50", "bound": "at_most_loss", "threshold": 0.4}
+    told = client.ask("acts", image=0, condition="fog@3", **asked).json["verdict"]
+    scores = Run(folder).score(interval=True)
+    clean, here = scores.score("AP50"), scores.score("AP50", "fog@3")
+    assert f", {clean - here:.4f} [" in told
+    assert told.endswith(f". AP50 clean {clean:.4f}, under fog@3 {here:.4f}.")
 
 
 def test_copied_python_gives_the_same_look(client: Client, folder: Path) -> None:

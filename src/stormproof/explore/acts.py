@@ -89,7 +89,10 @@ def verdict(asked: Requirement, scores: Scores | None) -> str:
         (found,) = judge([asked], scores)
     except StormproofError as error:
         return str(error)
-    return found.text
+    if asked.condition is None:
+        return found.text
+    clean, here = scores.score(asked.metric), scores.score(asked.metric, asked.condition)
+    return f"{found.text}. {asked.metric} clean {clean:.4f}, under {asked.condition} {here:.4f}."
 
 
 def usual_measures(scores: Scores) -> list[str]:

@@ -265,14 +265,17 @@ class Desk:
         return read_attribute(them.dataset, name, range(them.images))
 
     def tallies(self, place: int, condition: Condition) -> dict[str, Any] | None:
-        """Right and wrong predictions of a whole cell, at every score threshold."""
+        """Right and wrong predictions of a whole cell, at every score threshold, and clean beside them."""
         subject = self.exploration.subject(place)
         if subject.run is None or str(condition) not in subject.run.conditions:
             return None
         cell = self._find_condition(place, condition)
         if isinstance(cell.metric_input, Maps):
             return {"pixels": mapped.pixels_of_cell(cell.metric_input), "images": len(cell.ids)}
-        return judged.tallies(cell)
+        made, before = judged.tallies(cell), self._judge(place, str(condition)).get("clean")
+        if made is None or condition.is_clean or before is None:
+            return made
+        return {**made, "clean": judged.tallies(before)}
 
     def _find_condition(self, place: int, condition: Condition) -> JudgedCondition:
         conditions = self._judge(place, str(condition))

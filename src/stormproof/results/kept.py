@@ -33,6 +33,7 @@ from stormproof.results.details import from_json, to_json
 from stormproof.results.interval import LEADING, Interval
 from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
+from stormproof.results.store.parts import encode_strings
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 from stormproof.results.worst import ImageErrors
 
@@ -240,14 +241,17 @@ def _image_table(errors: ImageErrors) -> pa.Table:
 def _image_errors(table: pa.Table | None, conditions: Sequence[str]) -> ImageErrors | None:
     if table is None:
         return None
-    names, texts = table["image"].to_pylist(), table["condition"].to_pylist()
-    different = list(dict.fromkeys(texts))
-    ids = tuple(names[: len(names) // max(1, len(different))])
-    whole = [text for text in different for _ in ids]
-    if names != [*ids] * len(different) or texts != whole or {*different} - {*conditions}:
+    (names, image), (texts, condition) = encode_strings(table["image"]), encode_strings(table["condition"])
+    count = len(image) // max(1, len(texts))
+    repeated, whole = np.tile(image[:count], len(texts)), np.repeat(np.arange(len(texts)), count)
+    if (
+        not np.array_equal(image, repeated)
+        or not np.array_equal(condition, whole)
+        or {*texts} - {*conditions}
+    ):
         raise ValueError("errors of images are not one for each image and condition")
-    values = np.asarray(table["error"]).reshape(len(different), len(ids))
-    return ImageErrors(ids, dict(zip(different, values, strict=True)))
+    values = np.asarray(table["error"]).reshape(len(texts), count)
+    return ImageErrors(tuple(names[k] for k in image[:count]), dict(zip(texts, values, strict=True)))
 
 
 def _replicate_table(replicates: Replicates) -> pa.Table:

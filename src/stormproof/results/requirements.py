@@ -10,10 +10,11 @@
     planned_images: 500
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
-whole run; names as tables show them (mean, clean, kept) will do. `at_most_loss` is relative to the clean
-score, `at_most_drop` to the baseline's value. Thresholds are fractions, except those of counts such as 'FP
-per image'. A requirement that cannot be judged is an error that names it, never a pass. `planned_images` says
-how many images are meant to be judged, if not the whole dataset (`results.looks`).
+whole run; names as tables show them (mean, clean, kept) will do. `at_most_loss` is a difference from the
+clean score (0.50 to 0.40 is 0.10), `at_most_drop` from the baseline's value. Thresholds are fractions, except
+those of counts such as 'FP per image'. A requirement that cannot be judged is an error that names it, never a
+pass. `planned_images` says how many images are meant to be judged, if not the whole dataset
+(`results.looks`).
 """
 
 from __future__ import annotations

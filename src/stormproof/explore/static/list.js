@@ -66,7 +66,8 @@ export const fill = newest(async (signal) => {
   total = first.total;
   drawn = "";
   $("#list").scrollTop = 0;
-  const sorted = state.error || state.fate ? "most first" : state.cell && state.cell !== "clean" ? "worst first: the rise of each image's error" : "largest error first";
+  const counts = [state.error, state.fate && `${state.fate} objects`].filter(Boolean).join(" and ");
+  const sorted = counts ? `with ${counts}, most first` : state.cell && state.cell !== "clean" ? "worst first: the rise of each image's error" : "largest error first";
   words.textContent = `${counted(total, "image")} under ${state.cell || "clean"}, ${first.images.every((image) => image.error === null) && total ? "in the dataset's order" : sorted}`;
   await show(true);
   if (state.image === "" && first.images.length) change({ image: first.images[0].index });

@@ -68,8 +68,9 @@ const begin = async () => {
   if (!state.at) change({ at: state.cell || first.at });
   const mapping = new Promise(watch).then(() => { // whoever has chosen nothing yet looks at what hurts most
     const worst = map.worst();
-    if (worst && isFresh && state.at === first.at) change({ at: worst });
-    if (worst) first.at = worst;
+    const isUntouched = isFresh && state.at === first.at && !state.cell;
+    if (worst) Object.assign(first, { cell: worst, at: worst });
+    if (worst && isUntouched) change(first); // the list is of what the microscope shows
   });
   await list.fill();
   await microscope.begin();

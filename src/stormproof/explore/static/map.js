@@ -2,6 +2,7 @@
 import { $, $$, ask, make, newest, options } from "./page.js";
 import { change, onChange, state } from "./state.js";
 
+const TWO_COLUMNS = 1100; // pixels from which the microscope is beside the map, as in the style sheet
 let themes, library, shown = [];
 const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark"
   : matchMedia("(prefers-color-scheme: dark)").matches);
@@ -51,7 +52,7 @@ const pick = (row) => {
   if (!row?.condition) return;
   const place = $$("#subject option").findIndex((option) => option.textContent === row.model);
   change({ cell: row.condition, at: row.condition, subject: Math.max(0, place), image: "", error: "", fate: "" });
-  $("#cell").scrollIntoView({ block: "nearest" });
+  if (innerWidth < TWO_COLUMNS) $("#cell").scrollIntoView({ block: "nearest" }); // beside it, the map stays for the next click
 };
 const move = (one, key) => {
   const places = one.rows.filter((row) => row.condition);

@@ -24,6 +24,7 @@ const sure = (answer) => answer.found.filter((thing) => thing.score >= threshold
 const scaled = (thing, ratio) => ({ ...thing, box: thing.box.map((value) => value * ratio),
   ...(thing.outline ? { outline: thing.outline.replace(/[\d.]+/g, (digits) => (Number(digits) * ratio).toFixed(1)) } : {}) });
 const ROOM = 44; // pixels of a box that a label of a right prediction needs; those of wrong ones are always there
+const LETTER = 6.2; // pixels of a letter of a label, at most
 const drawnObjects = (look, answer, before, ratio) => {
   const drawn = [];
   const isClean = look.condition === "clean";
@@ -47,6 +48,11 @@ export const overlay = (look, place, width) => {
   const svg = stormproof.drawing.shape("svg", { viewBox: `0 0 ${width} ${look.height * ratio}`, "aria-hidden": "true" });
   drawnObjects(look, look.subjects[place], seen.clean?.subjects[place], ratio).forEach(([thing, kind, label]) => {
     const group = outline(scaled(thing, ratio), kind, label);
+    const words = group.querySelector("text");
+    if (words && Number(words.getAttribute("x")) + LETTER * label.length > width) { // it ends at the edge instead of beyond
+      words.setAttribute("x", width - 3);
+      words.setAttribute("text-anchor", "end");
+    }
     group.setAttribute("data-kind", kind);
     group.setAttribute("data-name", thing.name);
     if (thing.score !== undefined) group.setAttribute("data-score", thing.score);
@@ -95,8 +101,8 @@ const ofImage = (look, place) => {
   return { objects: objects.length, right: found.filter((thing) => thing.verdict === "right").length, wrong: found.filter(isWrong).length,
     lost: look.condition === "clean" ? "" : objects.filter(isLost).length, new: look.condition === "clean" ? "" : found.filter(isNew).length };
 };
-const ofCell = (tally) => {
-  const held = tally?.every && (state.class ? tally.by_class[state.class] : tally.every);
+const ofCell = (tally, name = state.class) => {
+  const held = tally?.every && (name ? tally.by_class[name] : tally.every);
   if (!held) return undefined;
   const at = Math.round(100 * threshold());
   return { objects: held.objects, right: held.right[at], wrong: held.wrong[at] };
@@ -124,11 +130,25 @@ const percentOf = (value) => (value === null || value === undefined ? "" : `${(1
 const swatch = (name) => { const box = make("span", { class: "swatch", "aria-hidden": "true" }); box.style.background = session.colours[name] ?? "none"; return box; };
 export const shownClasses = (answer) => Object.entries(answer.pixels.classes).filter(([, held]) => held.pixels > 0)
   .map(([name]) => [name, session.colours[name] ?? "#888"]);
+const showFoundByClass = (box, place, tally) => { // objects of every class that the whole cell shows, the largest loss first
+  const who = session.subjects.length > 1 ? `${session.subjects[place].name}, ` : "";
+  $("caption", box).textContent = `${who}classes in all ${tally.images} images, scores from ${threshold().toFixed(2)}, the largest loss first`;
+  const head = ["class", "objects", "found clean", "found here", "false positives clean", "false positives here"];
+  const rows = Object.keys(tally.by_class).map((name) => ({ name, then: ofCell(tally.clean, name), now: ofCell(tally, name) }))
+    .map((row) => ({ ...row, lost: row.now.objects ? (row.then.right - row.now.right) / row.now.objects : 0 }))
+    .filter(({ now, then }) => now.objects || now.wrong || then.wrong).sort((a, b) => b.lost - a.lost);
+  $("thead", box).replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
+  $("tbody", box).replaceChildren(...rows.map(({ name, then, now }) => make("tr", { "data-class": name }, make("th", { scope: "row" }, name),
+    ...[now.objects, share(then.right, then.objects), share(now.right, now.objects), then.wrong, now.wrong].map((value) => make("td", {}, String(value))))));
+};
 const showClasses = () => { // IoU of every class that the image shows, the largest loss first
   const place = Number(state.subject), answer = seen.now.subjects[place];
   const box = $("#by-class");
-  box.hidden = !answer?.pixels;
+  const tally = tallies.get(`${place} ${seen.now.condition}`);
+  box.hidden = !answer?.pixels && !tally?.clean;
+  if (tally?.clean) { showFoundByClass(box, place, tally); return; }
   if (!answer?.pixels) return;
+  $("caption", box).textContent = "Classes of this image, the largest loss first";
   const isClean = seen.now.condition === "clean";
   const before = seen.clean?.subjects[place].pixels?.classes ?? {}, cell = tallies.get(`${place} ${seen.now.condition}`)?.pixels?.classes ?? {};
   const rows = Object.entries(answer.pixels.classes).filter(([, held]) => held.pixels > 0)
@@ -147,8 +167,9 @@ const count = () => {
   session.subjects.forEach((subject, place) => {
     const who = session.subjects.length > 1 ? `${subject.name}, ` : "";
     if (seen.now.subjects[place].judged) rows.push(line(`${who}this image`, ofImage(seen.now, place)));
-    const cell = ofCell(tallies.get(`${place} ${seen.now.condition}`));
-    if (cell) rows.push(line(`${who}all ${tallies.get(`${place} ${seen.now.condition}`).images} images`, cell));
+    const tally = tallies.get(`${place} ${seen.now.condition}`);
+    if (tally?.clean) rows.push(line(`${who}all ${tally.images} images, clean`, ofCell(tally.clean)));
+    if (ofCell(tally)) rows.push(line(`${who}all ${tally.images} images`, ofCell(tally)));
   });
   $("#counts thead").replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
   if (!rows.length) rows.push(...countPixels());

@@ -26,9 +26,10 @@
       spec.autosize = { type: "fit-x", contains: "padding" };
     }
     if (kind === "heat") {
-      if (width < 600 && !spec.facet && count("x") > count("y")) { // long names go where there is room for them
+      const longest = (key) => Math.max(...rows.map((row) => String(row[key]).length));
+      if (width < 600 && !spec.facet && count("x") > count("y") && longest("x") > longest("y")) { // long names go where there is room
         inner.layer.forEach(({ encoding: { x, y } }) => {
-          [x.field, y.field, x.title, y.title] = [y.field, x.field, y.title, x.title];
+          [x.field, y.field, x.title, y.title, x.sort, y.sort] = [y.field, x.field, y.title, x.title, y.sort, x.sort];
         });
       }
       if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
