@@ -1,4 +1,5 @@
-"""Write docs/demo/, the report that `make demo` ends with and its first screen, and the table of the README.
+"""Write docs/demo/: the report that `make demo` ends with, the first screen of one that decides between two
+networks, and the table of the README.
 
 python docs/make_demo_report.py
 
@@ -23,21 +24,25 @@ from stormproof.report.make import Options, make_report
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "demo"
+DECIDED = ("street-grid", "street-centre")  # whose report the picture shows: a clear difference
+SETTINGS = ("--data", "world:test", "--limit", "100", "--conditions", "imagenet-c@3")
 BUDGET = 1.5  # MB of the page
 SIZE = {"width": 1280, "height": 1000}  # of the screenshot, in pixels
 MACHINE = re.compile(r"<dt>(hardware|made)</dt><dd>[^<]*</dd>")  # a published page names none
 
 
+def stormproof(*words: str) -> str:
+    """What a command prints."""
+    environment = {**os.environ, "COLUMNS": "100"}
+    command = [sys.executable, "-m", "stormproof", *words]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
 def printed() -> str:
     """What the demo prints, from the table's title to the first sentence."""
-    command = str(Path(sys.executable).with_name("stormproof"))
-    paths = os.pathsep.join([str(Path(command).parent), os.environ.get("PATH", "")])
-    environment = {**os.environ, "COLUMNS": "100", "PATH": paths}
-    done = subprocess.run(
-        ["stormproof", "demo", "--out", "demo"],
-        cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    lines = [line.rstrip() for line in stormproof("demo", "--out", "demo").splitlines()]
     start = next(i for i, line in enumerate(lines) if line.startswith("Three networks"))
     end = next(i for i, line in enumerate(lines) if line.startswith("street-grid keeps"))
     return "\n".join(lines[start : end + 1])
@@ -50,6 +55,13 @@ def write_page() -> Path:
     page.write_text(MACHINE.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
     beside.unlink()
     return page
+
+
+def decide(folder: Path) -> Path:
+    """The report of the two networks of which one is clearly better."""
+    for name in DECIDED:
+        stormproof("run", "--model", f"builtin:{name}", *SETTINGS, "--out", str(folder / name))
+    return make_report([str(folder / name) for name in DECIDED], folder / "report.html", Options(images=1))[0]
 
 
 def write_screenshot(page: Path) -> None:
@@ -79,10 +91,10 @@ def write_screenshot(page: Path) -> None:
 def main() -> None:
     os.chdir(ROOT)
     table = printed()
-    page = write_page()
-    write_screenshot(page)
+    write_page()
+    write_screenshot(decide(ROOT / "demo" / "decided"))
     copy = "[a copy](docs/demo/report.html), to save and open"
-    told = f"The picture above is the first screen of its page, `demo/report.html` ({copy})."
+    told = f"It ends with a page, `demo/report.html` ({copy})."
     write_part(ROOT / "README.md", "demo", f"```\n{table}\n```\n\n{told}")
 
 

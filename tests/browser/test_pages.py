@@ -39,6 +39,11 @@ def test_names_are_shown_as_text(visit: Any) -> None:
     assert SCRIPT in visit("entry").page.inner_text("h1")
 
 
+def test_intervals_of_the_decision_table_stay_on_one_line(visit: Any) -> None:
+    cell = visit("report").page.locator('[data-table="decision"] td[data-label="clean"]').first
+    assert cell.evaluate("cell => getComputedStyle(cell).whiteSpace") == "nowrap"
+
+
 def open_summary(page: Any) -> None:
     """Unfold the table of all numbers, below the one that decides."""
     page.locator('details:has([data-table="summary"]) > summary').first.click()

@@ -77,6 +77,14 @@ def test_the_verdict_on_two_says_what_it_costs_on_clean_images() -> None:
     )
 
 
+def test_the_best_of_several_is_called_the_highest_under_corruption() -> None:
+    runs = [scored(name, 0.5, seed=k, fog=0.1 * k, snow=0.1 * k) for k, name in enumerate("abc", 1)]
+    said = verdict(runs, "AP")
+    assert said.startswith(
+        "Of 3 comparable runs, c scores highest under corruption: AP 30.0 against 20.0 of b"
+    )
+
+
 def test_the_lower_of_two_errors_is_the_better() -> None:
     worse, better = (
         scored("worse", 0.2, "E", fog=0.5, snow=0.5),

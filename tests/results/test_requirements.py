@@ -64,6 +64,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metric": "AP50", "condition": "fgo@3x", "at_least": 0.5}, "fgo@3x"),
         ({"id": "R", "metric": "AP50", "at_least": 0.5}, "under which condition"),
         ({"id": "R", "metric": "mPC", "condition": "fog@3", "at_least": 0.5}, "many conditions"),
+        ({"id": "R", "metric": "AP", "condition": "mean", "at_least": 0.5}, "write metric: mPC, of: AP,"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet", "at_least": 0.5}, "imagenet-c"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet-c@3", "at_least": 0.5}, "leave the key 'suite' out"),
         ({"id": "R", "metric": "E", "condition": "clean", "at_least": 0.5}, "use at_most"),

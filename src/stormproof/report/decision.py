@@ -140,7 +140,7 @@ def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Value
         words = with_interval(per_cent(measure, gap), sure.get(name), measures()[measure].scale)
         better = "better" if sign * gap > 0 else "worse" if gap else "equal"
         if name in sure and not sure[name].clear:
-            better = "no clear difference"
+            better = _NOT_CLEAR
         for other in (", not clear", ", clear", "95 %: "):  # the table says them itself
             words = words.replace(other, "")
         said[name] = f"{better}: {words}" if name in sure else words

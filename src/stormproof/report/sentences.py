@@ -197,12 +197,13 @@ def _among_several(ranked: Sequence[Scores], measure: str) -> str:
     first = _leading(ranked, measure, mean_of, highest=higher)
     if len(first) == 1:
         numbers = _numbers(best, other, measure, change(other, best, measure, mean_of), whose=other.name)
-        return f"{of} {best.name} {'scores highest' if higher else 'has the lowest error'}: {numbers}."
+        most = "scores highest" if higher else "has the lowest error"
+        return f"{of} {best.name} {most} under corruption: {numbers}."
     shown = [f"{scores.name} ({per_cent(measure, scores.mean(measure)):.1f})" for scores in first]
     if len(first) == len(ranked):
         return f"{of} none is clearly better under corruption, in {measure}: {list_names(shown)}."
-    most = "score highest" if higher else "have the lowest errors"
-    return f"{of} {list_names(shown)} {most} in {measure}, with no clear difference between them."
+    most = f"{'score highest' if higher else 'have the lowest errors'} under corruption, in {measure}"
+    return f"{of} {list_names(shown)} {most}, with no clear difference between them."
 
 
 def _numbers(best: Scores, other: Scores, measure: str, found: Difference | None, *, whose: str = "") -> str:

@@ -139,6 +139,10 @@ def parse(row: Any, where: str) -> Requirement:
             raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
     of = _measure(of, where)
     metric = _metric(metric, of, where)
+    if isinstance(condition, str) and _MEAN.fullmatch(condition):
+        of = metric if metric in measures() else of
+        fix = f"metric: {_metric('mean', of, where)}{f', of: {of}' if of else ''}, without a condition"
+        raise InvalidOption(f"{where}: {condition!r} is no condition; for the mean write {fix}.")
     condition = _valid(condition, Condition.parse, where)
     suite = _valid(suite, _whole_suite, where)
     bound, threshold = _bound(row, where, counts=_is_count(metric, of))
