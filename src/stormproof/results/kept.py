@@ -244,7 +244,11 @@ def _image_errors(table: pa.Table | None, conditions: Sequence[str]) -> ImageErr
     (names, image), (texts, condition) = encode_strings(table["image"]), encode_strings(table["condition"])
     count = len(image) // max(1, len(texts))
     repeated, whole = np.tile(image[:count], len(texts)), np.repeat(np.arange(len(texts)), count)
-    if not np.array_equal(image, repeated) or not np.array_equal(condition, whole) or {*texts} - {*conditions}:
+    if (
+        not np.array_equal(image, repeated)
+        or not np.array_equal(condition, whole)
+        or {*texts} - {*conditions}
+    ):
         raise ValueError("errors of images are not one for each image and condition")
     values = np.asarray(table["error"]).reshape(len(texts), count)
     return ImageErrors(tuple(names[k] for k in image[:count]), dict(zip(texts, values, strict=True)))
