@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from rich.console import Console
 
 from stormproof.core.table import Table
 
@@ -15,3 +16,14 @@ from stormproof.core.table import Table
 def test_a_change_has_a_sign_and_zero_is_not_negative(change: float, shown: str) -> None:
     table = Table("changes", "Changes", ("class", "change"), [["car", change]]).as_rich()
     assert [str(cell) for cell in table.columns[1].cells] == [shown]
+
+
+def test_names_of_corruptions_are_whole_at_80_columns() -> None:
+    columns = ("corruption", "street-grid", "street-grid-combined", "change", "95 % from", "to", "clear")
+    row = ["elastic_transform", 46.1, 41.8, -4.3, -5.5, -3.1, "yes"]
+    console = Console(width=80)
+    with console.capture() as shown:
+        console.print(Table("t", "AP", columns, [row]).as_rich())
+    text = shown.get()
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(word in text for word in ("elastic_transform", "combined", "street-", "95 % from"))

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import stormproof as sp
+from helpers import tiny_datasets
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS
 from stormproof.core.errors import DatasetError
 from stormproof.core.sample import Sample, Truth
+from stormproof.datasets import read_dataset
 from stormproof.datasets.attributes import read_attribute
 from stormproof.datasets.chosen import with_chosen
-from stormproof.datasets.dataset import SampleDataset
+from stormproof.datasets.context import ContextFiles, DatasetInClips, DatasetWithContext
+from stormproof.datasets.dataset import SampleDataset, abilities
 from stormproof.datasets.opened import open_dataset
 from stormproof.results.slices import slice_scores
 
@@ -95,3 +98,28 @@ def test_a_spec_takes_a_list_beside_its_other_options(tmp_path: Path) -> None:
     scene = write_scene(tmp_path / "scene", images=3)
     name = open_dataset(scene).ids[2]
     assert list(open_dataset(f"{scene},only={listing(tmp_path, name)}").ids) == [name]
+
+
+def test_what_lvis_searched_for_follows_the_images_that_are_kept(tmp_path: Path) -> None:
+    """Without it, part of an LVIS dataset was scored by COCO's rule."""
+    whole = read_dataset(tiny_datasets.lvis(tmp_path))
+    known = abilities(whole).federated
+    last = with_chosen(whole, only=listing(tmp_path, f"{whole.ids[-1]}\n"))
+    kept = abilities(last).federated
+    assert known is not None
+    assert kept is not None
+    assert kept.searched.tolist() == known.searched[-1:].tolist()
+    assert kept.exhaustive.tolist() == known.exhaustive[-1:].tolist()
+    assert kept.frequency == known.frequency
+
+
+def test_what_lvis_searched_for_is_kept_beside_depth_and_in_clips(tmp_path: Path) -> None:
+    whole = read_dataset(tiny_datasets.lvis(tmp_path))
+    known = abilities(whole).federated
+    with_depth = DatasetWithContext(whole, ContextFiles(), tuple(range(1, len(whole))), "")
+    in_clips = DatasetInClips(whole, {})
+    assert known is not None
+    for dataset, first in ((with_depth, 1), (in_clips, 0)):
+        kept = abilities(dataset).federated
+        assert kept is not None
+        assert kept.searched.tolist() == known.searched[first:].tolist()

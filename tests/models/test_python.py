@@ -387,6 +387,20 @@ def test_bfloat16_is_read() -> None:
     assert (found.boxes.tolist(), found.scores.tolist()) == ([[0, 0, 1.5, 2]], [0.5])
 
 
+def test_bfloat16_of_jax_is_read() -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes", reason="needs ml_dtypes").bfloat16
+    answer = {
+        "boxes": np.array([[0, 0, 1.5, 2]], bfloat16),
+        "scores": np.array([0.5], bfloat16),
+        "labels": [1],
+        "masks": np.ones((1, *IMAGES[0].shape[:2]), bfloat16),
+    }
+    found, _ = function_model(lambda images: [answer] * 2)(IMAGES)
+    assert found.masks is not None
+    assert found.masks[0].area == IMAGES[0][..., 0].size
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[0, 0, 1.5, 2]], [0.5])
+
+
 def test_a_failing_function_keeps_its_own_error() -> None:
     def broken(image: object) -> None:
         raise RuntimeError("no weights")

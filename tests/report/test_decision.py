@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from stormproof.cli import app
 from stormproof.core.errors import UnknownName
 from stormproof.report.decision import decision
 from stormproof.report.page import as_json, page
+from stormproof.report.terminal import Tone, tell_several
 from stormproof.report.view import make_view
 from stormproof.results.explained import explanation, explanations
 from stormproof.results.scores import Replicates, Scores
@@ -39,7 +41,7 @@ def test_one_run_has_its_numbers_and_nothing_to_be_compared_with() -> None:
     assert line["model"] == "net"
     assert line["clean"] == f"{100 * scores.score('AP'):.1f}"
     assert line["under corruption"] == f"{100 * scores.mean('AP'):.1f}"
-    assert "against the first" not in line
+    assert not any("against the first" in column for column in line)
 
 
 def test_intervals_stand_in_brackets() -> None:
@@ -50,17 +52,43 @@ def test_intervals_stand_in_brackets() -> None:
 
 def test_a_difference_is_named_only_if_it_is_clear() -> None:
     first, better = sure(toy_scores("a", clean=0.4)), sure(toy_scores("b", clean=0.5), seed=2)
-    assert str(lines(first, better)[1]["against the first"]).startswith("better: +")
-    assert str(lines(better, first)[1]["against the first"]).startswith("worse: -")
-    assert lines(better, first)[0]["against the first"] == "the first"
+    assert str(lines(first, better)[1]["corrupted, against the first"]).startswith("better: +")
+    assert str(lines(better, first)[1]["corrupted, against the first"]).startswith("worse: -")
+    assert lines(better, first)[0]["corrupted, against the first"] == "the first"
     noisy = sure(toy_scores("b", clean=0.41), spread=0.2, seed=2)
-    assert str(lines(first, noisy)[1]["against the first"]).startswith("no clear difference: ")
+    assert str(lines(first, noisy)[1]["corrupted, against the first"]).startswith("no clear difference: ")
+
+
+def test_a_loss_on_clean_images_is_said_beside_a_gain_under_corruption() -> None:
+    cells = {"clean": 0.3, "fog@1": 0.25, "fog@2": 0.25}
+    strong = sure(replace(toy_scores("a"), cells={"AP": cells | {"clean": 0.5}}, conditions=tuple(cells)))
+    steady = sure(replace(toy_scores("b"), cells={"AP": cells}, conditions=tuple(cells)), seed=2)
+    line = lines(strong, steady)[1]
+    assert str(line["clean, against the first"]).startswith("worse: -20.0 (")
+    assert str(line["corrupted, against the first"]).startswith("no clear difference: ")
+
+
+def test_without_intervals_a_difference_is_called_neither_better_nor_worse() -> None:
+    table = decision([toy_scores("a", clean=0.4), toy_scores("b", clean=0.5)], "AP")
+    assert table.rows[1][table.columns.index("clean, against the first")] == "+10.0"
+    assert "differences without an interval may be chance" in table.note
+
+
+def test_several_runs_of_one_model_keep_their_names_apart_in_the_terminal() -> None:
+    runs = {name: replace(toy_scores("net"), folder=Path(name)) for name in ("before", "after")}
+    ((tone, table),) = tell_several(runs, every_measure=False)
+    assert tone is Tone.TABLE
+    assert len({row[0] for row in table.rows}) == 2
+    *_, (_, listed) = tell_several(runs, every_measure=True)
+    assert listed.title == "Models (in %)"
 
 
 def test_runs_on_other_images_are_not_compared() -> None:
     first, other = toy_scores("a"), replace(toy_scores("b"), images=7)
     third = toy_scores("c")
-    assert [line["against the first"] for line in lines(first, other, third)][1] == "not comparable"
+    assert [line["corrupted, against the first"] for line in lines(first, other, third)][
+        1
+    ] == "not comparable"
 
 
 def test_what_hurts_most_is_named_only_where_clear() -> None:
@@ -81,7 +109,7 @@ def test_the_page_begins_with_the_table_and_shortens_long_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["P", "mPC", "rPC", "rpc", "kept", "AP50", "hurt most by", "against the first"]
+    "name", ["P", "mPC", "rPC", "rpc", "kept", "AP50", "hurt most by", "clean, against the first"]
 )
 def test_every_column_is_explained(name: str) -> None:
     assert explanation(name)

@@ -64,6 +64,19 @@ def test_the_best_run_and_the_steadiest_may_be_two() -> None:
     assert 25 < low <= 30 <= high < 35
 
 
+def test_the_verdict_on_two_says_what_it_costs_on_clean_images() -> None:
+    strong, steady = (
+        scored("strong", 0.5, fog=0.3, snow=0.2),
+        scored("steady", 0.4, seed=1, fog=0.3, snow=0.2),
+    )
+    said = verdict([steady, strong], "AP")
+    assert "under corruption" in said
+    assert " On clean images, strong scores higher: 50.0 against 40.0, +10.0 (95 %: +" in said
+    assert "No clear difference on clean images: " in verdict(
+        [strong, scored("b", 0.5, fog=0.1, snow=0.2)], "AP"
+    )
+
+
 def test_the_lower_of_two_errors_is_the_better() -> None:
     worse, better = (
         scored("worse", 0.2, "E", fog=0.5, snow=0.5),

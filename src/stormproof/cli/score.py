@@ -167,8 +167,7 @@ def _score(
     """Score each run and print the scores: of one run in full, of several as rows. A run that cannot be
     scored does not keep the others from it."""
     from stormproof.engine.trackers import open_tracker
-    from stormproof.report.tables import models_table
-    from stormproof.report.terminal import tell_notices, tell_scores
+    from stormproof.report.terminal import tell_notices, tell_scores, tell_several
     from stormproof.results.documents import flat_numbers, write_several
     from stormproof.results.run import Run
 
@@ -201,7 +200,7 @@ def _score(
         shown = next(iter(every.values()))
         _say(tell_scores(shown, every_measure=every_measure or how.reference is not None))
     elif every:
-        console.out.print(models_table(every))
+        _say(tell_several(every, every_measure=every_measure))
     if failed:
         raise typer.Exit(1)
 

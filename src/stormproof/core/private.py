@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
-_VARIABLE = re.compile(r"\$\{\w+\}")  # of the environment, whose name is no secret
+# What is no secret: a user part whose password is a variable of the environment; a query whose values all
+# are, since a key may stand beside one; and the mark of a query that was left out before.
+_VARIABLE = r"\$\{\w+\}"
+_OPEN_USER = re.compile(rf"(?:[^:]*:)?{_VARIABLE}@")
+_OPEN_QUERY = re.compile(rf"[?#](?:…|(?:[^=&]*=)?{_VARIABLE}(?:&(?:[^=&]*=)?{_VARIABLE})*)")
 # An address within any text. In a spec, options follow after a comma; one of the address is written \,
 _PLAIN = r"""[^\s/?#,'"<>\\]"""
 _ADDRESS = re.compile(
@@ -27,8 +31,8 @@ _IN_WORDS = re.compile(r"(?<![\w.~/:-])/(?!/)(?:[\w.+@-]+/)+[\w.+@-]*")
 def without_secrets(text: str, mark: str = "") -> str:
     """Text whose addresses have no user part and no query, which may hold passwords and keys.
 
-    Those that name a variable of the environment, `${NAME}`, stay: it says where the secret is. `mark` stands
-    where a query was.
+    Variables of the environment, `${NAME}`, stay where nothing else could be the secret. `mark`, such as
+    `?…`, stands where a query was, and stays there.
 
     >>> without_secrets("http://me:pw@host:80/predict?api_key=7,timeout=5")
     'http://host:80/predict,timeout=5'
@@ -38,7 +42,8 @@ def without_secrets(text: str, mark: str = "") -> str:
 
     def shown(address: re.Match[str]) -> str:
         user, query = ((address[part] or "") for part in ("user", "query"))
-        user, query = (part if _VARIABLE.search(part) else "" for part in (user, query))
+        user = user if _OPEN_USER.fullmatch(user) else ""
+        query = query if _OPEN_QUERY.fullmatch(query) else ""
         mark_here = mark if address["query"] and not query else ""
         return f"{address['scheme']}//{user}{address['rest']}{query}{mark_here}"
 

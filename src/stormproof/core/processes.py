@@ -135,8 +135,10 @@ class _ForkedContext(ForkServerContext):
     Process = _ForkedProcess
 
 
-def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
-    """The result of every job as it finishes; only a few jobs per worker are queued at any time.
+def spread(
+    function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int, queued: int = 4
+) -> Iterator[Made]:
+    """The result of every job as it finishes; at most `queued` jobs per worker are made ahead.
 
     The first job runs alone, so that one process compiles the kernels and the others load them from disk.
     """
@@ -149,7 +151,9 @@ def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int
         try:
             for job in islice(queue, 1):
                 yield pool.submit(function, job).result()
-            pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
+            pending: set[Future[Made]] = {
+                pool.submit(function, job) for job in islice(queue, queued * workers)
+            }
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 pending |= {pool.submit(function, job) for job in islice(queue, len(done))}

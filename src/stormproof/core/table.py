@@ -18,6 +18,8 @@ _LATEX = str.maketrans({
     "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}",
 })  # fmt: skip
+_NARROW = 80  # characters of a terminal on which names are folded
+_WHOLE = 24  # characters of a name that is never broken in two
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
 
 
@@ -72,8 +74,17 @@ class Table:
         if most is not None and len(rows) > 2 * most:
             rows = [*rows[:most], ["…"] + [""] * (len(self.columns) - 1), *rows[-most:]]
         made = RichTable(title=Text(self.title) if self.title else None, title_justify="left")
+        wide = (
+            sum(3 + max(map(len, (name, *_words(rows, i)))) for i, name in enumerate(self.columns)) >= _NARROW
+        )
         for i, column in enumerate(self.columns):
-            made.add_column(Text(column), justify="right" if _is_number(rows, i) else "left", overflow="fold")
+            number = _is_number(rows, i)
+            made.add_column(
+                Text(_fold_name(column) if wide and number else column),
+                justify="right" if number else "left",
+                overflow="fold",
+                no_wrap=i == 0 and all(" " not in text and len(text) <= _WHOLE for text in _words(rows, 0)),
+            )
         for row in rows:
             made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
         return made
@@ -108,6 +119,19 @@ class Table:
             )
             for part in parts
         ]
+
+
+def _words(rows: Sequence[Sequence[Entry]], column: int) -> list[str]:
+    return [cell_text(row[column]) for row in rows]
+
+
+def _fold_name(name: str) -> str:
+    """A long name of a column in lines that end at a hyphen, an underscore or a slash.
+
+    >>> _fold_name("street-grid-combined"), _fold_name("change")
+    ('street-\\ngrid-\\ncombined', 'change')
+    """
+    return re.sub(r"(?<=[-_/])(?=\w)", "\n", name) if max(map(len, name.split()), default=0) > 10 else name
 
 
 def _text(value: Entry, column: str, digits: int) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-_DELEGATED = ("attributes", "category_ids", "depth_remark", "frames", "groups", "things", "thread_safe")
+_DELEGATED = (
+    "attributes", "category_ids", "depth_remark", "federated", "frames", "groups", "things", "thread_safe",
+)  # fmt: skip
 
 
 class Described(Protocol):
@@ -46,7 +48,8 @@ class Wrapper(ABC):
         return self._inner.fingerprint
 
     def __getattr__(self, name: str) -> Any:
-        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index."""
+        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index. A wrapper that
+        leaves images out has its own `federated`, which is by index."""
         if name not in _DELEGATED:
             raise AttributeError(name)
         return getattr(self._inner, name)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from stormproof.core.errors import DatasetError, first_few
+from stormproof.core.federated import Federated
 from stormproof.core.files import locate, read_bytes
 from stormproof.core.identity import to_json
 from stormproof.core.sample import Sample, Truth
@@ -84,6 +87,11 @@ class ChosenImages(Wrapper):
 
     def image_source(self, index: int) -> Source | None:
         return abilities(self.dataset).image_source(self.kept[index])
+
+    @property
+    def federated(self) -> Federated | None:
+        known = abilities(self.dataset).federated
+        return None if known is None else known.of_images(np.array(self.kept))
 
     def context_files(self, index: int) -> tuple[Path, ...]:
         """The files behind a sample's context, whose content belongs to the sample's."""

@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+
 from stormproof.core.errors import DatasetError, InvalidOption, counted, first_few
+from stormproof.core.federated import Federated
 from stormproof.core.files import list_files, locate
 from stormproof.core.identity import to_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
@@ -236,6 +239,11 @@ class DatasetWithContext(Wrapper):
         context = self.files.read(index, sample.context)
         self._check_sizes(index, sample, context)
         return replace(sample, context=context)
+
+    @property
+    def federated(self) -> Federated | None:
+        known = abilities(self.dataset).federated
+        return None if known is None else known.of_images(np.array(self.kept))
 
     def context_files(self, index: int) -> tuple[Path, ...]:
         """The files behind a sample's context, whose content belongs to the sample's."""

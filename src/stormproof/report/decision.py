@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from stormproof.core.table import Entry, Table
+from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures
 from stormproof.report.sections import per_cent
 from stormproof.report.sentences import (
+    Values,
+    clean_of,
     comparable,
     hurt_most,
     interval_of,
@@ -28,14 +31,22 @@ from stormproof.results.scores import Scores
 
 _WORST = "hurt most by"
 _NOT_CLEAR = "not clear"
+# Both, for a run that keeps more of a lower clean score may be the worse one to ship.
+_AGAINST: dict[str, Callable[[Values], Score]] = {
+    "clean, against the first": clean_of,
+    "corrupted, against the first": mean_of,
+}
 
 
 def decision(runs: Sequence[Scores], measure: str) -> Table:
     """A line per run that has the measure: clean, under corruption, what is kept, what hurts most where that
-    is clear, and the verdict against the first run; 95 % intervals where the scores have them."""
+    is clear, and how both compare with the first run; 95 % intervals where the scores have them."""
     having = [scores for scores in runs if measure in scores]
-    against = _against_first(having, measure)
-    lines = [_line(scores, measure, against.get(scores.name)) for scores in having]
+    against = {name: _against_first(having, measure, number) for name, number in _AGAINST.items()}
+    lines = [
+        _line(scores, measure) | {name: said.get(scores.name) for name, said in against.items()}
+        for scores in having
+    ]
     columns = [name for name in (lines[0] if lines else ()) if any(line[name] for line in lines)]
     rows = [[line[name] for name in columns] for line in lines]
     return Table(
@@ -60,12 +71,14 @@ def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
         said.append("in brackets: 95 % intervals for new images like these")
     if _WORST in columns:
         said.append(f"{_WORST}: those that no other corruption clearly exceeds, if they are few")
+    if len(runs) > 1 and not all(scores.spread(measure) for scores in runs):
+        said.append("differences without an interval may be chance")
     doubts = [footnote(scores, [measure]) for scores in runs]
     words = f"{'; '.join(said)}. " if said else ""
     return f"{words[:1].upper()}{words[1:]}{next(filter(None, doubts), '')}".strip()
 
 
-def _line(scores: Scores, measure: str, against: str | None) -> dict[str, Entry]:
+def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     unit, mean = measures()[measure].scale, scores.mean(measure)
     intervals = scores.intervals(measure) if scores.replicates is not None else {}
     found: dict[str, Entry] = {
@@ -82,7 +95,7 @@ def _line(scores: Scores, measure: str, against: str | None) -> dict[str, Entry]
             found["kept"] = _with_ends(100 * mean_kept(scores, measure), share, 100.0, digits=0)
     elif scores.missing:
         found["under corruption"] = "incomplete"
-    return {**found, _WORST: _worst(scores, measure), "against the first": against}
+    return {**found, _WORST: _worst(scores, measure)}
 
 
 def _with_ends(value: float, interval: Interval | None, unit: float, digits: int = 1) -> str | None:
@@ -106,9 +119,9 @@ def _worst(scores: Scores, measure: str) -> str | None:
     return None if named is None else ", ".join(map(spoken, named)) or _NOT_CLEAR
 
 
-def _against_first(runs: Sequence[Scores], measure: str) -> dict[str, str]:
-    """By name, whether the mean under corruption is clearly better or worse than the first run's; with Holm's
-    correction over the runs."""
+def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:
+    """By name, whether a number is clearly better or worse than the first run's; with Holm's correction over
+    the runs."""
     if len(runs) < 2:
         return {}
     ranked, _ = comparable(runs, measure)
@@ -117,8 +130,11 @@ def _against_first(runs: Sequence[Scores], measure: str) -> dict[str, str]:
     if first not in ranked:
         return said
     others = [scores for scores in ranked if scores is not first]
-    gaps = {s.name: float(s.mean(measure)) - float(first.mean(measure)) for s in others}
-    sure = _pair(first, others, measure, gaps)
+    base = float(number(first.values(measure)))
+    gaps = {s.name: float(number(s.values(measure))) - base for s in others}
+    if any(map(math.isnan, gaps.values())):
+        return {}
+    sure = _pair(first, others, measure, number, gaps)
     sign = 1 if measures()[measure].higher else -1
     for name, gap in gaps.items():
         words = with_interval(per_cent(measure, gap), sure.get(name), measures()[measure].scale)
@@ -127,17 +143,21 @@ def _against_first(runs: Sequence[Scores], measure: str) -> dict[str, str]:
             better = "no clear difference"
         for other in (", not clear", ", clear", "95 %: "):  # the table says them itself
             words = words.replace(other, "")
-        said[name] = f"{better}: {words}"
+        said[name] = f"{better}: {words}" if name in sure else words
     return said
 
 
 def _pair(
-    first: Scores, others: Sequence[Scores], measure: str, gaps: dict[str, float]
+    first: Scores,
+    others: Sequence[Scores],
+    measure: str,
+    number: Callable[[Values], Score],
+    gaps: dict[str, float],
 ) -> dict[str, Difference]:
     spreads = {scores.name: scores.spread(measure) for scores in (first, *others)}
     counts = {scores.replicates.count if scores.replicates else 0 for scores in (first, *others)}
     if not all(spreads.values()) or len(counts) > 1:
         return {}
-    base = np.asarray(mean_of(spreads[first.name]))
-    drawn = {scores.name: np.asarray(mean_of(spreads[scores.name])) - base for scores in others}
+    base = np.asarray(number(spreads[first.name]))
+    drawn = {scores.name: np.asarray(number(spreads[scores.name])) - base for scores in others}
     return paired_differences(gaps, drawn, images=first.units)

@@ -158,7 +158,29 @@ def _between_two(best: Scores, other: Scores, measure: str) -> str:
         more = "scores higher" if measures()[measure].higher else "has a lower error"
         said = f"{best.name} {more} than {other.name} under corruption"
     more = more_images(found, best)
-    return " ".join(filter(None, (f"{said}: {_numbers(best, other, measure, found)}.", more)))
+    clean = _clean_difference(best, other, measure)
+    return " ".join(filter(None, (f"{said}: {_numbers(best, other, measure, found)}.", more, clean)))
+
+
+def _clean_difference(best: Scores, other: Scores, measure: str) -> str:
+    """Which of two is better on clean images: what the better one under corruption may cost."""
+    sign = 1 if measures()[measure].higher else -1
+    ahead, behind = sorted((best, other), key=lambda scores: -sign * scores.score(measure))
+    gap = ahead.score(measure) - behind.score(measure)
+    if math.isnan(gap):
+        return ""
+    found = change(behind, ahead, measure, clean_of)
+    by = with_interval(per_cent(measure, gap), found, per_cent(measure, 1.0))
+    both = " against ".join(f"{per_cent(measure, each.score(measure)):.1f}" for each in (ahead, behind))
+    if not gap or (found is not None and not found.clear):
+        return f"No clear difference on clean images: {ahead.name} {both}, {by}."
+    more = "scores higher" if sign > 0 else "has a lower error"
+    return f"On clean images, {ahead.name} {more}: {both}, {by}."
+
+
+def clean_of(values: Values) -> Score:
+    """The clean score; NaN if the run has none."""
+    return values.get("clean", math.nan)
 
 
 def more_images(found: Difference | None, scores: Scores) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -12,6 +12,7 @@ from stormproof.metrics.metric import measures
 from stormproof.report import tables
 from stormproof.report.decision import decision
 from stormproof.report.sentences import sentence
+from stormproof.report.sources import disambiguate_names
 from stormproof.results.calibrated import footnote
 from stormproof.results.documents import curves_of, few_images, images_scored
 from stormproof.results.interaction import interaction_table, interactions, worse_together
@@ -80,6 +81,15 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
     if (faults := tables.fault_table(scores)) is not None:
         yield Tone.TABLE, faults
     yield from _tell_interactions(scores)
+
+
+def tell_several(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator[Said]:
+    """The scores of several runs: a table to decide by for each headline measure, a line for each run."""
+    named = disambiguate_names([*every.values()])
+    for measure in dict.fromkeys(scores.headline for scores in named):
+        yield Tone.TABLE, decision([scores for scores in named if scores.headline == measure], measure)
+    if every_measure:
+        yield Tone.TABLE, tables.models_table(every)
 
 
 def _tell_interactions(scores: Scores) -> Iterator[Said]:

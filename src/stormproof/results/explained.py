@@ -16,7 +16,9 @@ _COLUMNS = {
     "kept": "the share of the clean score left under corruption; over a whole benchmark or suite, rPC.",
     "% of P left": "the share of the clean score that is left under corruption, in per cent.",
     "hurt most by": "the corruptions that no other clearly exceeds in harm, if they are few.",
-    "against the first": "the difference from the first run's mean under corruption, with its interval.",
+    "clean, against the first": "the difference from the first run's clean score, with its interval.",
+    "corrupted, against the first": "the difference from the first run's mean under corruption, with its "
+    "interval.",
     "95 %": "the interval that holds the true value for new images like these in 95 % of such sets.",
     "clear": "below 5 % by chance, corrected for all differences that are tested together (Holm).",
     "margin": "how far the estimate is on the good side of a requirement's threshold.",

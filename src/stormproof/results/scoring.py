@@ -98,7 +98,8 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     judge = partial(_judge, weights=weights, units=units, object_error=record.metric == "E")
     jobs = enumerate(iter_inputs(run, options.classes, conditions, options.rule))
     workers = _processes(len(run.readable) * len(conditions) * (_READING + len(weights)))
-    for _, text, judged in sorted(spread(judge, jobs, workers=workers), key=itemgetter(0)):
+    every = spread(judge, jobs, workers=workers, queued=1)  # a job holds all predictions for a condition
+    for _, text, judged in sorted(every, key=itemgetter(0)):
         scored[text] |= judged.scored
         errors[judged.form][text] = judged.errors
         if replicates and judged.form not in shown_by:
