@@ -500,7 +500,9 @@ def test_a_look_becomes_an_act(desk: Any, runs: list[Path], tmp_path: Path, widt
     opened.wait_for_look("fog@3")
     assert page.inner_text("#image-name") == image
     page.click("#reset")
-    page.wait_for_function("() => !location.hash.includes('cell')")
+    page.wait_for_function(
+        "() => document.querySelector('#said').textContent === 'Everything as at the start'"
+    )
     assert opened.faults == []
 
 
