@@ -272,6 +272,18 @@ def test_the_map_stays_in_view_and_its_tooltip_has_whole_words(desk: Any) -> Non
     assert page.evaluate("scrollY") == 0
 
 
+def test_the_bound_of_a_requirement_is_read_whole(desk: Any) -> None:
+    page = desk(state="cell=fog@3&at=fog@3").page
+    page.click("#acts summary")
+    page.select_option("#r-bound", "at_most_loss")
+    needed = page.locator("#r-bound").evaluate("""(field) => {
+      const pen = document.createElement('canvas').getContext('2d');
+      pen.font = getComputedStyle(field).font;
+      return pen.measureText(field.selectedOptions[0].textContent).width; }""")
+    assert page.locator("#r-bound").bounding_box()["width"] > needed
+    assert page.locator("#r-bound option:checked").inner_text().endswith("(difference)")
+
+
 def test_labels_end_at_the_edge_of_the_picture(desk: Any) -> None:
     page = desk(state="cell=gaussian_noise@3&at=gaussian_noise@3&score=0.01").page
     edges = page.evaluate("""() => [...document.querySelectorAll('.view')].flatMap((view) =>
@@ -488,7 +500,9 @@ def test_a_look_becomes_an_act(desk: Any, runs: list[Path], tmp_path: Path, widt
     opened.wait_for_look("fog@3")
     assert page.inner_text("#image-name") == image
     page.click("#reset")
-    page.wait_for_function("() => !location.hash.includes('cell')")
+    page.wait_for_function(
+        "() => document.querySelector('#said').textContent === 'Everything as at the start'"
+    )
     assert opened.faults == []
 
 

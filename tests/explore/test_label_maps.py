@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,3 +111,21 @@ def test_colours_are_those_of_painted_maps() -> None:
     for label, colour in enumerate(colours(names).values()):
         pixel = paint_map(np.full((1, 1), label, np.uint8), len(names))[0, 0, :3]
         assert colour == "#" + bytes(pixel.tolist()).hex()
+
+
+def test_cells_of_the_map_name_the_model_as_the_list_does(tmp_path: Path) -> None:
+    """Runs of two tasks are shown by two measures, and a click must still tell which model it meant."""
+    (tmp_path / "guess.py").write_text(
+        MODEL.format(data=DATA)
+        + "\ndef boxes(images):\n"
+        + "    box = Prediction(np.array([[2.0, 2, 60, 50]]), np.array([0.9]), np.array([0]))\n"
+        + "    return [box for _ in images]\n"
+    )
+    for name in ("boxes", "by_brightness"):
+        model = f"{tmp_path}/guess.py:{name}"
+        sp.run(model, DATA, out=tmp_path / name, conditions="fog@3", engine="local", progress=False)
+    both = Desk(explore_runs([tmp_path / "boxes", tmp_path / "by_brightness"]))
+    both.exploration.make_scores()
+    rows = [row for figure in both.map("")["figures"] for row in figure["rows"]]
+    assert {row["model"] for row in rows} == {subject.name for subject in both.exploration.subjects}
+    assert all(row["condition"] for row in rows if row["x"] == "3")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +30,6 @@ from stormproof.report.elements import Figure
 from stormproof.report.sections import Scope
 from stormproof.report.sections.overview import every_condition
 from stormproof.report.view import drawable
-from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageLoss, image_losses
 
 _CELLS = 3  # conditions of a run whose detections are kept
@@ -154,10 +153,12 @@ class Desk:
         return {
             "measure": chosen, "measures": known, "waiting": waiting,
             "clean": {s.name: s.score(chosen) * measures()[chosen].scale for s in having},
-            "figures": [self._figure(f, having) for f in figures if f.id in ("grid", "conditions")],
+            "figures": [self._figure(f, scope) for f in figures if f.id in ("grid", "conditions")],
         }  # fmt: skip
 
-    def _figure(self, figure: Figure, several: Sequence[Scores]) -> dict[str, Any]:
+    def _figure(self, figure: Figure, scope: Scope) -> dict[str, Any]:
+        several = [scores for scores, _ in scope.every()]
+        called = {f"{scores.name} ({measure})": scores.name for scores, measure in scope.every()}
         texts = {
             (c.series, f"{c.severity:g}"): str(c)
             for scores in several
@@ -166,14 +167,14 @@ class Desk:
         }
         rows = prepare_rows(figure, figure.rows)
         if figure.id == "conditions":
-            told = [{**row, "condition": row["y"], "model": row["x"]} for row in rows]
+            told = [{**row, "condition": row["y"], "model": called.get(row["x"], row["x"])} for row in rows]
         else:
             one = several[0].name
             told = [
                 {
                     **row,
                     "condition": "clean" if row["y"] == "clean" else texts.get((row["y"], row["x"]), ""),
-                    "model": row.get("panel", one),
+                    "model": called.get(row.get("panel", ""), row.get("panel", one)),
                 }
                 for row in rows
             ]
