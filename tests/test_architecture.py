@@ -130,8 +130,8 @@ TASKS = {
     "LVIS": (
         r"federated|lvis",
         ("metrics/lvis.py", "datasets/lvis.py", "core/federated.py"),
-        ("core/wrapper.py", "datasets/coco.py", "datasets/dataset.py", "results/truths.py", "metrics/records.py",
-         "metrics/cocomatching.py", "metrics/inputs.py", "metrics/metric.py"),
+        ("core/wrapper.py", "datasets/coco.py", "datasets/dataset.py", "results/truths.py",
+         "metrics/records.py", "metrics/cocomatching.py", "metrics/inputs.py", "metrics/metric.py"),
     ),
 }  # fmt: skip
 # Other meanings of the same words: VOC's pose tag, blurs of several σ, joints between slabs, filters.
