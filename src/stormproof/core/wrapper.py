@@ -47,8 +47,8 @@ class Wrapper(ABC):
         return self._inner.fingerprint
 
     def __getattr__(self, name: str) -> Any:
-        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index, or have a row of
-        each image; a wrapper that leaves images out has the indices of the others in `kept`."""
+        """Abilities of the wrapped dataset (`datasets.dataset.Abilities`) that need no index, or have a row
+        for each image; a wrapper that leaves images out has the indices of the others in `kept`."""
         if name not in (*_DELEGATED, *_BY_IMAGE):
             raise AttributeError(name)
         value, kept = getattr(self._inner, name), self.__dict__.get("kept")
