@@ -40,8 +40,8 @@ INTRODUCTION = """\
 
 Made by `make results`. Small networks that others trained, on a few dozen photographs: enough to see the
 machinery work, too few to rank models by a point or two. All values in %. The other papers:
-[kamann](kamann.md), [liu](liu.md), [pezzementi](pezzementi.md); a pose network: [key points](keypoints.md).
-`$CARDS` is `tests/models/cards`.
+[kamann](kamann.md), [liu](liu.md), [pezzementi](pezzementi.md); a pose
+network: [key points](../keypoints.md). `$CARDS` is `tests/models/cards`.
 
 """
 

@@ -68,7 +68,7 @@ def test_runs_that_do_not_differ_clearly_are_not_ranked() -> None:
         make_view([noisy(n, dict.fromkeys(MEANS, means[n]), noise, seed=ord(n)) for n in means]).sentences[0]
         for noise in (0.01, 0.3)
     )
-    assert clear.startswith("Of 3 comparable runs, b (41.0) and a (40.0) score highest in AP, with no clear ")
+    assert clear.startswith("Of 3 comparable runs, b (41.0) and a (40.0) score highest under corruption, in")
     assert unclear == (
         "Of 3 comparable runs, none is clearly better under corruption, in AP: b (41.0), a (40.0) and "
         "c (30.0). Which keeps most of its clean score is not clear (50 to 68 %)."
@@ -134,8 +134,9 @@ def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
     assert line["% of P left"] == pytest.approx(62.5)
     assert "mPC" not in view.summary.columns
     assert view.sentences[0].startswith(
-        "other scores higher than net under corruption: AP 45.0 against 25.0, +20.0. other keeps more of its "
-        "clean score: 75 % against 62 %, +12."
+        "other scores higher than net under corruption: AP 45.0 against 25.0, +20.0. On clean images, other "
+        "scores higher: 60.0 against 40.0, +20.0. other "
+        "keeps more of its clean score: 75 % against 62 %, +12."
     )
 
 

@@ -86,7 +86,7 @@ BACKGROUND = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void
 def normalise(name: str) -> str:
     """A name in the form used for comparison: lower case, words separated by single spaces.
 
-    >>> normalised("Person_sitting"), normalise("traffic-light")
+    >>> normalise("Person_sitting"), normalise("traffic-light")
     ('person sitting', 'traffic light')
     """
     return re.sub(r"[\s_\-]+", " ", compose(name).lower()).strip()

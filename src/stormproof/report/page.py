@@ -61,7 +61,7 @@ def as_json(view: View) -> str:
 def shorten(name: str, longest: int) -> str:
     """A long name without its middle.
 
-    >>> shortened("yolox_s_8x8_300e_coco_20211121_095711", 16), shorten("yolox", 16)
+    >>> shorten("yolox_s_8x8_300e_coco_20211121_095711", 16), shorten("yolox", 16)
     ('yolox_s_…_095711', 'yolox')
     """
     if len(name) <= longest:

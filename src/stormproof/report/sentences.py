@@ -406,7 +406,7 @@ def _less_than_half(
 def list_names(names: Sequence[str]) -> str:
     """Names as a list in prose.
 
-    >>> listed(["fog"]), list_names(["fog", "snow", "frost"])
+    >>> list_names(["fog"]), list_names(["fog", "snow", "frost"])
     ('fog', 'fog, snow and frost')
     """
     *others, last = names
