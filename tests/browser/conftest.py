@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helpers.explore_desk import BOXES, CONDITIONS, MASKS, Desk
 from helpers.hostile import SCRIPT, rename_classes, rename_model
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS
@@ -83,6 +84,66 @@ def visit(browser: Any, site: dict[str, Path]) -> Iterator[Any]:
         )
         contexts.append(context)
         return Visit(context.new_page(), site[name])
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def runs(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two models on the same scenes, with hostile names wherever a user can put one."""
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run
+
+    folder = tmp_path_factory.mktemp("explored")
+    scene = write_scene(folder / "scene", images=12, size=(96, 128))
+    rename_classes(scene)
+    made = []
+    for model in (BOXES, MASKS):
+        out = folder / model.rpartition(":")[2]
+        run(make_config({"model": model, "data": scene, "engine": "local", "chunk": 4, "out": str(out),
+                         "conditions": [CONDITIONS]}))  # fmt: skip
+        made.append(out)
+    rename_model(made[0], SCRIPT)
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(runs: list[Path]) -> Iterator[Callable[..., str]]:
+    """Start servers; the models are named again, so that they are asked."""
+    from stormproof.explore.serve import Server, open_subjects
+
+    servers: list[Any] = []
+
+    def start(folders: list[Path], models: tuple[str, ...] = (BOXES, MASKS), data: str | None = None) -> str:
+        server = Server(open_subjects(folders, models, data))
+        server.start()
+        servers.append(server)
+        return str(server.link)
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def link(served: Callable[..., str], runs: list[Path]) -> str:
+    return served(runs)
+
+
+@pytest.fixture
+def desk(browser: Any, link: str) -> Iterator[Callable[..., Desk]]:
+    contexts = []
+
+    def opened(
+        width: int = 1400, scheme: str = "light", state: str = "", at: str = "", **settings: Any
+    ) -> Desk:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, **settings
+        )
+        contexts.append(context)
+        return Desk(context.new_page(), (at or link) + (f"#{state}" if state else ""))
 
     yield opened
     for context in contexts:

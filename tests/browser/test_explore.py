@@ -4,162 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from helpers.hostile import SCRIPT, TEMPLATE, rename_classes, rename_model
+from helpers.explore_desk import BOXES, map_run
+from helpers.hostile import SCRIPT, TEMPLATE
 from helpers.scenes import write_scene
-from helpers.scored_models import MODELS
-from helpers.visits import AXE
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-BOXES, MASKS = f"{MODELS}:contrast_boxes", f"{MODELS}:contrast_masks"
-CONDITIONS = "fog,gaussian_noise,contrast[factor=0.3]"
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
-
-
-def map_run(folder: Path) -> tuple[Path, str]:
-    """A run of a model that guesses label maps, and the model's spec."""
-    import stormproof as sp
-
-    data = "world:test,size=96x60,count=4"
-    (folder / "guess.py").write_text(
-        "import numpy as np\nfrom stormproof import Prediction, open_dataset\n"
-        "def by_brightness(images):\n"
-        "    return [Prediction(semantic=(image[..., 1] // 29).astype(np.uint8)) for image in images]\n"
-        f"by_brightness.semantic_classes = open_dataset({data!r}).semantic_classes\n"
-    )
-    model = f"{folder}/guess.py:by_brightness"
-    sp.run(model, data, out=folder / "run", conditions="fog", engine="local", progress=False)
-    return folder / "run", model
-
-
-class Desk:
-    """One open page, and everything it should not have done."""
-
-    def __init__(self, page: Any, link: str) -> None:
-        self.page, self.link, self.faults = page, link, []  # type: ignore[var-annotated]
-        page.on("console", lambda m: self.faults.append(f"{m.type}: {m.text}") if m.type == "error" else None)
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self._asked(request.url))
-        self.open(link)
-
-    def _asked(self, url: str) -> None:
-        if not url.startswith((self.link.partition("#")[0], "blob:", "data:")):
-            self.faults.append(f"request {url}")
-
-    def open(self, link: str) -> None:
-        self.page.goto("about:blank")
-        self.page.goto(link)
-        self.page.wait_for_selector('html[data-ready="yes"]', state="attached", timeout=120_000)
-
-    def wait_for_look(self, condition: str) -> None:
-        self.page.wait_for_function(
-            "(text) => document.documentElement.dataset.look?.split(' ').slice(1).join(' ') === text",
-            arg=condition,
-        )
-
-    def pixels(self, condition: str) -> Any:
-        """The pixels of the image that is shown, as the browser has them."""
-        script = """(text) => { const image = document.querySelector(`.view[data-condition="${text}"] img`);
-          const canvas = document.createElement('canvas');
-          canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
-          const pen = canvas.getContext('2d'); pen.drawImage(image, 0, 0);
-          const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
-          return [canvas.height, canvas.width, [...data]]; }"""
-        height, width, values = self.page.evaluate(script, condition)
-        return np.array(values, np.uint8).reshape(height, width, 4)[..., :3]
-
-    def drawn(self, condition: str, place: int = 0) -> list[dict[str, str]]:
-        """What is drawn over the image of a model."""
-        script = """([text, place]) => [...document.querySelectorAll(
-          `.of[data-subject="${place}"] .view[data-condition="${text}"] svg g`)].map(g => ({...g.dataset}))"""
-        found: list[dict[str, str]] = self.page.evaluate(script, [condition, place])
-        return found
-
-    def require_no_findings(self) -> None:
-        """Nothing went wrong, nothing is wider than the window, and axe-core has no finding."""
-        width = self.page.viewport_size["width"]
-        assert self.page.evaluate("document.documentElement.scrollWidth") <= width
-        self.page.evaluate(AXE.read_text())
-        told = self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
-        findings = [
-            (f["id"], f["nodes"][0]["html"][:120], f["nodes"][0]["failureSummary"][:300])
-            for f in told["violations"]
-        ]
-        assert findings == []
-        assert self.faults == []
-
-    def counts(self, line: int = 0) -> list[str]:
-        """A line of the table of counts: objects, true positives, missed, false positives, lost, new."""
-        found: list[str] = self.page.locator("#counts tbody tr").nth(line).locator("td").all_inner_texts()
-        return found
-
-
-@pytest.fixture(scope="module")
-def runs(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two models on the same scenes, with hostile names wherever a user can put one."""
-    from stormproof.engine.config import make_config
-    from stormproof.engine.run import run
-
-    folder = tmp_path_factory.mktemp("explored")
-    scene = write_scene(folder / "scene", images=12, size=(96, 128))
-    rename_classes(scene)
-    made = []
-    for model in (BOXES, MASKS):
-        out = folder / model.rpartition(":")[2]
-        run(make_config({"model": model, "data": scene, "engine": "local", "chunk": 4, "out": str(out),
-                         "conditions": [CONDITIONS]}))  # fmt: skip
-        made.append(out)
-    rename_model(made[0], SCRIPT)
-    return made
-
-
-@pytest.fixture(scope="module")
-def served(runs: list[Path]) -> Iterator[Callable[..., str]]:
-    """Start servers; the models are named again, so that they are asked."""
-    from stormproof.explore.serve import Server, open_subjects
-
-    servers: list[Any] = []
-
-    def start(folders: list[Path], models: tuple[str, ...] = (BOXES, MASKS), data: str | None = None) -> str:
-        server = Server(open_subjects(folders, models, data))
-        server.start()
-        servers.append(server)
-        return str(server.link)
-
-    yield start
-    for server in servers:
-        server.stop()
-
-
-@pytest.fixture(scope="module")
-def link(served: Callable[..., str], runs: list[Path]) -> str:
-    return served(runs)
-
-
-@pytest.fixture
-def desk(browser: Any, link: str) -> Iterator[Callable[..., Desk]]:
-    contexts = []
-
-    def opened(
-        width: int = 1400, scheme: str = "light", state: str = "", at: str = "", **settings: Any
-    ) -> Desk:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, **settings
-        )
-        contexts.append(context)
-        return Desk(context.new_page(), (at or link) + (f"#{state}" if state else ""))
-
-    yield opened
-    for context in contexts:
-        context.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

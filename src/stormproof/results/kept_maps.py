@@ -58,11 +58,11 @@ def read_map(folder: Path, of: RunRecord | None = None) -> dict[str, Any]:
         read = _Map.model_validate(content)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
-        raise InvalidOption(f"{path} is no map: {where} is wrong; {again}.") from None
+        raise InvalidOption(f"{path} is not a map: {where} is wrong; {again}.") from None
     for name, axis in (("x", read.x), ("y", read.y)):
         if not axis.from_ < axis.to:
             raise InvalidOption(
-                f"{path}: {name} goes from {axis.from_:g} to {axis.to:g}, which is no range; {again}."
+                f"{path}: {name} goes from {axis.from_:g} to {axis.to:g}, which is not a range; {again}."
             )
     if of is not None:
         _require_same(read_record(folder), of, folder)

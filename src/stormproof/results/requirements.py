@@ -142,7 +142,7 @@ def parse(row: Any, where: str) -> Requirement:
     if isinstance(condition, str) and _MEAN.fullmatch(condition):
         of = metric if metric in measures() else of
         fix = f"metric: {_metric('mean', of, where)}{f', of: {of}' if of else ''}, without a condition"
-        raise InvalidOption(f"{where}: {condition!r} is no condition; for the mean write {fix}.")
+        raise InvalidOption(f"{where}: {condition!r} is not a condition; for the mean write {fix}.")
     condition = _valid(condition, Condition.parse, where)
     suite = _valid(suite, _whole_suite, where)
     bound, threshold = _bound(row, where, counts=_is_count(metric, of))
