@@ -16,7 +16,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
-from stormproof.report.planes import map_page
+from stormproof.report.planes import map_charts, map_page
 from stormproof.results.breaking import parse_requirement
 from stormproof.results.kept_maps import read_map
 from stormproof.results.maps import GRID, SURE, Plane, draw_map, level_segments, parse_map_axis
@@ -119,6 +119,8 @@ def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path)
     assert len(drawn)
     assert drawn[:, [1, 3]].min() >= min(seen)
     assert drawn[:, [1, 3]].max() <= max(seen), "no line farther than any object"
+    assert made.doubt, "fewer than fifty images decide a bin of distances"
+    assert "with confidence" not in str(map_charts(made)), "in the legend and in tooltips"
 
 
 def test_a_budget_below_the_first_conditions_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from stormproof.results.surface import GRID, MET, MISSED, OPEN
 
 ZONES = {MET: "met", OPEN: "open", MISSED: "missed"}
 _WORDS = {"met": "met with confidence", "open": "not decided", "missed": "missed with confidence"}
+_SKETCHED = {"met": "seems met", "open": "not decided", "missed": "seems missed"}
 # Colours that colour-blind readers can tell apart, which both themes of the page can show.
 COLOURS = {"met": "#3b8bc2", "open": "#b9bec4", "missed": "#e0813a"}
 _HEIGHT = 420
@@ -112,7 +113,8 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
         {"field": "high", "title": "at most", "format": ".3f"}, {"field": "zone", "title": "requirement"},
     ]  # fmt: skip
     legend = {"orient": "top", "title": None, "symbolType": "square"}
-    scale = {"domain": list(_WORDS.values()), "range": [COLOURS[name] for name in _WORDS]}
+    words = _zone_words(made)
+    scale = {"domain": list(words.values()), "range": [COLOURS[name] for name in words]}
     zones = {"field": "zone", "type": "nominal", "scale": scale, "legend": legend}
     top = float(max(estimate.score.max() * plane.sign, plane.threshold))
     score = {
@@ -132,17 +134,23 @@ def map_charts(made: ScoreMap) -> tuple[Chart, Chart]:
     )  # fmt: skip
 
 
+def _zone_words(made: ScoreMap) -> dict[str, str]:
+    """What the zones are called: a sketch claims no confidence."""
+    return _SKETCHED if made.doubt else _WORDS
+
+
 def _cells(made: ScoreMap) -> list[Datum]:
     """The grid as rectangles around its places."""
     plane, estimate, sign = made.plane, made.estimate, made.plane.sign
     half, step = 0.5 / (GRID - 1), 1 / (GRID - 1)
+    words = _zone_words(made)
     rows = []
     for k, zone in enumerate(estimate.zones.tolist()):
         u, v = (k % GRID) * step, (k // GRID) * step
         low, high = sorted((sign * float(estimate.low[k]), sign * float(estimate.high[k])))
         rows.append(
             {
-                "mark": "cell", "zone": _WORDS[ZONES[zone]], "v": round(sign * float(estimate.score[k]), 4),
+                "mark": "cell", "zone": words[ZONES[zone]], "v": round(sign * float(estimate.score[k]), 4),
                 "low": round(low, 4), "high": round(high, 4),
                 "x": _at(plane.x, u - half), "x2": _at(plane.x, u + half), "xm": _at(plane.x, u),
                 "y": _at(plane.y, v - half), "y2": _at(plane.y, v + half), "ym": _at(plane.y, v),
