@@ -113,7 +113,6 @@ def test_the_street_is_rendered_by_numpy_and_numba_alone() -> None:
 
 
 # The files of each task, and the others that know of it; the street, whose people have joints, is left out.
-# Maps of labels and of segments have columns of their own in every row; they are older than forms.
 TASKS = {
     "key points": (
         r"key_?points?|kpt_|\bsigmas\b|\bjoints?\b|_joints|\bpose\b|_pose",
@@ -126,6 +125,13 @@ TASKS = {
         ("metrics/oriented.py", "metrics/corners.py", "core/oriented.py", "datasets/dota.py",
          "models/families/oriented.py"),
         ("datasets/yolo.py", "models/candidates.py"),
+    ),
+    "panoptic maps": (
+        r"panoptic",
+        ("metrics/panoptic.py", "datasets/panoptic.py", "models/panoptic.py", "core/sample.py"),
+        ("cli/export.py", "cli/inspect_model.py", "datasets/__init__.py", "engine/checks.py",
+         "engine/stages/encode.py", "explore/desk.py", "metrics/metric.py", "models/classes.py",
+         "models/huggingface.py", "models/predictions.py", "models/results.py", "results/store/export.py"),
     ),
     "LVIS": (
         r"federated|lvis",

@@ -33,6 +33,7 @@ from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.metric import Scored, measures, metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.results.interval import draws
+from stormproof.results.origin import ScoreOrigin
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.scoring import fewest_units, optimism_of
 
@@ -271,7 +272,8 @@ def intervals(people: Population, kind: str, chosen: Any, rng: np.random.Generat
     }  # fmt: skip
     scores = Scores(
         "simulated", "simulated", len(images), cells, tuple(CONDITIONS),
-        replicates=Replicates(drawn, {}, fewest_units(found.values())), clips=clip_count,
+        replicates=Replicates(drawn, {}, fewest_units(found.values())),
+        origin=ScoreOrigin(clips=clip_count),
     )  # fmt: skip
     for name in names:
         by_name = scores.intervals(name)

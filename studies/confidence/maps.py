@@ -26,7 +26,7 @@ from stormproof.results import maps
 from stormproof.results.breaking import parse_requirement
 from stormproof.results.domain import DomainRequirement
 from stormproof.results.domain_verdicts import CornerScore, Coverage, DomainVerdict, judge_rows
-from stormproof.results.found_objects import FoundObjects
+from stormproof.results.detection_rate import FoundObjects
 from stormproof.results.interval import WRONG
 from stormproof.results.maps import Plane, draw_map, level_segments, parse_map_axis
 from stormproof.results.run import Run

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from helpers.rotated import oriented_iou, rotated_rows
 from stormproof.core.oriented import (
-    oriented_iou,
     polygon_areas,
     rotated_corners,
-    rotated_rows,
     shared_area,
     upright,
 )

@@ -11,9 +11,8 @@ import pytest
 
 from helpers import camera_quality as q
 from stormproof.core.condition import SEVERITIES, Condition
-from stormproof.core.errors import UnknownName
 from stormproof.core.imagefile import read_image
-from stormproof.corruptions import CORRUPTIONS, SUITES, corrupt_image, develop
+from stormproof.corruptions import CORRUPTIONS, SUITES, corrupt_image
 from stormproof.corruptions.corruption import find
 from stormproof.corruptions.suites import CAMERA, ORDER, VARIANTS
 from stormproof.metrics.fidelity import Reference
@@ -110,14 +109,13 @@ def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tup
 def test_an_undamaged_camera_gives_the_photograph() -> None:
     for path in q.photographs(q.COCO, 3):
         photograph = read_image(path)
-        assert (develop(photograph, []) == photograph).all()
         for neutral in (
             "bad_pixel_damage[share=0]",
             "gamma_damage[gamma=1]",
             "lens_shading_damage[strength=0]",
             "white_balance_damage[error=0]",
         ):
-            assert (develop(photograph, [neutral]) == photograph).all(), neutral
+            assert (corrupt_image(photograph, neutral) == photograph).all(), neutral
 
 
 def test_the_suite_is_the_papers_sixteen_faults_and_the_variants_are_others() -> None:
@@ -126,33 +124,6 @@ def test_the_suite_is_the_papers_sixteen_faults_and_the_variants_are_others() ->
     assert not set(CAMERA) & set(VARIANTS)
     families = {name for name, c in CORRUPTIONS.items() if c.family in ("camera", "isp", "board")}
     assert families - {"bit_error"} == set(ORDER)  # of 3D Common Corruptions
-
-
-def test_develop_with_one_damage_is_that_damage() -> None:
-    image = scene()
-    for name in ORDER:
-        fault = Condition.of(name, 3)
-        alone = corrupt_image(image, fault, seed=5, image_id="a")
-        assert (develop(image, [fault], seed=5, image_id="a") == alone).all(), name
-
-
-def test_develop_follows_the_camera_not_the_list() -> None:
-    image = scene()
-    faults = ["synchronization_exception@5", "gamma_damage@5", "bad_pixel_damage@1", "camera_fog@3"]
-    forwards, backwards = develop(image, faults), develop(image, faults[::-1])
-    assert (forwards == backwards).all()
-    by_hand = image
-    for fault in reversed(faults):
-        by_hand = corrupt_image(by_hand, fault)
-    assert (forwards == by_hand).all()
-    assert (develop(image, ["clean"]) == image).all()
-
-
-def test_develop_refuses_what_is_no_damage_of_a_camera() -> None:
-    with pytest.raises(UnknownName, match="Did you mean 'gamma_damage'"):
-        develop(scene(), ["gama_damage@1"])
-    with pytest.raises(UnknownName, match="camera fault 'snow'"):
-        develop(scene(), ["snow@1"])
 
 
 def test_fog_is_thickest_at_its_centre_and_alike_at_any_resolution() -> None:

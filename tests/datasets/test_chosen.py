@@ -116,8 +116,8 @@ def test_what_lvis_searched_for_follows_the_images_that_are_kept(tmp_path: Path)
 def test_what_lvis_searched_for_is_kept_beside_depth_and_in_clips(tmp_path: Path) -> None:
     whole = read_dataset(tiny_datasets.lvis(tmp_path))
     known = abilities(whole).federated
-    with_depth = DatasetWithContext(whole, ContextFiles(), tuple(range(1, len(whole))), "")
-    in_clips = DatasetInClips(whole, {})
+    with_depth = DatasetWithContext(whole, range(1, len(whole)), ContextFiles())
+    in_clips = DatasetInClips(whole, range(len(whole)), {})
     assert known is not None
     for dataset, first in ((with_depth, 1), (in_clips, 0)):
         kept = abilities(dataset).federated

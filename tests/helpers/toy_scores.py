@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from stormproof.core.condition import SEVERITIES
+from stormproof.results.origin import ScoreOrigin
 from stormproof.results.scores import Scores
 
 
@@ -14,7 +15,8 @@ def toy_scores(name: str = "net", measure: str = "AP", *, clean: float = 0.4, **
     cells = {"clean": clean}
     cells |= {f"fog@{s}": clean - 0.02 * s for s in SEVERITIES}
     cells |= {f"snow@{s}": clean - 0.06 * s for s in SEVERITIES}
-    return replace(Scores(name, "toy", 500, {measure: cells}, tuple(cells)), **more)
+    origin = ScoreOrigin(**{key: more.pop(key) for key in ScoreOrigin.__dataclass_fields__ if key in more})
+    return replace(Scores(name, "toy", 500, {measure: cells}, tuple(cells), origin=origin), **more)
 
 
 def weather_scores(name: str = "net", clean: float = 0.4) -> Scores:

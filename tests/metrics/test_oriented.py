@@ -12,7 +12,8 @@ import pytest
 from pycocotools.cocoeval import COCOeval
 
 from helpers.coco_oracle import coco_evaluation, twelve
-from stormproof.core.oriented import polygon_areas, rotated_corners, rotated_rows, upright
+from helpers.rotated import rotated_rows
+from stormproof.core.oriented import polygon_areas, rotated_corners, upright
 from stormproof.metrics.coco import NUMBERS, coco_scored
 from stormproof.metrics.oriented import Oriented, judge_corners, match_corners, score_corners
 from stormproof.metrics.records import Detections, DetectionTruth

@@ -75,7 +75,7 @@ def test_without_intervals_a_difference_is_called_neither_better_nor_worse() -> 
 
 
 def test_several_runs_of_one_model_keep_their_names_apart_in_the_terminal() -> None:
-    runs = {name: replace(toy_scores("net"), folder=Path(name)) for name in ("before", "after")}
+    runs = {name: toy_scores("net", folder=Path(name)) for name in ("before", "after")}
     ((tone, table),) = tell_several(runs, every_measure=False)
     assert tone is Tone.TABLE
     assert len({row[0] for row in table.rows}) == 2

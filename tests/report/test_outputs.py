@@ -34,7 +34,7 @@ def call(*words: str) -> Any:
 
 
 def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
-    view = make_view([replace(toy_scores(MARKDOWN), tags={"a": "1"}), toy_scores("b", clean=0.5)])
+    view = make_view([toy_scores(MARKDOWN, tags={"a": "1"}), toy_scores("b", clean=0.5)])
     first = write_figures(view, tmp_path / "one", formats=("svg",))
     second = write_figures(view, tmp_path / "two", formats=("svg",))
     assert [p.name for p in first] == [p.name for p in second]

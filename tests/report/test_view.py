@@ -221,9 +221,9 @@ def test_runs_without_the_measure_are_named() -> None:
 
 def test_tags_average_the_runs_that_share_them() -> None:
     tagged = [
-        replace(toy_scores("a", clean=0.4), tags={"backbone": "r50"}),
-        replace(toy_scores("b", clean=0.6), tags={"backbone": "r50"}),
-        replace(toy_scores("c", clean=0.8), tags={"backbone": "r101"}),
+        toy_scores("a", clean=0.4, tags={"backbone": "r50"}),
+        toy_scores("b", clean=0.6, tags={"backbone": "r50"}),
+        toy_scores("c", clean=0.8, tags={"backbone": "r101"}),
     ]
     view = make_view(tagged)
     assert view.tags == ("backbone",)

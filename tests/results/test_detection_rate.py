@@ -17,7 +17,7 @@ from stormproof.core.sample import RLE, Instances
 from stormproof.datasets.attributes import with_distances
 from stormproof.engine.api import run as run_it
 from stormproof.results.breaking import Answer
-from stormproof.results.detection_rate import SCALES, _rates, make_bins
+from stormproof.results.detection_rate import SCALES, FoundObjects, make_bins
 from stormproof.results.interval import unseen_share
 from stormproof.results.run import Run
 
@@ -60,7 +60,9 @@ def test_an_object_on_the_edge_of_a_bin_belongs_to_the_farther_bin() -> None:
     image = np.zeros(60, np.int64)
     bins = make_bins(SCALES["distance"], values, image, np.ones(60, bool))
     assert [(each.name, each.objects) for each in bins] == [("below 10 m", 30), ("10 m on", 30)]
-    assert _rates(values, hit, image, bins, np.ones((1, 1)))[0].tolist() == [0.0, pytest.approx(1 / 3)]
+    objects = FoundObjects(hit, image, {"distance": values}, np.zeros(1, np.int64), np.ones((1, 1)))
+    shares = [objects.share(objects.within("distance", each.low, each.high)).values[0] for each in bins]
+    assert shares == [0.0, pytest.approx(1 / 3)]
 
 
 def test_thirty_objects_make_a_bin_which_lies_at_their_median() -> None:

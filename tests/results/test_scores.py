@@ -24,7 +24,7 @@ from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes
 from stormproof.metrics.degradation import cd, degradation
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.metrics.semantic import Confusion
+from stormproof.metrics.semantic import count_pixels, true_iou
 from stormproof.results import rows
 from stormproof.results.documents import as_csv, as_dict, document
 from stormproof.results.run import Run
@@ -89,15 +89,15 @@ def test_label_maps_score_as_by_hand(make: Make) -> None:
     scores = Run(run).score()
     assert scores.cells["mIoU"]["clean"] == 1.0
     dataset = read_dataset(read_record(run).dataset.spec)
-    total = Confusion.empty(3)
+    total = np.zeros((3, 3), np.int64)
     for i in range(len(dataset)):
         sample = dataset[i]
         assert sample.truth.semantic is not None
         said = thresholds([corrupt_image(sample.image, "fog@3", image_id=sample.id)])[0].semantic
         assert said is not None
-        total += Confusion.of(sample.truth.semantic, said, classes=3)
-    assert scores.cells["mIoU"]["fog@3"] == pytest.approx(total.miou)
-    assert scores.cells["pixel accuracy"]["fog@3"] == pytest.approx(total.pixel_accuracy)
+        total += count_pixels(sample.truth.semantic, said, classes=3)
+    assert scores.cells["mIoU"]["fog@3"] == pytest.approx(true_iou(total).mean())
+    assert scores.cells["pixel accuracy"]["fog@3"] == pytest.approx(np.trace(total) / total.sum())
     assert "AP" not in scores.cells
 
 

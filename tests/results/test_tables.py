@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.toy_scores import toy_scores
 from stormproof.core.condition import grid
 from stormproof.corruptions.suites import BENCHMARK_15, LIU_16, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
@@ -48,7 +49,14 @@ SUITE = ("clean", *map(str, grid(BENCHMARK_15)))
 
 def scores(missing: tuple[str, ...] = (), **more: Any) -> Scores:
     held = {text: value for text, value in VALUES.items() if text not in missing}
-    return Scores("net", "set", 3, {"AP": held}, CONDITIONS, missing=missing, **more)
+    return replace(
+        toy_scores("net", **more),
+        dataset="set",
+        images=3,
+        cells={"AP": held},
+        conditions=CONDITIONS,
+        missing=missing,
+    )
 
 
 def columns(table: Any) -> dict[str, list[str]]:

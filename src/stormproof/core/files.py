@@ -124,11 +124,11 @@ def _nearest(candidates: Sequence[Path]) -> str:
 def list_files(root: Path, suffixes: Iterable[str]) -> list[Path]:
     """All files below `root` with one of the suffixes, sorted; hidden files are left out."""
     wanted = frozenset(suffixes)
-    found = (
+    paths = (
         path for path in root.rglob("*")
         if path.suffix.lower() in wanted and not path.name.startswith(".") and path.is_file()
     )  # fmt: skip
-    return sorted(found, key=lambda path: path.relative_to(root).as_posix())
+    return sorted(paths, key=lambda path: path.relative_to(root).as_posix())
 
 
 def _require_file(path: Path, status: os.stat_result, error: Error) -> None:
@@ -309,9 +309,9 @@ def _array(file: IO[bytes], size: int) -> npt.NDArray[Any]:
     shape, _, dtype = readers[version](file)
     if dtype.hasobject or dtype.names is not None:
         raise ValueError(f"it holds {dtype}, not numbers")
-    stated, found = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if min(shape, default=0) < 0 or stated != found:
-        raise ValueError(f"its header states {shape} of {dtype}, but {found:,} bytes follow")
+    stated, left = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if min(shape, default=0) < 0 or stated != left:
+        raise ValueError(f"its header states {shape} of {dtype}, but {left:,} bytes follow")
     file.seek(0)
     array: npt.NDArray[Any] = npy.read_array(file, allow_pickle=False)
     return array

@@ -30,13 +30,19 @@ OBJECTS = "objects"  # the name of the form that boxes and masks are
 class Column:
     """A column of a row: a list of numbers, or one list for each object. It is null where there is nothing.
 
-    A `bulky` one counts towards the size of the groups of rows in which files are written.
+    A `bulky` one counts towards the size of the groups of rows in which files are written. `holds` says what
+    the numbers of a map's column are, so that others can be refused: "runs", the lengths of runs along the
+    rows; "pixels", how many; "class" or "segment", numbered as in the model's maps; "true class" or "true
+    segment". Columns that hold something have lists of the same length. Parts of the same version may lack a
+    column that was added `later`.
     """
 
     name: str
     dtype: str = "float64"
     per_object: bool = False
     bulky: bool = False
+    holds: str = ""
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +214,7 @@ def run_lengths(labels: Array) -> tuple[Array, npt.NDArray[np.uint32]]:
     return flat[starts], np.diff(starts, append=flat.size).astype(np.uint32)
 
 
-def map_of_runs(values: Sequence[int], runs: Sequence[int], size: Size, dtype: type[np.generic]) -> Array:
-    """The map that has these runs."""
-    return np.repeat(np.array(values, dtype), runs).reshape(size)
+def map_of_runs(row: Mapping[str, Any], columns: tuple[str, str], dtype: type[np.generic]) -> Array:
+    """The map whose runs a row holds in two columns, of values and of lengths."""
+    values, runs = (row[name] for name in columns)
+    return np.repeat(np.array(values, dtype), runs).reshape(row["height"], row["width"])

@@ -46,9 +46,9 @@ def load_attribute(path: str) -> Any:
     if str(Path.cwd()) not in sys.path and "" not in sys.path:
         sys.path.append(str(Path.cwd()))  # last, so that installed modules take precedence
     try:
-        found: Any = import_module(module)
+        thing: Any = import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            thing = getattr(thing, part)
     except (ImportError, AttributeError) as error:
         raise InvalidOption(f"Cannot load {path!r}: {error}.") from error
-    return found
+    return thing

@@ -124,14 +124,14 @@ def masks_by_id(numbers: npt.NDArray[np.integer[Any]]) -> dict[int, RLE]:
     starts = np.concatenate(([0], np.flatnonzero(flat[1:] != flat[:-1]) + 1))
     ends = np.concatenate((starts[1:], [flat.size]))
     owners = flat[starts]
-    found = {}
+    masks = {}
     for number in np.unique(owners):
         mine = owners == number
         edges = np.stack([starts[mine], ends[mine]], axis=1).ravel()
         counts = np.diff(np.concatenate(([0], edges, [flat.size])))
         counts = counts[:-1] if counts[-1] == 0 else counts
-        found[int(number)] = RLE((height, width), counts.astype(np.uint32))
-    return found
+        masks[int(number)] = RLE((height, width), counts.astype(np.uint32))
+    return masks
 
 
 def mask_box(mask: RLE) -> tuple[float, float, float, float]:

@@ -22,14 +22,14 @@ def thin_confidence(value: Any, semantic: npt.NDArray[Any] | None) -> npt.NDArra
     """Probabilities of every fourth row and column of a semantic map."""
     if semantic is None:
         raise InvalidPrediction("confidence is about the pixels of a semantic map; give both.")
-    found = np.asarray(value, np.float32)
-    if found.shape == semantic.shape:
-        found = found[::STRIDE, ::STRIDE].copy()
-    if found.shape != semantic[::STRIDE, ::STRIDE].shape:
-        raise InvalidPrediction(f"confidence is {found.shape}, the semantic map {semantic.shape}.")
-    if not ((found >= 0) & (found <= ALMOST_ONE)).all():
-        raise InvalidPrediction(f"confidence lies within {found.min()} to {found.max()}; give 0 to 1.")
-    return np.minimum(found, 1)
+    thin = np.asarray(value, np.float32)
+    if thin.shape == semantic.shape:
+        thin = thin[::STRIDE, ::STRIDE].copy()
+    if thin.shape != semantic[::STRIDE, ::STRIDE].shape:
+        raise InvalidPrediction(f"confidence is {thin.shape}, the semantic map {semantic.shape}.")
+    if not ((thin >= 0) & (thin <= ALMOST_ONE)).all():
+        raise InvalidPrediction(f"confidence lies within {thin.min()} to {thin.max()}; give 0 to 1.")
+    return np.minimum(thin, 1)
 
 
 def exact(value: Any, dtype: Any) -> npt.NDArray[Any]:

@@ -30,23 +30,6 @@ def rotated_corners(rows: Floats) -> Floats:
     return corners
 
 
-def rotated_rows(corners: Floats) -> Floats:
-    """Centre x, y, width, height and angle of rectangles given by their corners; the first side is the width,
-    and the angle lies in (−π, π]. For other quadrilaterals, a rectangle of the mean opposite sides.
-
-    >>> rotated_rows(np.array([[[3.0, 4], [7, 4], [7, 6], [3, 6]]])).tolist()
-    [[5.0, 5.0, 4.0, 2.0, 0.0]]
-    """
-    corners = np.asarray(corners, np.float64).reshape(-1, 4, 2)
-    across = (corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]) / 2
-    down = (corners[:, 3] - corners[:, 0] + corners[:, 2] - corners[:, 1]) / 2
-    sides = np.hypot(across[:, 0], across[:, 1]), np.hypot(down[:, 0], down[:, 1])
-    angle = np.where(
-        sides[0] > 0, np.arctan2(across[:, 1], across[:, 0]), np.arctan2(-down[:, 0], down[:, 1])
-    )
-    return np.column_stack([corners.mean(axis=1), *sides, angle])
-
-
 def upright(corners: Floats) -> Floats:
     """The upright boxes x1 y1 x2 y2 around oriented ones."""
     corners = np.asarray(corners, np.float64).reshape(-1, 4, 2)
@@ -91,21 +74,6 @@ def oriented_overlap(a: Any, b: Any) -> Any:
         return 0.0
     whole = (abs(_doubled(a, 1) + _doubled(a, 2)) + abs(_doubled(b, 1) + _doubled(b, 2))) / 2
     return min(1.0, common / (whole - common))
-
-
-@kernel
-def oriented_iou(a: Floats, b: Floats) -> Floats:
-    """Intersection over union of every quadrilateral in `a` (rows, n×4×2) with every one in `b` (columns).
-
-    >>> square = np.array([[[0.0, 0], [2, 0], [2, 2], [0, 2]]])
-    >>> oriented_iou(square, square + 1).round(4).tolist()
-    [[0.1429]]
-    """
-    table = np.empty((len(a), len(b)))
-    for i in range(len(a)):
-        for k in range(len(b)):
-            table[i, k] = oriented_overlap(a[i], b[k])
-    return table
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +11,6 @@ import numpy.typing as npt
 
 from stormproof.core.object_arrays import ALMOST_ONE
 from stormproof.core.sample import Prediction
-
-_NOTHING_MORE: tuple[tuple[str, Any], ...] = (
-    *((name, None) for name in ("masks", "semantic", "confidence", "panoptic")),
-    ("data", {}),
-)
 
 
 class JoinedBoxes(NamedTuple):
@@ -37,10 +33,14 @@ class JoinedBoxes(NamedTuple):
         put, made = object.__setattr__, []
         for columns in self.split():
             one = object.__new__(Prediction)
-            for name, value in (*_NOTHING_MORE, *zip(self._fields[1:], columns, strict=True)):
+            for name, value in (*_NOTHING_MORE.items(), *zip(self._fields[1:], columns, strict=True)):
                 put(one, name, value)
             made.append(one)
         return made
+
+
+_FURTHER = {field.name for field in fields(Prediction)} - {*JoinedBoxes._fields}
+_NOTHING_MORE: dict[str, Any] = {**dict.fromkeys(_FURTHER), "data": {}}
 
 
 def join_boxes(

@@ -67,7 +67,7 @@ def shareable(text: str, folder: str | None = None) -> str:
     >>> shareable("coco:/home/me/coco/val.json,images=/home/me/run/val", folder="/home/me/run")
     'coco:val.json,images=val'
     """
-    return _PATH.sub(lambda found: _short(found["path"], folder), without_secrets(text))
+    return _PATH.sub(lambda match: _short(match["path"], folder), without_secrets(text))
 
 
 def shareable_words(sentence: str, folder: str | None = None) -> str:
@@ -76,7 +76,7 @@ def shareable_words(sentence: str, folder: str | None = None) -> str:
     >>> shareable_words("/home/me/a.png: cannot be decoded")
     'a.png: cannot be decoded'
     """
-    return _IN_WORDS.sub(lambda found: _short(found[0], folder), without_secrets(sentence))
+    return _IN_WORDS.sub(lambda match: _short(match[0], folder), without_secrets(sentence))
 
 
 def _short(text: str, folder: str | None) -> str:

@@ -32,7 +32,7 @@ def provenance(device: str | None = None) -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "stormproof": stormproof.__version__,
         "python": platform.python_version(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name))}
+        "packages": {name: version for name in PACKAGES if (version := _version(name))}
         | {"cv2": cv2.__version__},
         "decoder": decoder(),
         "hardware": {
@@ -52,10 +52,10 @@ def provenance(device: str | None = None) -> dict[str, Any]:
 def decoder() -> dict[str, str]:
     """The libraries that turn files into pixels; JPEG decoders differ by a grey level or two."""
     libraries = {"libjpeg-turbo": "libjpeg_turbo", "zlib": "zlib", "webp": "webp"}
-    found = {
+    versions = {
         name: features.version(key) for name, key in libraries.items() if features.check(key)
     }  # Pillow may be built without any of them
-    return {"pillow": _version("pillow") or "?", **{name: text for name, text in found.items() if text}}
+    return {"pillow": _version("pillow") or "?", **{name: text for name, text in versions.items() if text}}
 
 
 @cache

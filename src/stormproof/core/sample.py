@@ -7,8 +7,8 @@ metres with infinity for the sky. Every class here is frozen and validates its v
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -211,6 +211,29 @@ class Truth:
     panoptic: npt.NDArray[np.int32] | None = None
     crowds: tuple[int, ...] = ()
 
+    @property
+    def maps(self) -> dict[str, npt.NDArray[Any]]:
+        """The maps that there are, by form."""
+        semantic = None if self.semantic is None else self.semantic.labels
+        planes = {"semantic": semantic, "panoptic": self.panoptic}
+        return {name: plane for name, plane in planes.items() if plane is not None}
+
+    def change_maps(self, change: Callable[[npt.NDArray[Any], int], npt.NDArray[Any]]) -> Truth:
+        """The truth with other maps: `change` is given a map, and what its pixels without a class hold."""
+        semantic, panoptic = self.semantic, self.panoptic
+        if semantic is not None:
+            semantic = replace(semantic, labels=change(semantic.labels, semantic.ignore))
+        return replace(
+            self, semantic=semantic, panoptic=None if panoptic is None else change(panoptic, NO_SEGMENT)
+        )
+
+    @property
+    def map_bytes(self) -> bytes:
+        """Everything that its maps say, for fingerprints."""
+        labels = self.semantic and bytes([self.semantic.ignore & 255]) + self.semantic.labels.tobytes()
+        segments = None if self.panoptic is None else self.panoptic.tobytes() + repr(self.crowds).encode()
+        return (labels or b"") + (segments or b"")
+
     def value(self, form: str) -> Any:
         """The truth of that form; None if there is none."""
         if form == OBJECTS:
@@ -269,22 +292,18 @@ class Sample:
     def __post_init__(self) -> None:
         check_image(self.image, f"image of sample {self.id!r}")
         size = self.image.shape[:2]
-        maps = {
-            "semantic map": None if self.truth.semantic is None else self.truth.semantic.labels,
-            "panoptic map": self.truth.panoptic,
-            "depth map": self.context.depth,
-            "disparity map": self.context.disparity,
-        }
+        maps = {**self.truth.maps, "depth": self.context.depth, "disparity": self.context.disparity}
         for name, array in maps.items():
             if array is not None and array.shape[:2] != size:
-                raise InvalidTruth(f"Sample {self.id!r}: the {name} is {array.shape[:2]}, the image {size}.")
+                raise InvalidTruth(
+                    f"Sample {self.id!r}: the {name} map is {array.shape[:2]}, the image {size}."
+                )
 
     def __repr__(self) -> str:
         truth, context = self.truth, self.context
         parts = {
             f"{len(truth.instances or ())} objects": truth.instances,
-            "semantic map": truth.semantic,
-            "panoptic map": truth.panoptic,
+            **{f"{name} map": plane for name, plane in truth.maps.items()},
             "depth": context.depth,
             "right image": context.right,
         }
@@ -293,6 +312,7 @@ class Sample:
 
 
 MAPS = ("panoptic", "semantic")  # the forms with a value for each pixel; the first one held is drawn
+NO_SEGMENT = 0  # the value of a pixel in a panoptic map that belongs to none
 SEGMENTS = 1 << 16  # what a class is multiplied by in the number of a segment
 
 
@@ -381,6 +401,6 @@ class Prediction:
     def __repr__(self) -> str:
         objects = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
         best = f", the best at {self.scores.max():.2f}" if len(self) else ""
-        maps = {"a panoptic map": self.panoptic, "a semantic map": self.semantic}
-        kind = next((words for words, held in maps.items() if held is not None), f"{objects}{best}")
+        maps = (f"a {name} map" for name in MAPS if self.value(name) is not None)
+        kind = next(maps, f"{objects}{best}")
         return f"<prediction: {kind}>"

@@ -85,7 +85,7 @@ class Spec:
         """
         known = [keyword_options(function) for function in functions]
         any_ones = [i for i, function in enumerate(functions) if takes_any_option(function)]
-        found: list[dict[str, Any]] = [{} for _ in known]
+        by_function: list[dict[str, Any]] = [{} for _ in known]
         for key, text in self.options.items():
             owner = next((i for i, options in enumerate(known) if key in options), None)
             group, dot, entry = key.partition(".")
@@ -93,24 +93,24 @@ class Spec:
                 (i for i, options in enumerate(known) if dot and _is_dict(options.get(group))), None
             )
             if owner is None and grouped is not None:
-                found[grouped].setdefault(group, {})[entry] = text
+                by_function[grouped].setdefault(group, {})[entry] = text
                 continue
             if owner is None and any_ones:
-                found[any_ones[0]][key] = text
+                by_function[any_ones[0]][key] = text
                 continue
             if owner is None:
                 names = dict.fromkeys(name for options in known for name in options)
                 hint = f"It takes: {', '.join(names) or 'none'}."
                 raise UnknownName(f"option of {self.kind!r}", key, names, hint)
             try:
-                found[owner][key] = _convert(text, known[owner][key].annotation)
+                by_function[owner][key] = _convert(text, known[owner][key].annotation)
             except ValueError as error:
                 raise InvalidOption(f"{key}={text} in {self}: {error}.") from None
-        for options, given in zip(known, found, strict=True):
+        for options, given in zip(known, by_function, strict=True):
             missing = [name for name, p in options.items() if p.default is p.empty and name not in given]
             if missing:
                 raise InvalidOption(f"{self} lacks {', '.join(missing)}; add ,{missing[0]}=…")
-        return found
+        return by_function
 
 
 # An option whose value is a list: everything up to the first bracket that closes it.
@@ -119,7 +119,7 @@ _LIST = re.compile(r"(?<==)\s*\[[^\[\]=]*\]\s*(?=,|$)")
 
 def _split(rest: str) -> list[str]:
     """The parts between commas that are neither escaped nor inside the list of an option."""
-    kept = _LIST.sub(lambda found: re.sub(r"(?<!\\),", r"\\,", found[0]), rest)
+    kept = _LIST.sub(lambda match: re.sub(r"(?<!\\),", r"\\,", match[0]), rest)
     return re.split(r"(?<!\\),", kept)
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 import stormproof.corruptions.recipes  # noqa: F401  registers every recipe
-from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import UnknownName
+from stormproof.core.condition import Condition
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Image, Sample, Truth, check_image
 from stormproof.corruptions.chain import Step, steps
 from stormproof.corruptions.corruption import CORRUPTIONS, Corruption, find
 from stormproof.corruptions.geometry import move_sample, move_truth
 from stormproof.corruptions.needs import part_mask, part_of, refuse_part
-from stormproof.corruptions.suites import ORDER, SUITES, find_suite
+from stormproof.corruptions.suites import SUITES, find_suite
 
 __all__ = [
     "CORRUPTIONS",
@@ -24,7 +23,6 @@ __all__ = [
     "Corruption",
     "apply",
     "corrupt_image",
-    "develop",
     "find",
     "find_suite",
     "truth_under",
@@ -99,35 +97,6 @@ def truth_under(
         if step.moves_labels:
             truth = move_truth(truth, *step.field(size, image_id, seed))
     return truth
-
-
-def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, image_id: str = "") -> Image:
-    """The image of a camera with several faults; without faults, the photograph itself.
-
-    Faults act in the order of the camera's stages, whatever their order in the list: drops on the lens are
-    mosaicked, a wrong gamma brightens the noise of bad pixels, a black band from the clock stays black. Each
-    draws as it would alone, so `develop(image, ["gamma_damage@3"])` equals `gamma_damage@3`. Values are
-    rounded to 8 bits between stages.
-
-    >>> scene = np.full((4, 4, 3), 128, np.uint8)
-    >>> bool((develop(scene, []) == scene).all())
-    True
-    """
-    conditions = [Condition.parse(f) if isinstance(f, str) else f for f in faults]
-    image = corrupt_image(image, CLEAN)
-    for condition in sorted(conditions, key=_stage):
-        image = corrupt_image(image, condition, seed=seed, image_id=image_id)
-    return image
-
-
-def _stage(fault: Condition) -> int:
-    """The position of a fault among the camera's stages."""
-    name = fault.corruption
-    if name is None:
-        return -1
-    if name not in ORDER:
-        raise UnknownName("camera fault", name, ORDER, "'stormproof list suites' shows the suite camera.")
-    return ORDER.index(name)
 
 
 def _corrupt_step(image: Image, step: Step, seed: int, image_id: str | Frame, context: Context) -> Image:

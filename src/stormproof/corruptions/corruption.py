@@ -421,11 +421,11 @@ def corruption(
 
 def every_severity(name: str) -> tuple[Condition, ...]:
     """A corruption at each of its severities; an error if it has none."""
-    found = find(name)
-    if not found.severities:
-        example = ",".join(f"{key}=…" for key in found.ladders)
+    corruption = find(name)
+    if not corruption.severities:
+        example = ",".join(f"{key}=…" for key in corruption.ladders)
         raise InvalidCondition(f"{name} has no severities; write {name}[{example}].")
-    return grid([name], found.severities)
+    return grid([name], corruption.severities)
 
 
 def recipe_versions(conditions: Iterable[str]) -> dict[str, int]:

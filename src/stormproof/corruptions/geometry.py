@@ -2,7 +2,7 @@
 
 A field (dy, dx) says where each output pixel is read from: output (y, x) shows input (y + dy, x + dx).
 Label maps, masks and depth read the nearest input pixel of the same field. Where the input lies outside the
-frame there is no truth: label maps become their ignore value, panoptic maps 0, depth NaN, masks empty.
+frame there is no truth: label maps become their ignore value, maps of segments 0, depth NaN, masks empty.
 
 A box becomes the box of its moved mask or, without a mask, the extent of its moved outline within the frame.
 Objects that leave the frame entirely are dropped. Areas scale with the mask (or box). Further arrays of
@@ -23,7 +23,6 @@ from stormproof.core.forms import FORMS, Motion
 from stormproof.core.sample import RLE, Context, Floats, Instances, Sample, Truth
 from stormproof.imaging import Field
 
-VOID = 0  # panoptic: a pixel of no segment
 _SAMPLES = 33  # points along each side of a box
 _STEPS = 20  # Newton steps at most; four suffice for a smooth field
 
@@ -33,8 +32,8 @@ Index = npt.NDArray[np.int64]
 def move_sample(sample: Sample, dy: Field, dx: Field) -> Sample:
     """The sample with truth, depth and disparity moved; image, camera and right image are unchanged."""
     truth, context = sample.truth, sample.context
-    known = (truth.instances, truth.semantic, truth.panoptic, context.depth, context.disparity)
-    if all(part is None for part in known):
+    known = (truth.instances, context.depth, context.disparity)
+    if not truth.maps and all(part is None for part in known):
         return sample
     index = imaging.sources(dy, dx)
     return dataclasses.replace(
@@ -48,15 +47,9 @@ def move_truth(truth: Truth, dy: Field, dx: Field) -> Truth:
 
 
 def _move_truth(truth: Truth, dy: Field, dx: Field, index: Index) -> Truth:
-    semantic = truth.semantic
-    if semantic is not None:
-        semantic = dataclasses.replace(semantic, labels=move_map(semantic.labels, index, semantic.ignore))
-    return Truth(
-        instances=None if truth.instances is None else move_instances(truth.instances, dy, dx, index),
-        semantic=semantic,
-        panoptic=None if truth.panoptic is None else move_map(truth.panoptic, index, VOID),
-        crowds=truth.crowds,
-    )
+    objects = None if truth.instances is None else move_instances(truth.instances, dy, dx, index)
+    moved = truth.change_maps(lambda plane, outside: move_map(plane, index, outside))
+    return dataclasses.replace(moved, instances=objects)
 
 
 def move_map(labels: npt.NDArray[Any], index: Index, outside: float) -> npt.NDArray[Any]:

@@ -54,11 +54,13 @@ def read_conditions(texts: str | Condition | Iterable[str | Condition]) -> tuple
 
 def read_condition(text: str | Condition) -> Condition:
     """The one condition that a string names."""
-    found = read_conditions(text)
-    if len(found) != 1:
-        some = ", ".join(map(str, found[:3]))
-        raise InvalidCondition(f"{text!r} names {len(found)} conditions ({some} …); give one, such as fog@3.")
-    return found[0]
+    conditions = read_conditions(text)
+    if len(conditions) != 1:
+        some = ", ".join(map(str, conditions[:3]))
+        raise InvalidCondition(
+            f"{text!r} names {len(conditions)} conditions ({some} …); give one, such as fog@3."
+        )
+    return conditions[0]
 
 
 def _parse_name(text: str) -> Iterable[Condition]:

@@ -58,8 +58,8 @@ def usable_depth(depth: object, size: tuple[int, ...], user: str) -> imaging.Fie
     if depth is None:
         raise missing(user)
     if not isinstance(depth, np.ndarray) or depth.dtype.kind != "f" or depth.shape != tuple(size):
-        found = f"{depth.dtype} {depth.shape}" if isinstance(depth, np.ndarray) else type(depth).__name__
-        raise InvalidTruth(f"Depth for {user} must be floats of the image's size {tuple(size)}, not {found}.")
+        given = f"{depth.dtype} {depth.shape}" if isinstance(depth, np.ndarray) else type(depth).__name__
+        raise InvalidTruth(f"Depth for {user} must be floats of the image's size {tuple(size)}, not {given}.")
     metres = np.asarray(depth, np.float32)
     lowest, known, finite, beyond = imaging.survey(metres, FARTHEST_MEDIAN)
     if lowest <= 0:

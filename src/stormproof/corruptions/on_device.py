@@ -93,10 +93,10 @@ class _Whole(NamedTuple):
 
 def _check_given(every: Sequence[Step], ids: Sequence[str | Frame], depth: Tensor | None) -> None:
     """Refuse a batch without depth or ids where a step needs them."""
-    for found, condition, _ in every:
-        if "depth" in found.needs and depth is None:
-            raise missing(found.name)
-        if found.is_random and not ids:
+    for corruption, condition, _ in every:
+        if "depth" in corruption.needs and depth is None:
+            raise missing(corruption.name)
+        if corruption.is_random and not ids:
             fix = "give ids=[…], one string per image, always the same for the same image"
             raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
 
@@ -124,13 +124,13 @@ def _apply(batch: _Whole, step: Step, seed: int) -> Tensor:
     from stormproof.imaging.gpu.batch import pixels_of, planes_of
 
     images, ids, depth, cameras, sizes = batch
-    found, condition, _ = step
-    depth = depth if "depth" in found.needs else None
-    draws = step.draws(ids, seed) if found.is_random else ()
+    corruption, condition, _ = step
+    depth = depth if "depth" in corruption.needs else None
+    draws = step.draws(ids, seed) if corruption.is_random else ()
     known = _sizes(images, sizes)
     groups = _by_size(known)
-    if len(groups) > 1 and _takes_sizes(found, condition):
-        at_once = _at_once(images, found, condition, draws, known)
+    if len(groups) > 1 and _takes_sizes(corruption, condition):
+        at_once = _at_once(images, corruption, condition, draws, known)
         if at_once is not None:
             return at_once
     out = images.clone() if sizes is not None else torch.empty_like(images)
@@ -140,8 +140,10 @@ def _apply(batch: _Whole, step: Step, seed: int) -> Tensor:
             part = pixels_of(images[rows, :, :height, :width])
             metres = None if depth is None else depth[rows, :height, :width]
             seen_by = [None if cameras is None else cameras[i] for i in chunk]
-            own = draws[rows] if isinstance(rows, slice) else [draws[i] for i in chunk if found.is_random]
-            made = _corrupt(_SameSize(part, own, metres, seen_by), found, condition)
+            own = (
+                draws[rows] if isinstance(rows, slice) else [draws[i] for i in chunk if corruption.is_random]
+            )
+            made = _corrupt(_SameSize(part, own, metres, seen_by), corruption, condition)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:
@@ -150,14 +152,14 @@ def _apply(batch: _Whole, step: Step, seed: int) -> Tensor:
     return out
 
 
-def _takes_sizes(found: Corruption, condition: Condition) -> bool:
+def _takes_sizes(corruption: Corruption, condition: Condition) -> bool:
     """Whether a recipe may be tried on several sizes at once: its parameters are the same for all of them."""
-    scaled = "scale" in dict(condition.params) and "scale" not in found.ladders
-    return not found.needs and not scaled
+    scaled = "scale" in dict(condition.params) and "scale" not in corruption.ladders
+    return not corruption.needs and not scaled
 
 
 def _at_once(
-    images: Tensor, found: Corruption, condition: Condition, draws: Sequence[Draw], sizes: list[Size]
+    images: Tensor, corruption: Corruption, condition: Condition, draws: Sequence[Draw], sizes: list[Size]
 ) -> Tensor | None:
     """Images of several sizes in one go; None if the recipe needs images of one size."""
     from stormproof.imaging.gpu.batch import OneByOne
@@ -167,16 +169,16 @@ def _at_once(
     from stormproof.imaging.gpu.tensors import device
 
     torch = _torch()
-    values = found.parameters(condition)
+    values = corruption.parameters(condition)
     out: Tensor = torch.empty_like(images)
-    recipe: Callable[..., Any] = found.recipe
+    recipe: Callable[..., Any] = corruption.recipe
     height, width = images.shape[2:]
     try:
         with imaging.on_device(), device(images.device):
             for chunk in _chunks(list(range(len(images))), _most_at_once(images, height, width)):
                 rows = slice(chunk[0], chunk[-1] + 1)
                 batch = ragged_images(images[rows], sizes[rows])
-                made = recipe(batch, *((Draws(draws[rows]),) if found.is_random else ()), **values)
+                made = recipe(batch, *((Draws(draws[rows]),) if corruption.is_random else ()), **values)
                 if not isinstance(made, Ragged):
                     return None
                 put_back(made, images[rows], out[rows])
@@ -187,10 +189,10 @@ def _at_once(
 
 def check_on_device(condition: Condition) -> None:
     """Refuse a condition that cannot be applied to batches on a device."""
-    for found, part, _ in steps(condition):
+    for corruption, part, _ in steps(condition):
         refuse_part(part)
-        found.parameters(part)
-        why = "its plugin is written for one image" if is_plugin(found) else found.one_image_only
+        corruption.parameters(part)
+        why = "its plugin is written for one image" if is_plugin(corruption) else corruption.one_image_only
         if why:
             fix = "leave --device out, or use corrupt_image"
             raise InvalidOption(f"{part} cannot run on batches on a device: {why}; {fix}.")
@@ -202,9 +204,9 @@ def _check(
     torch = _torch()
     tensor = isinstance(images, torch.Tensor)
     if not tensor or not (images.dtype == torch.uint8 or images.is_floating_point()) or images.ndim != 4:
-        found = f"{images.dtype} {tuple(images.shape)}" if tensor else type(images).__name__
+        kind = f"{images.dtype} {tuple(images.shape)}" if tensor else type(images).__name__
         raise InvalidImage(
-            f"A batch must be a tensor of N×3×H×W or N×1×H×W, uint8 or floats from 0 to 1, not {found}."
+            f"A batch must be a tensor of N×3×H×W or N×1×H×W, uint8 or floats from 0 to 1, not {kind}."
         )
     if images.shape[1] not in (1, 3) or 0 in images.shape[2:]:
         raise InvalidImage(
@@ -296,7 +298,7 @@ class _SameSize(NamedTuple):
             yield _SameSize(self.images[row], self.draws[row], depth, self.cameras[row])
 
 
-def _corrupt(part: _SameSize, found: Corruption, condition: Condition) -> Tensor:
+def _corrupt(part: _SameSize, corruption: Corruption, condition: Condition) -> Tensor:
     """N×H×W×C under a condition, in one go or, if the recipe needs it, image by image."""
     from stormproof.imaging.gpu.batch import OneByOne
     from stormproof.imaging.gpu.tensors import device
@@ -304,11 +306,13 @@ def _corrupt(part: _SameSize, found: Corruption, condition: Condition) -> Tensor
     torch = _torch()
     with imaging.on_device(), device(part.images.device):
         if part.depth is not None:
-            part = part._replace(depth=_usable(part.depth, found.name))
+            part = part._replace(depth=_usable(part.depth, corruption.name))
         try:
-            return _apply_to_part(part, found, condition)
+            return _apply_to_part(part, corruption, condition)
         except OneByOne:
-            batch: Tensor = torch.cat([_apply_to_part(one, found, condition) for one in part.one_by_one()])
+            batch: Tensor = torch.cat(
+                [_apply_to_part(one, corruption, condition) for one in part.one_by_one()]
+            )
             return batch
 
 
@@ -320,21 +324,23 @@ def _usable(depth: Tensor, user: str) -> Tensor:
     return usable
 
 
-def _apply_to_part(part: _SameSize, found: Corruption, condition: Condition) -> Tensor:
+def _apply_to_part(part: _SameSize, corruption: Corruption, condition: Condition) -> Tensor:
     from stormproof.imaging.gpu.batch import Batch, OneByOne
     from stormproof.imaging.gpu.draws import Draws
 
-    recipe: Callable[..., Any] = found.recipe
+    recipe: Callable[..., Any] = corruption.recipe
     images, draws, depth, cameras = part
-    values = found.parameters(condition, images.shape[1:3])
-    scene: dict[str, Any] = {"depth": Batch(depth)} if "depth" in found.needs and depth is not None else {}
-    if "camera" in found.needs:
+    values = corruption.parameters(condition, images.shape[1:3])
+    scene: dict[str, Any] = (
+        {"depth": Batch(depth)} if "depth" in corruption.needs and depth is not None else {}
+    )
+    if "camera" in corruption.needs:
         if any(other != cameras[0] for other in cameras):
             raise OneByOne
         size = (int(images.shape[1]), int(images.shape[2]))
         scene["camera"] = cameras[0] or pinhole(size, float(values.pop("view")))
         values.pop("view", None)
-    drawn = (Draws(draws),) if found.is_random else ()
+    drawn = (Draws(draws),) if corruption.is_random else ()
     made: Batch = recipe(Batch(images), *drawn, **scene, **values)
     data: Tensor = made.data
     return data

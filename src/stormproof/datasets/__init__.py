@@ -115,17 +115,19 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
     return READERS[spec.kind]
 
 
-def _attribute_opener(found: Any) -> Callable[..., Any]:
+def _attribute_opener(attribute: Any) -> Callable[..., Any]:
     """An opener for a dataset object, or for a function or class that makes one; it ignores `main`."""
-    if not callable(found) or (not isinstance(found, type) and not missing_members(found)):
-        return lambda main: found
+    if not callable(attribute) or (not isinstance(attribute, type) and not missing_members(attribute)):
+        return lambda main: attribute
 
-    @wraps(found, updated=())
+    @wraps(attribute, updated=())
     def opener(main: str, **options: Any) -> Any:
         try:
-            inspect.signature(found).bind(**options)
+            inspect.signature(attribute).bind(**options)
         except TypeError as error:
-            raise InvalidOption(f"Cannot call {found!r}: {error}; options must be keyword-only.") from None
-        return found(**options)
+            raise InvalidOption(
+                f"Cannot call {attribute!r}: {error}; options must be keyword-only."
+            ) from None
+        return attribute(**options)
 
     return opener

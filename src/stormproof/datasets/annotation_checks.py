@@ -83,14 +83,14 @@ class Inspected:
     @cached_property
     def boxes(self) -> Floats:
         """The boxes that count, x1 y1 x2 y2."""
-        found = [image.boxes[~image.excused] for image in self.images]
-        return np.concatenate(found) if found else np.zeros((0, 4))
+        parts = [image.boxes[~image.excused] for image in self.images]
+        return np.concatenate(parts) if parts else np.zeros((0, 4))
 
     @cached_property
     def limits(self) -> Floats:
         """Width and height of the image of each box."""
-        found = [np.tile(np.array(i.size[::-1], float), ((~i.excused).sum(), 1)) for i in self.images]
-        return np.concatenate(found) if found else np.zeros((0, 2))
+        parts = [np.tile(np.array(i.size[::-1], float), ((~i.excused).sum(), 1)) for i in self.images]
+        return np.concatenate(parts) if parts else np.zeros((0, 2))
 
     @cached_property
     def owners(self) -> list[str]:
@@ -119,21 +119,21 @@ def stray_masks(truth: Truth) -> Bools:
     objects = truth.instances
     if objects is None or objects.masks is None:
         return np.zeros(0 if objects is None else len(objects), bool)
-    found = []
+    stray = []
     for (x1, y1, x2, y2), mask in zip(objects.boxes, objects.masks, strict=True):
         height, width = mask.size
         top, bottom = (int(np.clip(v, 0, height)) for v in (np.floor(y1 - 1), np.ceil(y2 + 1)))
         left, right = (int(np.clip(v, 0, width)) for v in (np.floor(x1 - 1), np.ceil(x2 + 1)))
         inside = int(mask.to_mask()[top:bottom, left:right].sum())
-        found.append(inside < 0.9 * mask.area or mask.area == 0)
-    return np.array(found, bool)
+        stray.append(inside < 0.9 * mask.area or mask.area == 0)
+    return np.array(stray, bool)
 
 
 def check_annotations(seen: Inspected) -> list[Finding]:
     """Everything that the checks find, the most certain first."""
     order = list(Gravity)
-    found = [finding for check in CHECKS for finding in check(seen)]
-    return sorted(found, key=lambda finding: order.index(finding.level))
+    findings = [finding for check in CHECKS for finding in check(seen)]
+    return sorted(findings, key=lambda finding: order.index(finding.level))
 
 
 def _level(count: int, total: int) -> Gravity:

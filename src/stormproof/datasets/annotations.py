@@ -44,14 +44,14 @@ def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Pat
     >>> by_stem([Path("d/a_depth.png")], ["_depth"])["a"].name
     'a_depth.png'
     """
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for path in paths:
         ending = next((e for e in endings if path.stem.endswith(e)), "")
         key = path.stem.removesuffix(ending)
-        if key in found:
-            raise DatasetError(path, f"is a second file for {key!r}; the first is {found[key]}; keep one.")
-        found[key] = path
-    return found
+        if key in by_name:
+            raise DatasetError(path, f"is a second file for {key!r}; the first is {by_name[key]}; keep one.")
+        by_name[key] = path
+    return by_name
 
 
 def pair_files(
@@ -99,8 +99,8 @@ def split_name(root: Path, split: str | None) -> str:
     return f"{root.name}-{split}" if split else root.name
 
 
-def unknown_split(split: str, found: Iterable[str], where: Path) -> DatasetError:
-    names = sorted(found)
+def unknown_split(split: str, known: Iterable[str], where: Path) -> DatasetError:
+    names = sorted(known)
     near = get_close_matches(split, names, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     listing = f"Splits found: {', '.join(names)}." if names else "No splits were found there."

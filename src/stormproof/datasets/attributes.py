@@ -207,6 +207,6 @@ def _tertiles(name: str, values: Sequence[float], what: str) -> Attribute:
         raise InvalidOption(f"No image has a {name}.")
     bounds = np.quantile(numbers[known], [1 / 3, 2 / 3])
     level = np.searchsorted(bounds, numbers)
-    found = tuple(_LEVELS[k] if there else None for k, there in zip(level.tolist(), known, strict=True))
+    levels = tuple(_LEVELS[k] if there else None for k, there in zip(level.tolist(), known, strict=True))
     note = f"Tertiles of {what}: low up to {bounds[0]:.4g}, middle up to {bounds[1]:.4g}, high above."
-    return Attribute(name, found, tuple(each for each in _LEVELS if each in found), note)
+    return Attribute(name, levels, tuple(each for each in _LEVELS if each in levels), note)

@@ -88,13 +88,13 @@ def _image(directory: Path, name: Path, frame: Mapping[str, Any]) -> Path:
 
 def _clips(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict[str, Frame]:
     """The frames of videos with several frames; a video's only frame is an image like any other."""
-    found = {
+    placed = {
         name: Frame(name, str(frame["videoName"]), float(frame["frameIndex"]) / TRACKS_HERTZ)
         for name, frame in zip(ids, frames, strict=True)
         if frame.get("videoName") and is_number(frame.get("frameIndex"))
     }
-    several = Counter(frame.sequence for frame in found.values())
-    return {name: frame for name, frame in found.items() if several[frame.sequence] > 1}
+    several = Counter(frame.sequence for frame in placed.values())
+    return {name: frame for name, frame in placed.items() if several[frame.sequence] > 1}
 
 
 @READERS.declare("bdd-seg")
@@ -121,13 +121,13 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
 
 def _attributes(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict[str, dict[str, str]]:
     """Weather, scene and time of day, by name and frame; undefined values are left out."""
-    found: dict[str, dict[str, str]] = {}
+    attributes: dict[str, dict[str, str]] = {}
     for frame, name in zip(frames, ids, strict=True):
         held = frame.get("attributes")
         for key, value in held.items() if isinstance(held, Mapping) else ():
             if isinstance(value, str) and value != "undefined":
-                found.setdefault(str(key), {})[name] = value
-    return found
+                attributes.setdefault(str(key), {})[name] = value
+    return attributes
 
 
 def _describe_errors(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:

@@ -53,10 +53,10 @@ def _id(line: str, known: set[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ChosenImages(Wrapper):
-    """Some images of a dataset; `kept` are their indices."""
+    """Some images of a dataset, or all; `kept` are their indices."""
 
     dataset: Dataset
-    kept: tuple[int, ...]
+    kept: Sequence[int]
 
     @property
     def _inner(self) -> Dataset:
@@ -64,7 +64,11 @@ class ChosenImages(Wrapper):
 
     @cached_property
     def ids(self) -> Sequence[str]:
-        return [self.dataset.ids[index] for index in self.kept]
+        return [self.dataset.ids[index] for index in self.kept] if self.is_subset else self.dataset.ids
+
+    @property
+    def is_subset(self) -> bool:
+        return len(self.kept) < len(self.dataset)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -139,15 +139,15 @@ def snippets(frames: Mapping[str, str]) -> dict[str, str]:
 
 def annotation_files(root: Path, annotations: str) -> dict[str, Path]:
     """The most detailed annotation file of every frame."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for kind in (INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS):
         ending = f"_{annotations}_{kind}"
         for path in list_files(root, {Path(kind).suffix}):
             if path.name.endswith(ending):
-                found.setdefault(path.name.removesuffix(ending), path)
-    if not found:
+                files.setdefault(path.name.removesuffix(ending), path)
+    if not files:
         raise DatasetError(root, f"contains no *_{annotations}_{INSTANCE_IDS}, …{POLYGONS} or …{LABEL_IDS}.")
-    return found
+    return files
 
 
 def _expected_image(place: Path, name: str) -> Path:
@@ -334,15 +334,15 @@ def paint_ids(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
 
 def _polygons(ids: npt.NDArray[np.uint16]) -> Record:
     """Outlines of all regions, the largest first, so that regions inside a hole are drawn after it."""
-    found = []
+    outlined = []
     for value in np.unique(ids).tolist():
         label = BY_ID[value // 1000 if value >= 1000 else value]
         name = f"{label.name}group" if value < 1000 and label.has_instances else label.name
         region = (ids == value).astype(np.uint8)
         outlines, _ = cv2.findContours(region, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        found += [(cv2.contourArea(o), name, o[:, 0].tolist()) for o in outlines if len(o) >= 3]
-    found.sort(key=lambda item: -item[0])
-    objects = [{"label": name, "polygon": points} for _, name, points in found]
+        outlined += [(cv2.contourArea(o), name, o[:, 0].tolist()) for o in outlines if len(o) >= 3]
+    outlined.sort(key=lambda item: -item[0])
+    objects = [{"label": name, "polygon": points} for _, name, points in outlined]
     return {"imgHeight": ids.shape[0], "imgWidth": ids.shape[1], "objects": objects}
 
 

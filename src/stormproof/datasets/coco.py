@@ -104,17 +104,17 @@ def _image_file(record: Mapping[str, Any], path: Path) -> Path:
 
 def read_categories(content: object, path: Path) -> dict[int, str]:
     """Class names by category id, sorted by id, which is the order of labels."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for record in expect_list(content, "categories", path):
         number = require(record, "id", path, "a category")
         if type(number) is not int or abs(number) >= 1 << 31:
             raise DatasetError(
                 path, f"category id {number!r:.60} must be a whole number below 2³¹, such as 1."
             )
-        if number in found:
+        if number in names:
             raise DatasetError(path, f"category id {number} occurs twice.", f"category {number}")
-        found[number] = str(require(record, "name", path, f"category {number}"))
-    return dict(sorted(found.items()))
+        names[number] = str(require(record, "name", path, f"category {number}"))
+    return dict(sorted(names.items()))
 
 
 def image_folder(path: Path, images: str | None) -> Path:
@@ -214,15 +214,15 @@ def _problems(
     """All errors of the annotations, except for those of masks."""
     if _all_valid(annotations, images, labels):
         return []
-    found: list[DatasetError] = []
+    errors: list[DatasetError] = []
     seen: set[Any] = set()
     for i, row in enumerate(annotations):
         name = row.get("id") if isinstance(row, Mapping) else None
         where = f"annotation number {i}" if name is None else f"annotation {name}"
         problems = _row_problems(row, images, labels, seen)
-        found.extend(DatasetError(path, problem, where) for problem in problems)
+        errors.extend(DatasetError(path, problem, where) for problem in problems)
         seen.add(name if isinstance(name, int) else None)
-    return found
+    return errors
 
 
 def _all_valid(annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int]) -> bool:
@@ -358,15 +358,17 @@ def _record(
     return {**image, "annotations": [] if objects is None else [*_annotations(objects, numbers)]}
 
 
-def _annotations(found: Instances, numbers: Sequence[int]) -> Iterator[Record]:
-    for k, ((x, y, _, _), sides) in enumerate(zip(found.boxes.tolist(), found.sides.tolist(), strict=True)):
-        row = {"id": int(found.ids[k]), "category_id": numbers[int(found.labels[k])],
-               "bbox": [x, y, *sides], "area": float(found.area[k]),
-               "iscrowd": int(found.crowd[k] or found.ignore[k])}  # fmt: skip
-        if found.masks is not None:
-            size = list(found.masks[k].size)
-            row["segmentation"] = {"size": size, "counts": compress(found.masks[k].counts.tolist(), size)}
-        yield {**row, **row_fields(found.data, k)}
+def _annotations(objects: Instances, numbers: Sequence[int]) -> Iterator[Record]:
+    for k, ((x, y, _, _), sides) in enumerate(
+        zip(objects.boxes.tolist(), objects.sides.tolist(), strict=True)
+    ):
+        row = {"id": int(objects.ids[k]), "category_id": numbers[int(objects.labels[k])],
+               "bbox": [x, y, *sides], "area": float(objects.area[k]),
+               "iscrowd": int(objects.crowd[k] or objects.ignore[k])}  # fmt: skip
+        if objects.masks is not None:
+            size = list(objects.masks[k].size)
+            row["segmentation"] = {"size": size, "counts": compress(objects.masks[k].counts.tolist(), size)}
+        yield {**row, **row_fields(objects.data, k)}
 
 
 def _finish(destination: Destination, records: Sequence[Record]) -> None:

@@ -17,9 +17,9 @@ from stormproof.core.files import list_files, locate
 from stormproof.core.identity import to_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.randomness import Frame
-from stormproof.core.sample import Context, Sample, Truth
-from stormproof.core.wrapper import Wrapper
+from stormproof.core.sample import Context, Sample
 from stormproof.datasets.annotations import by_stem, raise_all, read_csv
+from stormproof.datasets.chosen import ChosenImages
 from stormproof.datasets.dataset import Dataset, Source, abilities, fingerprint_of, frames_identity, in_clip
 from stormproof.datasets.depthmaps import (
     CALIBRATION_SUFFIXES,
@@ -82,7 +82,7 @@ def attach_context(
     estimated = DepthFolder(place) if place is not None and (place / JOURNAL).is_file() else None
     kept = _confident(dataset, estimated, min_confidence)
     remark = "" if estimated is None else _depth_remark([dataset.ids[i] for i in kept], estimated)
-    return DatasetWithContext(dataset, files, kept, remark)
+    return DatasetWithContext(dataset, kept, files, remark)
 
 
 def _confident(dataset: Dataset, folder: DepthFolder | None, least: float | None) -> tuple[int, ...]:
@@ -119,9 +119,9 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
     place, source = locate(text, abilities(dataset).root), abilities(dataset).image_source
     if place.is_file():
         return (place,) * len(dataset)
-    found = by_stem(list_files(place, suffixes), _ENDINGS)
+    paths = by_stem(list_files(place, suffixes), _ENDINGS)
     names = [_names(name, source(i)) for i, name in enumerate(dataset.ids)]
-    matches = [next((found[name] for name in each if name in found), None) for each in names]
+    matches = [next((paths[name] for name in each if name in paths), None) for each in names]
     problems = [
         DatasetError(place, f"no {noun} found; looked for {', '.join(each)}.", f"sample {each[0]!r}")
         for each, match in zip(names, matches, strict=True)
@@ -192,43 +192,20 @@ class ContextFiles:
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetWithContext(Wrapper):
-    """A dataset whose samples get context from files.
+class DatasetWithContext(ChosenImages):
+    """A dataset whose samples get context from files; `depth_remark` says which have doubtful depth."""
 
-    `kept` are the indices of the samples it keeps; `depth_remark` says which of them have doubtful depth.
-    """
-
-    dataset: Dataset
     files: ContextFiles
-    kept: tuple[int, ...]
     depth_remark: str = ""
-
-    @property
-    def _inner(self) -> Dataset:
-        return self.dataset
-
-    @cached_property
-    def ids(self) -> Sequence[str]:
-        return [self.dataset.ids[i] for i in self.kept] if self._is_subset else self.dataset.ids
-
-    def image_source(self, index: int) -> Source | None:
-        return abilities(self.dataset).image_source(self.kept[index])
-
-    @property
-    def _is_subset(self) -> bool:
-        return len(self.kept) < len(self.dataset)
 
     @cached_property
     def fingerprint(self) -> str:
         """Covers the dataset's own and names and sizes of context files: depth decides how haze looks."""
         files = [[path.name, path.stat().st_size] for path in self.files.paths()]
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
-        if self._is_subset:
+        if self.is_subset:
             options.append(list(self.kept))  # type: ignore[arg-type]
         return fingerprint_of(to_json([self.dataset.fingerprint, files, options]).encode(), ())
-
-    def __len__(self) -> int:
-        return len(self.kept)
 
     def __getitem__(self, index: int) -> Sample:
         index = self.kept[index]
@@ -238,14 +215,7 @@ class DatasetWithContext(Wrapper):
         return replace(sample, context=context)
 
     def context_files(self, index: int) -> tuple[Path, ...]:
-        """The files behind a sample's context, whose content belongs to the sample's."""
         return self.files.of(self.kept[index])
-
-    def truth(self, index: int) -> Truth:
-        return self.dataset.truth(self.kept[index])
-
-    def size(self, index: int) -> tuple[int, int]:
-        return self.dataset.size(self.kept[index])
 
     def _check_sizes(self, index: int, sample: Sample, context: Context) -> None:
         size = sample.image.shape[:2]
@@ -271,7 +241,8 @@ def with_sequences(dataset: Dataset, *, sequences: str | None = None) -> Dataset
     if strangers:
         fix = f"ids of this dataset look like {dataset.ids[0]!r}"
         raise DatasetError(path, f"lists images that {dataset.name} lacks: {first_few(strangers)}; {fix}.")
-    return DatasetInClips(dataset, {name: frames[name] for name in dataset.ids if name in frames})
+    listed = {name: frames[name] for name in dataset.ids if name in frames}
+    return DatasetInClips(dataset, range(len(dataset)), listed)
 
 
 def read_sequences(path: Path) -> dict[str, Frame]:
@@ -307,45 +278,19 @@ def _frame(row: Sequence[str]) -> Frame | None:
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetInClips(Wrapper):
+class DatasetInClips(ChosenImages):
     """A dataset whose images, or some of them, are frames of clips."""
 
-    dataset: Dataset
     listed: Mapping[str, Frame]
-
-    @property
-    def _inner(self) -> Dataset:
-        return self.dataset
 
     @property
     def frames(self) -> Mapping[str, Frame]:
         return self.listed
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return self.dataset.ids
 
     @cached_property
     def fingerprint(self) -> str:
         identity = [self.dataset.fingerprint, frames_identity(self.frames)]
         return fingerprint_of(to_json(identity).encode(), ())
 
-    def __len__(self) -> int:
-        return len(self.dataset)
-
     def __getitem__(self, index: int) -> Sample:
         return in_clip(self.dataset[index], self.frames)
-
-    def truth(self, index: int) -> Truth:
-        return self.dataset.truth(index)
-
-    def size(self, index: int) -> tuple[int, int]:
-        return self.dataset.size(index)
-
-    def image_source(self, index: int) -> Source | None:
-        return abilities(self.dataset).image_source(index)
-
-    def context_files(self, index: int) -> tuple[Path, ...]:
-        """The files behind a sample's context, whose content belongs to the sample's."""
-        files = abilities(self.dataset).context_files
-        return () if files is None else files(index)

@@ -352,7 +352,7 @@ class SampleDataset:
             total.update(
                 sample.id.encode() + b"\0" + repr(sample.image.shape).encode() + sample.image.tobytes()
             )
-            objects, semantic = sample.truth.instances, sample.truth.semantic
+            objects = sample.truth.instances
             if objects is not None:
                 for column in (objects.boxes, objects.labels, objects.crowd, objects.ignore):
                     total.update(column.tobytes())
@@ -362,10 +362,7 @@ class SampleDataset:
                     total.update(objects.tracks.tobytes())
                 for name, values in sorted(objects.data.items()):
                     total.update(name.encode() + repr(values.shape).encode() + values.tobytes())
-            if semantic is not None:
-                total.update(bytes([semantic.ignore & 255]) + semantic.labels.tobytes())
-            if sample.truth.panoptic is not None:
-                total.update(sample.truth.panoptic.tobytes() + repr(sample.truth.crowds).encode())
+            total.update(sample.truth.map_bytes)
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
         if self.frames:
@@ -375,8 +372,8 @@ class SampleDataset:
 
 def open_object(main: str) -> Dataset:
     """A dataset object that this process passed to `stormproof.run`, while that runs."""
-    found: Dataset | None = local_object(main)
-    if found is None:
+    dataset: Dataset | None = local_object(main)
+    if dataset is None:
         problem = "was made in Python by another process; pass the dataset again."
         raise DatasetError(f"{OBJECT}:{main}", problem)
-    return found
+    return dataset

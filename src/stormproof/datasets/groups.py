@@ -95,13 +95,13 @@ def close_frames(places: Mapping[str, tuple[str, int]], *, gap: int) -> dict[str
     >>> close_frames({"a": ("x", 1), "b": ("x", 5), "c": ("x", 90), "d": ("y", 5)}, gap=30)
     {'a': 'x from 1', 'b': 'x from 1'}
     """
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     group, last = "", ("", 0)
     for place, name in sorted((place, name) for name, place in places.items()):
         if place[0] != last[0] or place[1] - last[1] > gap:
             group = f"{place[0]} from {place[1]}"
-        found[name], last = group, place
-    return {name: group for name, group in drop_singletons(found).items() if name in places}
+        groups[name], last = group, place
+    return {name: group for name, group in drop_singletons(groups).items() if name in places}
 
 
 def file_names(dataset: Dataset) -> dict[str, str]:
@@ -131,19 +131,19 @@ def guess_groups(names: Mapping[str, str]) -> dict[str, str]:
     recordings = {prefix: held for prefix, held in numbers.items() if _is_regular([*held.values()])}
     if len(recordings) < 2 and not any(map(_SPOKEN.search, recordings)):
         return {}
-    found = {identity: prefix for prefix, held in recordings.items() for identity in held}
-    return found if len(found) >= _MOST * len(names) else {}
+    groups = {identity: prefix for prefix, held in recordings.items() for identity in held}
+    return groups if len(groups) >= _MOST * len(names) else {}
 
 
 def frames_warning(dataset: Dataset) -> str | None:
     """A warning if images that count as independent look like frames of recordings."""
     names = file_names(dataset)
-    found = guess_groups(names)
-    if not found:
+    groups = guess_groups(names)
+    if not groups:
         return None
-    recordings, first = len({*found.values()}), names[next(iter(found))]
+    recordings, first = len({*groups.values()}), names[next(iter(groups))]
     return (
-        f"The names of {len(found)} of {len(names)} images look like frames of "
+        f"The names of {len(groups)} of {len(names)} images look like frames of "
         f"{counted(recordings, 'recording')} ({plain(first)} …). Frames of one recording are alike, so "
         "intervals that take them as independent are too narrow. If they are frames, add ',groups=names' to "
         "the dataset (--data): intervals then count recordings, and pixels and scores stay as they are."

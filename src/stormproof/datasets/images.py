@@ -19,13 +19,13 @@ def open_images(main: str) -> FileDataset:
     """Every image below a folder, or one image; ids are paths below the folder, without suffix."""
     place = locate(main)
     root = place.parent if place.is_file() else folder(place, "images")
-    found = [place] if place.is_file() else list_images(root)
-    if not found:
+    paths = [place] if place.is_file() else list_images(root)
+    if not paths:
         raise DatasetError(root, f"contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
-    names = (path.relative_to(root).with_suffix("").as_posix() for path in found)
+    names = (path.relative_to(root).with_suffix("").as_posix() for path in paths)
     ids = unique_names(names, root, "image id")
     return FileDataset(
-        name=place.stem if place.is_file() else root.name, root=root, ids=ids, images=tuple(found)
+        name=place.stem if place.is_file() else root.name, root=root, ids=ids, images=tuple(paths)
     )
 
 

@@ -165,7 +165,7 @@ class KittiTracks(Labels):
 
 def _tracks(file: Path) -> dict[int, list[_KittiObject]]:
     """The objects of a sequence by frame."""
-    found: dict[int, list[_KittiObject]] = {}
+    by_frame: dict[int, list[_KittiObject]] = {}
     for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
             continue
@@ -178,8 +178,8 @@ def _tracks(file: Path) -> dict[int, list[_KittiObject]]:
             raise DatasetError(file, problem, f"line {number}") from None
         kind = rest.strip()
         rows = _rows(kind.replace("Person ", "Person_sitting ", 1), file, number)
-        found.setdefault(place, []).extend(replace(row, track=identity) for row in rows)
-    return found
+        by_frame.setdefault(place, []).extend(replace(row, track=identity) for row in rows)
+    return by_frame
 
 
 @dataclass(frozen=True)

@@ -90,17 +90,17 @@ def _unknown_image(row: object, i: int, records: Mapping[Any, object], path: Pat
 def read_segments(row: Mapping[str, Any], label: Mapping[int, int], path: Path) -> dict[int, int]:
     """The class index of each segment id of an image."""
     where = f"image {row['image_id']}"
-    found = {VOID: IGNORE}
+    classes = {VOID: IGNORE}
     for segment in expect_list(row, "segments_info", f"{path}, {where}"):
         number, category = (identifier(segment, key, path, where) for key in ("id", "category_id"))
         if not isinstance(number, int) or not isinstance(category, int):
             raise DatasetError(path, f"segment {number!r:.60}: ids must be whole numbers.", where)
         if category not in label:
             raise DatasetError(path, f"segment {number} has an unknown category_id {category!r}.", where)
-        if number in found:
+        if number in classes:
             raise DatasetError(path, f"segment id {number} occurs twice.", where)
-        found[number] = label[category]
-    return found
+        classes[number] = label[category]
+    return classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,15 +178,15 @@ def segment_records(
     ids: npt.NDArray[Any], labels: Mapping[int, int], numbers: Sequence[int], crowds: Sequence[int] = ()
 ) -> list[Record]:
     """The segments for the JSON file: id, category, area, box and whether each is a crowd."""
-    found = []
+    records = []
     for value, mask in masks_by_id(ids).items():
         if value in labels:
             x1, y1, x2, y2 = mask_boxes([mask])[0].tolist()
-            found.append({
+            records.append({
                 "id": value, "category_id": numbers[labels[value]], "area": mask.area,
                 "bbox": [x1, y1, x2 - x1, y2 - y1], "iscrowd": int(value in crowds),
             })  # fmt: skip
-    return found
+    return records
 
 
 def write_index(

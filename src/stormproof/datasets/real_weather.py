@@ -47,16 +47,16 @@ def open_acdc(main: str, *, split: str = "val") -> FileDataset:
     """
     root = locate(main)
     images, truths = (first_folder([root / name], name) for name in ("rgb_anon", "gt"))
-    found: dict[str, tuple[Path, Path, str]] = {}
+    frames: dict[str, tuple[Path, Path, str]] = {}
     for condition in CONDITIONS:
         for part, name in ((split, condition), (f"{split}_ref", CLEAR)):
             if (images / condition / part).is_dir():
-                found |= _acdc_frames(images / condition / part, truths / condition / part, name)
-    if not found:
+                frames |= _acdc_frames(images / condition / part, truths / condition / part, name)
+    if not frames:
         place = f"rgb_anon/{{{','.join(CONDITIONS)}}}/{split}"
         raise DatasetError(root, f"has no labelled images in {place}.")
-    groups = drop_singletons({name: _recording(name) for name in found})
-    return _street(root, f"acdc-{split}", found, "condition", groups, objects=False)
+    groups = drop_singletons({name: _recording(name) for name in frames})
+    return _street(root, f"acdc-{split}", frames, "condition", groups, objects=False)
 
 
 def _recording(name: str) -> str:
@@ -98,36 +98,36 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
     truths = annotation_files(
         split_folder(first_folder([root / annotations], "annotations"), split), annotations
     )
-    found: dict[str, tuple[Path, Path, str]] = {}
+    frames: dict[str, tuple[Path, Path, str]] = {}
     for path in list_images(first_folder([root / "leftImg8bit_foggy" / split], "foggy images")):
         match = _BETA.fullmatch(path.stem)
         if match is None or match["frame"] not in truths:
             wanted = "FRAME_leftImg8bit_foggy_beta_B.png with a frame that has an annotation"
             raise DatasetError(path, f"is not {wanted}.")
-        found[f"{match['frame']}_beta_{match['beta']}"] = (path, truths[match["frame"]], match["beta"])
+        frames[f"{match['frame']}_beta_{match['beta']}"] = (path, truths[match["frame"]], match["beta"])
     clear = root / "leftImg8bit" / split
     for path in list_images(clear) if clear.is_dir() else ():
         frame = path.stem.removesuffix("_leftImg8bit")
         if frame in truths:
-            found[frame] = (path, truths[frame], CLEAR)
-    objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in found.values())
+            frames[frame] = (path, truths[frame], CLEAR)
+    objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in frames.values())
     groups = drop_singletons(
-        {name: name.partition("_beta_")[0] for name in found}
+        {name: name.partition("_beta_")[0] for name in frames}
     )  # one scene in several fogs
-    return _street(root, f"foggy-cityscapes-{split}", found, "fog", groups, objects=objects)
+    return _street(root, f"foggy-cityscapes-{split}", frames, "fog", groups, objects=objects)
 
 
 def _street(
-    root: Path, name: str, found: Mapping[str, tuple[Path, Path, str]], attribute: str,
+    root: Path, name: str, frames: Mapping[str, tuple[Path, Path, str]], attribute: str,
     groups: Mapping[str, str], *, objects: bool,
 ) -> FileDataset:  # fmt: skip
-    ids = tuple(sorted(found))
-    sources = tuple(found[each][1] for each in ids)
+    ids = tuple(sorted(frames))
+    sources = tuple(frames[each][1] for each in ids)
     return FileDataset(
-        name=name, root=root, ids=ids, images=tuple(found[each][0] for each in ids),
+        name=name, root=root, ids=ids, images=tuple(frames[each][0] for each in ids),
         labels=CityscapesLabels(sources), sources=tuple(dict.fromkeys(sources)),
         classes=CLASSES if objects else (), semantic_classes=SEMANTIC_CLASSES,
-        attributes={attribute: {each: found[each][2] for each in ids}}, groups=groups,
+        attributes={attribute: {each: frames[each][2] for each in ids}}, groups=groups,
     )  # fmt: skip
 
 

@@ -50,10 +50,10 @@ class MaskMaps(Labels):
         return self.labels.size(index)
 
     def truth(self, index: int) -> Truth:
-        found, size = self.labels.truth(index), self.labels.size(index)
-        if size is None or found.instances is None:
+        known, size = self.labels.truth(index), self.labels.size(index)
+        if size is None or known.instances is None:
             raise InvalidOption("semantic= needs the height and width of every image in the file.")
-        return Truth(found.instances, SemanticMap(draw_masks(found.instances, self.places, size)))
+        return Truth(known.instances, SemanticMap(draw_masks(known.instances, self.places, size)))
 
 
 def draw_masks(objects: Instances, places: Sequence[int], size: tuple[int, int]) -> npt.NDArray[np.uint8]:

@@ -77,7 +77,7 @@ class Inspection:
             "excused": self.excused,
             "pixels": {name: self.pixels[name] for name in self.semantic_classes},
             "problems": [{"where": problem.where, "what": problem.what} for problem in self.problems],
-            "findings": [{"level": str(found.level), "what": found.what} for found in self.findings],
+            "findings": [{"level": str(finding.level), "what": finding.what} for finding in self.findings],
         }
 
 
@@ -85,31 +85,31 @@ def survey(
     dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None
 ) -> Inspection:
     """Inspect the truth and size of some images, without decoding pixels."""
-    found, facts = _new_survey(dataset), {}
+    inspection, facts = _new_survey(dataset), {}
     for index in indices:
-        with _noting(found, dataset.ids[index]):
+        with _noting(inspection, dataset.ids[index]):
             truth = dataset.truth(index)
-            _add_truth(found, truth, dataset.size(index))
+            _add_truth(inspection, truth, dataset.size(index))
             facts[index] = facts_of(dataset, index, truth)
         step()
-    return _with_findings(found, dataset, facts)
+    return _with_findings(inspection, dataset, facts)
 
 
 def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Inspection:
     """Read every image with its truth and context, and note every problem."""
-    found, facts = _new_survey(dataset), {}
+    inspection, facts = _new_survey(dataset), {}
     for index, name in enumerate(dataset.ids):
-        with _noting(found, name):
+        with _noting(inspection, name):
             sample = dataset[index]
-            _add_truth(found, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
+            _add_truth(inspection, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
             for kind in ("depth", "disparity", "camera", "right"):
-                found.context[kind] += getattr(sample.context, kind) is not None
+                inspection.context[kind] += getattr(sample.context, kind) is not None
             facts[index] = facts_of(dataset, index, sample.truth)
         if index not in facts:  # the image cannot be read, but perhaps its labels can
             with suppress(StormproofError, OSError):
                 facts[index] = facts_of(dataset, index, dataset.truth(index))
         step()
-    return _with_findings(found, dataset, facts)
+    return _with_findings(inspection, dataset, facts)
 
 
 def first_findings(dataset: Dataset, images: int) -> list[Finding]:
@@ -139,7 +139,7 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
     return ImageFacts(
         id=dataset.ids[index],
         size=stated or dataset.size(index),
-        labelled=truth.instances is not None or semantic is not None or truth.panoptic is not None,
+        labelled=truth.instances is not None or bool(truth.maps),
         boxes=objects.boxes,
         labels=objects.labels,
         excused=objects.crowd | objects.ignore,
@@ -201,14 +201,14 @@ def _twins(dataset: Dataset, indices: Iterable[int]) -> dict[int, str]:
     return twins
 
 
-def _with_findings(found: Inspection, dataset: Dataset, facts: dict[int, ImageFacts]) -> Inspection:
+def _with_findings(inspection: Inspection, dataset: Dataset, facts: dict[int, ImageFacts]) -> Inspection:
     """The survey with the results of the checks: problems among its problems, the rest as findings."""
     for one in _findings(dataset, facts):
         if one.level is Gravity.problem:
-            found.problems.append(Problem("", one.what))
+            inspection.problems.append(Problem("", one.what))
         else:
-            found.findings.append(one)
-    return found
+            inspection.findings.append(one)
+    return inspection
 
 
 def evenly_spread(count: int, most: int) -> list[int]:
@@ -232,45 +232,45 @@ def problems_of(error: StormproofError) -> list[Problem]:
 
 
 def _new_survey(dataset: Dataset) -> Inspection:
-    found = Inspection(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
-    found.depth_remark = abilities(dataset).depth_remark
+    inspection = Inspection(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
+    inspection.depth_remark = abilities(dataset).depth_remark
     if not len(dataset):
-        found.problems.append(Problem("", "the dataset has no images."))
+        inspection.problems.append(Problem("", "the dataset has no images."))
     images = len(dataset) if has_files(dataset) else 0  # one without files may be endless
     paths = (image_path(dataset, index) for index in range(images))
-    found.missing_files = sum(path is not None and not is_file(path) for path in paths)
-    return found
+    inspection.missing_files = sum(path is not None and not is_file(path) for path in paths)
+    return inspection
 
 
 @contextmanager
-def _noting(found: Inspection, name: str) -> Iterator[None]:
+def _noting(inspection: Inspection, name: str) -> Iterator[None]:
     """Turn an error about one image into a problem, so that the other images are still inspected."""
-    found.looked_at += 1
-    if name in found.ids:
-        found.problems.append(Problem(f"sample {name!r}", "the id occurs twice."))
-    found.ids.add(name)
+    inspection.looked_at += 1
+    if name in inspection.ids:
+        inspection.problems.append(Problem(f"sample {name!r}", "the id occurs twice."))
+    inspection.ids.add(name)
     try:
         yield
     except StormproofError as error:
         for problem in problems_of(error):
-            found.problems.append(Problem(problem.where or f"sample {name!r}", problem.what))
+            inspection.problems.append(Problem(problem.where or f"sample {name!r}", problem.what))
 
 
-def _add_truth(found: Inspection, truth: Truth, size: tuple[int, int]) -> None:
-    found.sizes[size] += 1
+def _add_truth(inspection: Inspection, truth: Truth, size: tuple[int, int]) -> None:
+    inspection.sizes[size] += 1
     objects, semantic = truth.instances, truth.semantic
     if objects is not None:
-        found.labels["boxes"] += 1
+        inspection.labels["boxes"] += 1
         if objects.masks is not None:
-            found.labels["masks"] += 1
-        found.labels.update([*objects.data])  # of further forms, by their names
+            inspection.labels["masks"] += 1
+        inspection.labels.update([*objects.data])  # of further forms, by their names
         excused = objects.crowd | objects.ignore
-        found.excused += len(np.unique(objects.boxes[excused], axis=0))  # one region may excuse every class
-        found.objects.update(found.classes[label] for label in objects.labels[~excused])
+        inspection.excused += len(
+            np.unique(objects.boxes[excused], axis=0)
+        )  # one region may excuse every class
+        inspection.objects.update(inspection.classes[label] for label in objects.labels[~excused])
+    inspection.labels.update([*truth.maps])
     if semantic is not None:
-        found.labels["semantic"] += 1
         for value, count in enumerate(np.bincount(semantic.labels.ravel()).tolist()):
             if count and value != semantic.ignore:
-                found.pixels[found.semantic_classes[value]] += count
-    if truth.panoptic is not None:
-        found.labels["panoptic"] += 1
+                inspection.pixels[inspection.semantic_classes[value]] += count

@@ -163,10 +163,10 @@ def _archives(main: str) -> list[Path]:
         numbers = range(int(span[1]), int(span[2]) + 1)
         return [locate(f"{main[: span.start()]}{n:0{width}d}{main[span.end() :]}") for n in numbers]
     if glob.has_magic(main):
-        found = sorted(Path(path) for path in glob.glob(str(expand(main))))  # noqa: PTH207
-        if not found:
+        paths = sorted(Path(path) for path in glob.glob(str(expand(main))))  # noqa: PTH207
+        if not paths:
             raise DatasetError(main, "matches no archive.")
-        return found
+        return paths
     return [locate(main)]
 
 
@@ -214,12 +214,12 @@ def _split(member: Member) -> tuple[str, str]:
 
 
 def _image(key: str, parts: Mapping[str, Member]) -> Member:
-    found = [parts[ending] for ending in parts if f".{ending}" in IMAGE_SUFFIXES]
-    if len(found) != 1:
+    images = [parts[ending] for ending in parts if f".{ending}" in IMAGE_SUFFIXES]
+    if len(images) != 1:
         archive = next(iter(parts.values())).archive
-        problem = f"has {len(found)} images ({', '.join(parts)}); every sample needs one."
+        problem = f"has {len(images)} images ({', '.join(parts)}); every sample needs one."
         raise DatasetError(archive, problem, f"sample {key!r}")
-    return found[0]
+    return images[0]
 
 
 def _annotations(member: Member) -> list[Any]:

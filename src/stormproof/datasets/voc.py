@@ -99,11 +99,11 @@ def _root(path: Path) -> Path:
     return path
 
 
-def _ids(root: Path, purpose: str, split: str | None, found: dict[str, Path]) -> tuple[str, ...]:
+def _ids(root: Path, purpose: str, split: str | None, files: dict[str, Path]) -> tuple[str, ...]:
     if split is None:
-        if not found:
+        if not files:
             raise DatasetError(root, "contains no annotations.")
-        return tuple(sorted(found))
+        return tuple(sorted(files))
     listing = root / "ImageSets" / purpose / f"{split}.txt"
     if not listing.is_file():
         # Main also lists the images of each class, as in car_val.txt; these need not be suggested.
@@ -114,8 +114,8 @@ def _ids(root: Path, purpose: str, split: str | None, found: dict[str, Path]) ->
 
 def _images(root: Path, ids: tuple[str, ...]) -> tuple[Path, ...]:
     directory = root / "JPEGImages"
-    found = by_stem(list_images(directory)) if directory.is_dir() else {}
-    return tuple(found.get(name, directory / f"{name}.jpg") for name in ids)
+    files = by_stem(list_images(directory)) if directory.is_dir() else {}
+    return tuple(files.get(name, directory / f"{name}.jpg") for name in ids)
 
 
 # A width or height; some tools write 0 if they do not know it.
@@ -140,51 +140,51 @@ class VocBoxes:
         raise_all(
             [
                 DatasetError(file, problem, f"object {i}")
-                for i, found in enumerate(objects)
-                for problem in self._problems(found)
+                for i, element in enumerate(objects)
+                for problem in self._problems(element)
             ]
         )
         return Truth(Instances(
-            boxes=np.array([_box(found) for found in objects]).reshape(-1, 4),
-            labels=np.array([self.classes.index(_class(found)) for found in objects], np.int64),
-            ignore=np.array([_flag(found, "difficult") is True for found in objects], np.bool_),
-            occlusion=np.array([flagged_fraction(_flag(found, "occluded")) for found in objects]),
-            truncation=np.array([flagged_fraction(_flag(found, "truncated")) for found in objects]),
+            boxes=np.array([_box(element) for element in objects]).reshape(-1, 4),
+            labels=np.array([self.classes.index(_class(element)) for element in objects], np.int64),
+            ignore=np.array([_flag(element, "difficult") is True for element in objects], np.bool_),
+            occlusion=np.array([flagged_fraction(_flag(element, "occluded")) for element in objects]),
+            truncation=np.array([flagged_fraction(_flag(element, "truncated")) for element in objects]),
         ))  # fmt: skip
 
-    def _problems(self, found: Element) -> Iterator[str]:
-        name = _class(found)
+    def _problems(self, element: Element) -> Iterator[str]:
+        name = _class(element)
         if name not in self.classes:
             yield f"unknown class {name!r}; name your own classes with classes=FILE, one per line."
-        corners = _corners(found)
+        corners = _corners(element)
         if not are_corners(corners):
             yield f"box xmin, ymin, xmax, ymax = {corners} must be finite, with xmax ≥ xmin and ymax ≥ ymin."
 
 
-def _class(found: Element) -> str:
-    return found.findtext("name", "").strip()
+def _class(element: Element) -> str:
+    return element.findtext("name", "").strip()
 
 
-def _corners(found: Element) -> tuple[float, float, float, float]:
+def _corners(element: Element) -> tuple[float, float, float, float]:
     """xmin, ymin, xmax, ymax as written; NaN if missing or not a number."""
 
     def number(key: str) -> float:
         try:
-            return float(found.findtext(f"bndbox/{key}", "nan"))
+            return float(element.findtext(f"bndbox/{key}", "nan"))
         except ValueError:
             return float("nan")
 
     return number("xmin"), number("ymin"), number("xmax"), number("ymax")
 
 
-def _box(found: Element) -> tuple[float, float, float, float]:
+def _box(element: Element) -> tuple[float, float, float, float]:
     """Corners as pixel edges: VOC counts pixels from 1, and the last one belongs to the box."""
-    x1, y1, x2, y2 = _corners(found)
+    x1, y1, x2, y2 = _corners(element)
     return x1 - 1, y1 - 1, x2, y2
 
 
-def _flag(found: Element, key: str) -> bool | None:
-    text = found.findtext(key)
+def _flag(element: Element, key: str) -> bool | None:
+    text = element.findtext(key)
     return None if text is None else text.strip().lower() in ("1", "true", "yes")
 
 
@@ -237,10 +237,10 @@ class NrecBoxes:
         file = self.files[index]
         if file is None:
             return Truth(Instances(np.zeros((0, 4)), np.zeros(0, np.int64)))
-        found = VocBoxes((file,), (*PEOPLE, *PARTS)).truth(0).instances
-        assert found is not None
-        part = found.labels >= len(PEOPLE)
-        return Truth(replace(found, labels=np.where(part, 0, found.labels), ignore=found.ignore | part))
+        objects = VocBoxes((file,), (*PEOPLE, *PARTS)).truth(0).instances
+        assert objects is not None
+        part = objects.labels >= len(PEOPLE)
+        return Truth(replace(objects, labels=np.where(part, 0, objects.labels), ignore=objects.ignore | part))
 
 
 TRUNCATED, OCCLUDED = 0.15, 0.05  # fractions above which VOC's flags are set
@@ -271,15 +271,15 @@ def _annotation(
     _add(SubElement(root, "size"), width=width, height=height, depth=channels)
     _add(root, segmented=int(segmented))
     for k, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
-        found = SubElement(root, "object")
-        _add(found, name=classes[int(objects.labels[k])], pose="Unspecified")
+        element = SubElement(root, "object")
+        _add(element, name=classes[int(objects.labels[k])], pose="Unspecified")
         if not np.isnan(objects.truncation[k]):
-            _add(found, truncated=int(objects.truncation[k] > TRUNCATED))
-        _add(found, difficult=int(objects.crowd[k] or objects.ignore[k]))
+            _add(element, truncated=int(objects.truncation[k] > TRUNCATED))
+        _add(element, difficult=int(objects.crowd[k] or objects.ignore[k]))
         if not np.isnan(objects.occlusion[k]):
-            _add(found, occluded=int(objects.occlusion[k] > OCCLUDED))
+            _add(element, occluded=int(objects.occlusion[k] > OCCLUDED))
         # VOC counts pixels from 1 and includes the last.
-        _add(SubElement(found, "bndbox"), xmin=x1 + 1, ymin=y1 + 1, xmax=x2, ymax=y2)
+        _add(SubElement(element, "bndbox"), xmin=x1 + 1, ymin=y1 + 1, xmax=x2, ymax=y2)
     indent(root, "\t")
     return root
 

@@ -100,8 +100,8 @@ WRITERS: Registry[Writer] = Registry(extensions.WRITERS, "stormproof.datasets")
 
 def objects_of(sample: Sample) -> Instances:
     """The sample's objects; an image without truth about objects has none."""
-    found = sample.truth.instances
-    return Instances(np.zeros((0, 4)), np.zeros(0, np.int64)) if found is None else found
+    objects = sample.truth.instances
+    return Instances(np.zeros((0, 4)), np.zeros(0, np.int64)) if objects is None else objects
 
 
 def semantic_labels(sample: Sample, void: int) -> npt.NDArray[np.uint8]:

@@ -88,10 +88,10 @@ def _images(content: dict[str, Any], split: str, root: Path, path: Path) -> tupl
     if not stated:
         raise unknown_split(split, (key for key in ("train", "val", "test") if content.get(key)), path)
     places = stated if isinstance(stated, list) else [stated]
-    found = [image for place in places for image in _images_at(str(place), root, path)]
-    if not found:
+    paths = [image for place in places for image in _images_at(str(place), root, path)]
+    if not paths:
         raise DatasetError(path, f"no images at {stated!r}, relative to {root}.", split)
-    return tuple(found)
+    return tuple(paths)
 
 
 def _images_at(place: str, root: Path, path: Path) -> list[Path]:
@@ -121,7 +121,7 @@ def label_file(image: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Kind:
+class LineKind:
     """What lines hold beside or instead of boxes: an array of objects, as a form and `data.yaml` state it."""
 
     form: str
@@ -129,9 +129,9 @@ class Kind:
 
     @property
     def lines(self) -> YoloLines:
-        found = FORMS[self.form].yolo
-        assert found is not None
-        return found
+        declared = FORMS[self.form].yolo
+        assert declared is not None
+        return declared
 
     @property
     def count(self) -> int:
@@ -144,7 +144,7 @@ class Kind:
         return np.concatenate([np.ones(4 * self.lines.boxed, np.bool_), self.lines.places(self.stated)])
 
 
-def _stated_kind(content: dict[str, Any], path: Path) -> Kind | None:
+def _stated_kind(content: dict[str, Any], path: Path) -> LineKind | None:
     """The array that lines hold; None if they are boxes or polygons."""
     if not content.keys() - _OWN_KEYS:
         return None
@@ -153,16 +153,16 @@ def _stated_kind(content: dict[str, Any], path: Path) -> Kind | None:
         if form.yolo is not None and stated is not None and stated is not False:
             if problem := form.yolo.problem(stated):
                 raise DatasetError(path, problem, form.yolo.key)
-            return Kind(form.name, stated)
+            return LineKind(form.name, stated)
     return None
 
 
-def _read_rows(text: Path, classes: int, kind: Kind | None) -> tuple[LabelLine, ...]:
+def _read_rows(text: Path, classes: int, kind: LineKind | None) -> tuple[LabelLine, ...]:
     lines = enumerate(read_text(text).splitlines(), 1)
     return tuple(_row(line, classes, kind, text, f"line {i}") for i, line in lines if line.strip())
 
 
-def _row(line: str, classes: int, kind: Kind | None, text: Path, where: str) -> LabelLine:
+def _row(line: str, classes: int, kind: LineKind | None, text: Path, where: str) -> LabelLine:
     try:
         number, *values = map(float, line.split())
     except ValueError:
@@ -208,7 +208,7 @@ class YoloObjects(Labels):
     images: tuple[Path, ...]
     rows: tuple[tuple[LabelLine, ...], ...]
     polygons: bool
-    kind: Kind | None = None
+    kind: LineKind | None = None
     rules: PixelRules = AS_STORED
 
     def truth(self, index: int) -> Truth:
@@ -233,7 +233,7 @@ def _edges(values: Floats, size: tuple[int, int]) -> Floats:
     return np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])
 
 
-def _with_array(kind: Kind, labels: Ints, values: Floats, size: tuple[int, int]) -> Truth:
+def _with_array(kind: LineKind, labels: Ints, values: Floats, size: tuple[int, int]) -> Truth:
     """Objects with an array; `size` is width and height."""
     form, lines = FORMS[kind.form], kind.lines
     scaled, places = values.copy(), np.flatnonzero(kind.places)
@@ -291,8 +291,8 @@ def _fractions(values: npt.NDArray[Any]) -> list[str]:
 
 def _outline(mask: RLE) -> list[float]:
     """The largest outline of a mask, through the centres of its pixels, as x, y pairs."""
-    found, _ = cv2.findContours(mask.to_mask().astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-    largest = max(found, key=cv2.contourArea, default=np.zeros((0, 1, 2)))
+    outlines, _ = cv2.findContours(mask.to_mask().astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    largest = max(outlines, key=cv2.contourArea, default=np.zeros((0, 1, 2)))
     return (largest.reshape(-1, 2) + 0.5).ravel().tolist() if len(largest) >= 3 else []
 
 

@@ -14,7 +14,7 @@ from stormproof.core.text import plain
 from stormproof.explore.judged import Vocabulary
 from stormproof.metrics.inputs import Maps
 from stormproof.metrics.metric import mean_of_known
-from stormproof.metrics.semantic import Confusion, true_iou
+from stormproof.metrics.semantic import count_pixels, true_iou
 from stormproof.report.imagery import class_colours
 
 Pixels = dict[str, Any]
@@ -27,7 +27,7 @@ def pixels_of_image(found: Prediction, truth: Truth, vocabulary: Vocabulary) -> 
     classes = len(vocabulary.classes)
     # A class that the dataset lacks is one above its last, and wrong.
     predicted = np.minimum(found.semantic, classes).astype(np.uint16)
-    return _counted(Confusion.of(truth.semantic, predicted, classes=classes + 1).counts, vocabulary)
+    return _counted(count_pixels(truth.semantic, predicted, classes=classes + 1), vocabulary)
 
 
 def pixels_of_cell(maps: Maps) -> Pixels:

@@ -93,14 +93,14 @@ def d_ece(counts: Floats) -> Floats:
     >>> float(d_ece(np.array([[[2.0, 0.0], [1.8, 0.0], [1.0, 0.0]]]))[0].round(3))  # score 0.9, precision 0.5
     0.4
     """
-    found: Floats = ratio(np.abs(counts[:, 1] - counts[:, 2]).sum(axis=1), counts[:, 0].sum(axis=1))
-    return found
+    error: Floats = ratio(np.abs(counts[:, 1] - counts[:, 2]).sum(axis=1), counts[:, 0].sum(axis=1))
+    return error
 
 
 def _bins(scores: Floats, count: int) -> Ints:
     """Bins that include their upper edge; the first also includes its lower edge."""
-    found: Ints = _bin(scores, np.linspace(0.0, 1.0, count + 1))
-    return found
+    bins: Ints = _bin(scores, np.linspace(0.0, 1.0, count + 1))
+    return bins
 
 
 def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Floats:
@@ -155,7 +155,7 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
 
 @kernel
 def _bin(scores: Any, edges: Any) -> Any:
-    found = np.empty(len(scores), np.int64)
+    bins = np.empty(len(scores), np.int64)
     last = len(edges) - 2
     for i in range(len(scores)):
         at = min(int(scores[i] * (last + 1)), last)  # rounding may make the neighbour the right one
@@ -163,8 +163,8 @@ def _bin(scores: Any, edges: Any) -> Any:
             at -= 1
         while at < last and scores[i] > edges[at + 1]:
             at += 1
-        found[i] = at
-    return found
+        bins[i] = at
+    return bins
 
 
 @kernel

@@ -142,11 +142,11 @@ def coco_scored(
         too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0)
         for name, (thresholds, size) in precisions.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
-        found = matches.judged
+        judged = matches.judged
         for name, (_, size, _) in recalls.items():
-            counting = found.counts[size]
+            counting = judged.counts[size]
             optimism[prefix + name] = class_optimism(
-                by_class[name], found.truth_image[counting], found.truth_label[counting], weights, _POWER
+                by_class[name], judged.truth_image[counting], judged.truth_label[counting], weights, _POWER
             )
     return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts, optimism)
 

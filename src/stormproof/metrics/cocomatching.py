@@ -37,29 +37,31 @@ class Matches:
     by_image: ImageMatches
 
 
-def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
+def match_boxes(truth: DetectionTruth, detections: Detections) -> Matches:
     """COCO's matches of boxes."""
-    groups = by_class_and_image(truth, found)
-    return match_groups(truth, found, groups, class_overlaps(truth, found), box_areas(found, groups))
+    groups = by_class_and_image(truth, detections)
+    return match_groups(
+        truth, detections, groups, class_overlaps(truth, detections), box_areas(detections, groups)
+    )
 
 
-def box_areas(found: Detections, groups: Groups) -> Floats:
+def box_areas(detections: Detections, groups: Groups) -> Floats:
     """The area of each grouped detection's box."""
-    sides: Floats = np.take(found.sides, groups.detections, axis=0)
+    sides: Floats = np.take(detections.sides, groups.detections, axis=0)
     return sides[:, 0] * sides[:, 1]
 
 
 @lru_cache(maxsize=1)  # several metrics use the same overlaps
-def class_overlaps(truth: DetectionTruth, found: Detections) -> Floats:
+def class_overlaps(truth: DetectionTruth, detections: Detections) -> Floats:
     """IoU of all boxes of the same class in the same image, group by group."""
-    return box_overlaps(truth, found, by_class_and_image(truth, found))
+    return box_overlaps(truth, detections, by_class_and_image(truth, detections))
 
 
-def box_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:
+def box_overlaps(truth: DetectionTruth, predicted: Detections, groups: Groups) -> Floats:
     """IoU of each group's boxes, detections × objects, flat; for a crowd, the detection's share in it."""
     offsets = groups.offsets
     overlaps = np.empty(offsets[-1])
-    detections = _xywh(found.boxes, found.sides, groups.detections)
+    detections = _xywh(predicted.boxes, predicted.sides, groups.detections)
     objects = _xywh(truth.boxes, truth.sides, groups.truths)
     _box_overlaps(groups.starts, offsets, detections, objects, truth.excused[groups.truths], overlaps)
     return overlaps
@@ -69,27 +71,29 @@ def box_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Fl
 def _xywh(boxes: Any, sides: Any, chosen: Any) -> Any:
     """The chosen boxes with the sides stated in files, which may differ from x2 − x1 in the last bit
     (docs/adr/0007)."""
-    found = np.empty((len(chosen), 4))
+    corners = np.empty((len(chosen), 4))
     for k in range(len(chosen)):
         i = chosen[k]
         x, y, width, height = boxes[i, 0], boxes[i, 1], sides[i, 0], sides[i, 1]
-        found[k, 0], found[k, 1], found[k, 2], found[k, 3] = x, y, width, height
-    return found
+        corners[k, 0], corners[k, 1], corners[k, 2], corners[k, 3] = x, y, width, height
+    return corners
 
 
-def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
+def match_masks(truth: DetectionTruth, detections: Detections) -> Matches:
     """COCO's matches of masks; a detection's size is its mask's area."""
-    groups = by_class_and_image(truth, found)
-    overlaps = mask_overlaps(truth, found, groups)
-    area = np.array([masks_of.area(_pack(found.masks[i])) for i in groups.detections.tolist()], np.float64)
-    return match_groups(truth, found, groups, overlaps, area)
+    groups = by_class_and_image(truth, detections)
+    overlaps = mask_overlaps(truth, detections, groups)
+    area = np.array(
+        [masks_of.area(_pack(detections.masks[i])) for i in groups.detections.tolist()], np.float64
+    )
+    return match_groups(truth, detections, groups, overlaps, area)
 
 
-def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:
+def mask_overlaps(truth: DetectionTruth, predicted: Detections, groups: Groups) -> Floats:
     """IoU of each group's masks, detections × objects, flat; for a crowd, the detection's share in it."""
-    _check_masks(truth, found)
+    _check_masks(truth, predicted)
     offsets, excused = groups.offsets, truth.excused[groups.truths]
-    detections = [_pack(found.masks[i]) for i in groups.detections.tolist()]
+    detections = [_pack(predicted.masks[i]) for i in groups.detections.tolist()]
     objects = [_pack(truth.masks[i]) for i in groups.truths.tolist()]
     overlaps = np.empty(offsets[-1])
     for (t0, t1, d0, d1), at in zip(groups.starts.tolist(), offsets.tolist(), strict=False):
@@ -99,7 +103,7 @@ def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> F
     return overlaps
 
 
-def _check_masks(truth: DetectionTruth, found: Detections) -> None:
+def _check_masks(truth: DetectionTruth, detections: Detections) -> None:
     """Refuse objects and detections without masks, and predicted masks of another size than the truth's."""
     sizes: dict[int, tuple[int, int]] = {}
     for i, mask in enumerate(truth.masks):
@@ -108,7 +112,7 @@ def _check_masks(truth: DetectionTruth, found: Detections) -> None:
                 f"Image {truth.owner(i)!r}: an object has no mask; score boxes, or read masks."
             )
         sizes[int(truth.image[i])] = mask.size
-    for i, mask in zip(found.image.tolist(), found.masks or (None,) * len(found), strict=True):
+    for i, mask in zip(detections.image.tolist(), detections.masks or (None,) * len(detections), strict=True):
         if mask is None:
             raise InvalidPrediction(f"Image {truth.ids[i]!r}: a detection has no mask; score boxes instead.")
         if mask.size != sizes.get(i, mask.size):
@@ -124,7 +128,7 @@ def _pack(mask: RLE | None) -> Any:
 
 
 def match_groups(
-    truth: DetectionTruth, found: Detections, groups: ClassGroups, overlaps: Floats, area: Floats,
+    truth: DetectionTruth, detections: Detections, groups: ClassGroups, overlaps: Floats, area: Floats,
     shared: Bools | None = None,
 ) -> Matches:  # fmt: skip
     """COCO's matches by any similarity: `overlaps` of each group's detections × objects, flat. `area` is each
@@ -138,7 +142,7 @@ def match_groups(
     _match(groups.starts, groups.offsets, overlaps, uncounted, crowd, extent, SIZES, IOUS, most, hit, excused)
     starts = groups.starts
     place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
-    order = _by_class(truth, found, groups, place, most)
+    order = _by_class(truth, detections, groups, place, most)
     place = np.minimum(place, MAX_DETECTIONS - 1)  # the last cap on recall includes all that are matched
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
@@ -149,35 +153,39 @@ def match_groups(
         hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),
     )  # fmt: skip
     judged = Judged(
-        found.image[source], found.labels[source],
+        detections.image[source], detections.labels[source],
         np.take(hit, order, axis=0), np.take(excused, order, axis=0), np.take(inside, order, axis=0),
         place[order], truth.image, truth.labels, counts, len(truth.classes), len(IOUS),
     )  # fmt: skip
-    return Matches(len(truth.ids), judged, found.scores[source], by_image)
+    return Matches(len(truth.ids), judged, detections.scores[source], by_image)
 
 
-def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints, most: int) -> Ints:
+def _by_class(
+    truth: DetectionTruth, detections: Detections, groups: ClassGroups, place: Ints, most: int
+) -> Ints:
     """Places in `groups.detections`, sorted by class, then by falling score; equal scores by the rank of the
     image, then as given. Detections beyond the cap are left out."""
     where = np.empty_like(groups.detections)
     where[groups.detections] = np.arange(len(where))
-    ranks = truth.rank[found.image]
+    ranks = truth.rank[detections.image]
     if (ranks[1:] >= ranks[:-1]).all():  # nearly always: images come in the order of their ranks
         order = groups.by_class
     else:
         given = np.argsort(ranks, kind="stable")
-        order = by_number(found.labels, len(truth.classes), given[by_falling_score(found.scores[given])])
+        order = by_number(
+            detections.labels, len(truth.classes), given[by_falling_score(detections.scores[given])]
+        )
     order = where[order]
     return order if (place < most).all() else order[place[order] < most]
 
 
 @kernel
 def _inside(area: Any, sizes: Any) -> Any:
-    found = np.empty((len(area), len(sizes)), np.bool_)
+    inside = np.empty((len(area), len(sizes)), np.bool_)
     for d in range(len(area)):
         for s in range(len(sizes)):
-            found[d, s] = sizes[s, 0] <= area[d] <= sizes[s, 1]
-    return found
+            inside[d, s] = sizes[s, 0] <= area[d] <= sizes[s, 1]
+    return inside
 
 
 @kernel

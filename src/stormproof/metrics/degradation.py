@@ -106,8 +106,8 @@ def category_spreads(values: Mapping[str, Score]) -> dict[str, Spread]:
 
     Fig. 11 alone leaves out JPEG compression, as its caption says.
     """
-    found = by_category(values, categories_of(values))
-    return {name: spread for name, spread in found.items() if spread.count}
+    spreads = by_category(values, categories_of(values))
+    return {name: spread for name, spread in spreads.items() if spread.count}
 
 
 def categories_of(corruptions: Collection[str]) -> Groups:

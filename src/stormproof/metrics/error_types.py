@@ -195,38 +195,40 @@ def box_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTyp
     >>> {name: count for name, count in box_error_types(truth, found).counts.items() if count}
     {'Dupe': 1, 'Bkg': 1, 'Miss': 1, 'FP': 2, 'FN': 1}
     """
-    found = lay_out(predictions, truth)
-    groups = by_image(truth, found, MAX_DETECTIONS)
-    return _type_errors(truth, found, groups, box_overlaps(truth, found, groups))
+    detections = lay_out(predictions, truth)
+    groups = by_image(truth, detections, MAX_DETECTIONS)
+    return _type_errors(truth, detections, groups, box_overlaps(truth, detections, groups))
 
 
 def mask_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTypes:
     """The error types of masks."""
-    found = lay_out(predictions, truth)
-    groups = by_image(truth, found, MAX_DETECTIONS)
-    return _type_errors(truth, found, groups, mask_overlaps(truth, found, groups))
+    detections = lay_out(predictions, truth)
+    groups = by_image(truth, detections, MAX_DETECTIONS)
+    return _type_errors(truth, detections, groups, mask_overlaps(truth, detections, groups))
 
 
-def _type_errors(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: Floats) -> ErrorTypes:
+def _type_errors(
+    truth: DetectionTruth, predicted: Detections, groups: Groups, overlaps: Floats
+) -> ErrorTypes:
     detections, truths = groups.detections, groups.truths
     kinds = np.zeros(len(detections), np.uint8)
     excused = np.zeros(len(detections), np.bool_)
     repairs = np.full(len(detections), -1)
     taken, repairable = (np.zeros(len(truths), np.bool_) for _ in range(2))
     _judge(
-        groups.starts, groups.offsets, overlaps, found.labels[detections], truth.labels[truths],
+        groups.starts, groups.offsets, overlaps, predicted.labels[detections], truth.labels[truths],
         truth.excused[truths], kinds, excused, repairs, taken, repairable,
     )  # fmt: skip
     counting = np.flatnonzero(~truth.excused[truths])
     place = np.full(len(truths) + 1, -1)  # the last entry stands for no object, since `repairs` is −1 then
     place[counting] = np.arange(len(counting))
     own = truths[counting]
-    where = np.full(len(found), -1)
+    where = np.full(len(predicted), -1)
     where[detections] = np.arange(len(detections))
-    falling = where[found.order]
+    falling = where[predicted.order]
     return ErrorTypes(
-        found.image[detections], found.labels[detections], found.scores[detections], falling[falling >= 0],
-        kinds, excused,
+        predicted.image[detections], predicted.labels[detections], predicted.scores[detections],
+        falling[falling >= 0], kinds, excused,
         place[repairs], truth.image[own], truth.labels[own], taken[counting],
         ~taken[counting] & ~repairable[counting], len(truth.ids), len(truth.classes),
     )  # fmt: skip
@@ -240,21 +242,21 @@ def _declare(section: str, prefix: str) -> list[Measure]:
         "FN": "all objects not found",
     }  # fmt: skip
     what = f" ({section})" if prefix else ""
-    found = [
+    declared = [
         Measure(f"{prefix}dAP {name}", f"AP50 lost to {words[name]}{what}", "errors", False, share=True)
         for name in _REPAIRS
     ]
-    found += [
+    declared += [
         Measure(
             f"{prefix}{name} share", f"share of {words[name]} in all costs{what}", "errors", False, share=True
         )
         for name in TYPES
     ]
-    found += [
+    declared += [
         Measure(f"{prefix}{name} per image", f"{words[name]}, per image{what}", "errors", False, False)
         for name in _REPAIRS
     ]
-    return found
+    return declared
 
 
 @metric("boxes", *_declare("boxes", ""), calibrated=_CALIBRATED)
@@ -337,7 +339,7 @@ def _average(
     most = 0
     for k in range(len(starts) - 1):
         most = max(most, starts[k + 1] - starts[k])
-    found, counted = np.empty((_REPAIRED, most, width)), np.empty((_REPAIRED, most, width))
+    right, counted = np.empty((_REPAIRED, most, width)), np.empty((_REPAIRED, most, width))
     hits, wrong = np.empty((_REPAIRED, width)), np.empty((_REPAIRED, width))
     total, events = np.empty(width), np.empty(_REPAIRED, np.int64)
     positives, missed, findable = np.empty(width), np.empty(width), np.empty(width)
@@ -369,7 +371,7 @@ def _average(
                     total[lane] += w
                 for v in range(first, last):
                     hits[v, lane] += w
-                    found[v, events[v], lane] = hits[v, lane]
+                    right[v, events[v], lane] = hits[v, lane]
                     counted[v, events[v], lane] = hits[v, lane] + total[lane] - wrong[v, lane]
             for v in range(first, last):
                 events[v] += 1
@@ -378,9 +380,9 @@ def _average(
         for v in range(_REPAIRED + 3):
             objects = missed if v == _MISS else findable if v == _FN else positives
             row = v if v < _REPAIRED else 0
-            judged = found[row] if v == _FP else counted[row]
+            judged = right[row] if v == _FP else counted[row]
             interpolate(  # not rounded: as in tidecv, a recall of k/100 reaches the k-th point
-                found[row], judged, events[row], objects, COCO_POINTS, False, side_by_side, reached, best,
+                right[row], judged, events[row], objects, COCO_POINTS, False, side_by_side, reached, best,
                 out[v, k],
             )  # fmt: skip
         for v, objects in ((_MISS, missed), (_FN, findable)):

@@ -178,10 +178,10 @@ class Objects(MetricInput):
         if self.person is None:
             return None
         truth = select(self.truth, np.flatnonzero(self.truth.labels == self.person))
-        found = self._boxes_only(self._selected(self.found.labels == self.person))
+        detections = self._boxes_only(self._selected(self.found.labels == self.person))
         return People(
             replace(truth, classes=(truth.classes[self.person],), labels=np.zeros_like(truth.labels)),
-            replace(found, labels=np.zeros_like(found.labels)),
+            replace(detections, labels=np.zeros_like(detections.labels)),
         )
 
     @property
@@ -191,8 +191,8 @@ class Objects(MetricInput):
     def of_images(self, chosen: Ints) -> Objects:
         clean = None if self.clean is None else self.clean.of_images(chosen)
         tuned = None if self.tuned is None else self.tuned.of_images(chosen, len(self.truth.ids))
-        truth, found = self.truth.of_images(chosen), self.found.of_images(chosen)
-        return replace(self, truth=truth, found=found, clean=clean, tuned=tuned)
+        truth, detections = self.truth.of_images(chosen), self.found.of_images(chosen)
+        return replace(self, truth=truth, found=detections, clean=clean, tuned=tuned)
 
     def repeated(self, times: Ints) -> Objects:
         several = super().repeated(times)
@@ -213,8 +213,8 @@ class Objects(MetricInput):
         return self.found if kept.all() else select(self.found, np.flatnonzero(kept))
 
     @staticmethod
-    def _boxes_only(found: Detections) -> Detections:
-        return replace(found, masks=()) if found.masks else found
+    def _boxes_only(detections: Detections) -> Detections:
+        return replace(detections, masks=()) if detections.masks else detections
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,8 +288,8 @@ class Segments(MetricInput):
 def _collect_objects(reader: RunReader) -> Iterator[tuple[str, Objects]]:
     """The objects of every condition; what the clean images fix is passed to the others."""
     clean = tuned = None
-    for text, truth, found in reader.objects(masks=reader.has_masks):
-        cell = Objects(truth, found, reader.rule, reader.person, clean, reader.has_masks, tuned)
+    for text, truth, detections in reader.objects(masks=reader.has_masks):
+        cell = Objects(truth, detections, reader.rule, reader.person, clean, reader.has_masks, tuned)
         if text == "clean":
             clean, tuned = cell.people, Tuned(cell.located, cell.touching)
             cell = replace(cell, clean=clean, tuned=tuned, is_clean=True)

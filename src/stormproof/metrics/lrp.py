@@ -97,8 +97,8 @@ class Located:
         """
         cached: tuple[Weights, Floats] | None = self.__dict__.get("_optimal")
         if cached is None or cached[0] is not weights:  # all conditions of a run are given the same weights
-            found = in_lanes(weights, _optimal, (5, self.classes), *self.tables, self.tau)
-            self.__dict__["_optimal"] = cached = (weights, found)
+            best = in_lanes(weights, _optimal, (5, self.classes), *self.tables, self.tau)
+            self.__dict__["_optimal"] = cached = (weights, best)
         return cached[1]
 
     def thresholds(self, images: int) -> Floats:
@@ -116,16 +116,18 @@ class Located:
         return in_lanes(weights, _at, shape, *self.tables, self.tau, thresholds=thresholds)
 
 
-def locate(truth: DetectionTruth, found: Detections, tau: float, overlaps: Floats | None = None) -> Located:
+def locate(
+    truth: DetectionTruth, detections: Detections, tau: float, overlaps: Floats | None = None
+) -> Located:
     """Match detections to objects at IoU `tau` or more, or by another similarity of each group's detections ×
     objects."""
-    groups = by_class_and_image(truth, found)
-    alike = class_overlaps(truth, found) if overlaps is None else overlaps
+    groups = by_class_and_image(truth, detections)
+    alike = class_overlaps(truth, detections) if overlaps is None else overlaps
     overlap, excused, finder = locate_groups(groups, alike, truth.excused, tau)
     found_at, found_box = np.full(len(truth), -1.0), np.full((len(truth), 4), np.nan)
     hit = finder >= 0
-    found_at[groups.truths[hit]] = found.scores[groups.detections[finder[hit]]]
-    found_box[groups.truths[hit]] = found.boxes[groups.detections[finder[hit]]]
+    found_at[groups.truths[hit]] = detections.scores[groups.detections[finder[hit]]]
+    found_box[groups.truths[hit]] = detections.boxes[groups.detections[finder[hit]]]
     where = np.empty_like(groups.detections)
     where[groups.detections] = np.arange(len(where))
     order = where[groups.by_class]
@@ -133,9 +135,9 @@ def locate(truth: DetectionTruth, found: Detections, tau: float, overlaps: Float
     source, counting = groups.detections[order], np.flatnonzero(~truth.excused)
     where[:] = -1
     where[source] = np.arange(len(source))
-    falling = where[found.order]
+    falling = where[detections.order]
     return Located(
-        found.image[source], found.labels[source], found.scores[source], overlap[order],
+        detections.image[source], detections.labels[source], detections.scores[source], overlap[order],
         truth.image[counting], truth.labels[counting], falling[falling >= 0], len(truth.classes), tau,
         found_at[counting], found_box[counting],
     )  # fmt: skip

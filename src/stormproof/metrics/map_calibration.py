@@ -85,8 +85,8 @@ def _reliability(maps: Maps, weights: Weights) -> dict[str, Floats]:
 )
 def _calibration(maps: Maps, weights: Weights) -> Scored:
     assert maps.confidences is not None
-    found = reliability(maps.confidences, weights)
-    pixels, sure, right, squares, both = (found[..., k] for k in range(SUMS))
+    sums = reliability(maps.confidences, weights)
+    pixels, sure, right, squares, both = (sums[..., k] for k in range(SUMS))
     whole = pixels.sum(axis=1)
     ece = ratio(np.abs(sure - right).sum(axis=1), whole)
     numbers = {"ECE": ece, "Brier": ratio((squares - 2 * both + right).sum(axis=1), whole)}

@@ -47,23 +47,25 @@ class ClassGroups(Groups):
     by_class: Ints  # the detections sorted by class, then by falling score
 
 
-def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
+def by_image(truth: DetectionTruth, predicted: Detections, most: int) -> Groups:
     """Group by image: a detection may match every object; `most` detections per image, the best ones."""
-    detections = by_number(found.image, len(truth.ids), found.order)
+    detections = by_number(predicted.image, len(truth.ids), predicted.order)
     truths = np.argsort(truth.image, kind="stable")
-    owners = found.image[detections]
+    owners = predicted.image[detections]
     first = np.searchsorted(owners, np.arange(len(truth.ids)))
     detections = detections[np.arange(len(owners)) - first[owners] < most]
-    return Groups(truths, detections, _starts(truth.image[truths], found.image[detections]))
+    return Groups(truths, detections, _starts(truth.image[truths], predicted.image[detections]))
 
 
 @lru_cache(maxsize=2)  # several metrics use the groups of all objects, or those of people
-def by_class_and_image(truth: DetectionTruth, found: Detections) -> ClassGroups:
+def by_class_and_image(truth: DetectionTruth, predicted: Detections) -> ClassGroups:
     """Group by image and class: a detection may match the objects of its own class."""
-    by_class = by_number(found.labels, len(truth.classes), found.order)
-    detections = by_number(found.image, len(truth.ids), by_class)
+    by_class = by_number(predicted.labels, len(truth.classes), predicted.order)
+    detections = by_number(predicted.image, len(truth.ids), by_class)
     truths = truth.grouped
-    starts = _starts(truth.keys[truths], (found.image * len(truth.classes) + found.labels)[detections])
+    starts = _starts(
+        truth.keys[truths], (predicted.image * len(truth.classes) + predicted.labels)[detections]
+    )
     return ClassGroups(truths, detections, starts, by_class)
 
 
@@ -88,33 +90,33 @@ def _starts(of_truth: Any, of_found: Any) -> Any:
 
 
 def judge_voc(
-    truth: DetectionTruth, found: Detections, *, iou: float, overlaps: Floats | None = None
+    truth: DetectionTruth, detections: Detections, *, iou: float, overlaps: Floats | None = None
 ) -> Verdicts:
     """The VOC devkit's rule: a detection is compared only with the object that it overlaps most.
 
     At IoU ≥ `iou` it is dropped if that object is excused, and true if the object is still free; otherwise it
     is false. `overlaps` are those of each group's detections × objects, flat; by default, those of boxes.
     """
-    groups = by_class_and_image(truth, found)
+    groups = by_class_and_image(truth, detections)
     if overlaps is None:
         overlaps = np.empty(groups.offsets[-1])
-        _overlaps(groups.starts, truth.boxes[groups.truths], found.boxes[groups.detections], overlaps)
-    verdicts = np.zeros(len(found), np.uint8)
+        _overlaps(groups.starts, truth.boxes[groups.truths], detections.boxes[groups.detections], overlaps)
+    verdicts = np.zeros(len(detections), np.uint8)
     verdicts[groups.detections] = _voc(
         groups.starts, groups.offsets, overlaps, truth.excused[groups.truths], iou
     )
     return verdicts
 
 
-def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple[Verdicts, Ints]:
+def judge_nrec(truth: DetectionTruth, detections: Detections, *, iou: float) -> tuple[Verdicts, Ints]:
     """The verdicts of *pezzementi*'s benchmark, and the object that each detection found (−1 for none).
 
     Best score first, a detection takes the free object that it overlaps most at IoU ≥ `iou`. One that finds
     none but has at least `iou` of its own area in an ignored region is dropped; the rest are false.
     """
-    groups = by_class_and_image(truth, found)
+    groups = by_class_and_image(truth, detections)
     boxes, excused = truth.boxes[groups.truths], truth.excused[groups.truths]
-    verdicts, hits = _nrec(groups.starts, boxes, excused, found.boxes, groups.detections, iou)
+    verdicts, hits = _nrec(groups.starts, boxes, excused, detections.boxes, groups.detections, iou)
     return verdicts, np.where(hits >= 0, groups.truths[hits], -1) if len(truth) else hits
 
 

@@ -171,26 +171,26 @@ def object_errors(
     (0.6, ['CBWO', 'PMD'])
     """
     rule = rule or MatchingRule()
-    found = lay_out(predictions, truth)
+    detections = lay_out(predictions, truth)
     counted = np.flatnonzero(~truth.excused)
     counted = counted[np.argsort(truth.image[counted], kind="stable")]
-    kept = np.flatnonzero(found.scores >= rule.min_score)
-    kept = kept[np.argsort(found.image[kept], kind="stable")]
+    kept = np.flatnonzero(detections.scores >= rule.min_score)
+    kept = kept[np.argsort(detections.image[kept], kind="stable")]
     images = np.unique(truth.image[counted])
-    owners = (truth.image[counted], found.image[kept])
+    owners = (truth.image[counted], detections.image[kept])
     bounds = np.stack(
         [np.searchsorted(o, images, side) for o in owners for side in ("left", "right")], axis=1
     )
     overlap, same = np.zeros(len(counted)), np.zeros(len(counted), np.bool_)
     if rule.overlap is iou and not rule.one_to_one:
         _judge(
-            bounds, truth.boxes[counted], truth.labels[counted], np.take(found.boxes, kept, axis=0),
-            found.labels[kept], found.scores[kept], rule.classes is ClassMatching.OWN, rule.classes is
-            ClassMatching.OWN_FIRST, rule.min_overlap, overlap, same,
+            bounds, truth.boxes[counted], truth.labels[counted], np.take(detections.boxes, kept, axis=0),
+            detections.labels[kept], detections.scores[kept], rule.classes is ClassMatching.OWN,
+            rule.classes is ClassMatching.OWN_FIRST, rule.min_overlap, overlap, same,
         )  # fmt: skip
     else:
         for t0, t1, d0, d1 in bounds.tolist():
-            overlap[t0:t1], same[t0:t1] = _judge_image(truth, found, counted[t0:t1], kept[d0:d1], rule)
+            overlap[t0:t1], same[t0:t1] = _judge_image(truth, detections, counted[t0:t1], kept[d0:d1], rule)
     codes = _symptoms(overlap, same, bounds, rule.tolerance)
     return ObjectErrors(
         truth.image[counted], truth.labels[counted], 1 - overlap, codes, truth.classes, truth.ids
@@ -209,9 +209,9 @@ def object_errors(
     calibrated=_CALIBRATED,
 )
 def _objects(objects: Objects, weights: Weights) -> Scored:
-    found = objects.errors.scored(weights)
+    scored = objects.errors.scored(weights)
     known = len(objects.truth.classes)  # the errors have one more class, for those that the dataset lacks
-    return replace(found, per_class={"E": found.per_class["E"][:, :known]})
+    return replace(scored, per_class={"E": scored.per_class["E"][:, :known]})
 
 
 @kernel
@@ -238,13 +238,13 @@ def _judge(
 
 
 def _judge_image(
-    truth: DetectionTruth, found: Detections, objects: Ints, predictions: Ints, rule: MatchingRule
+    truth: DetectionTruth, detections: Detections, objects: Ints, predictions: Ints, rule: MatchingRule
 ) -> tuple[Floats, Bools]:
     """For each object of an image, the overlap with its prediction, and whether their classes agree."""
     if not predictions.size:
         return np.zeros(len(objects)), np.zeros(len(objects), bool)
-    overlap = rule.overlap(truth.boxes[objects], found.boxes[predictions])
-    same = truth.labels[objects][:, None] == found.labels[predictions][None, :]
+    overlap = rule.overlap(truth.boxes[objects], detections.boxes[predictions])
+    same = truth.labels[objects][:, None] == detections.labels[predictions][None, :]
     if rule.classes is ClassMatching.OWN:
         overlap = np.where(same, overlap, 0.0)
     overlap = np.where(same | (overlap >= rule.min_overlap), overlap, 0.0)
@@ -252,7 +252,7 @@ def _judge_image(
         same & (overlap > 0) if rule.classes is ClassMatching.OWN_FIRST else np.zeros(same.shape, bool)
     )
     # np.lexsort sorts by its last key first; boxes without overlap come last, whatever their class.
-    ranks = (-np.broadcast_to(found.scores[predictions], overlap.shape), ~same, -overlap, ~preferred)
+    ranks = (-np.broadcast_to(detections.scores[predictions], overlap.shape), ~same, -overlap, ~preferred)
     chosen = _one_to_one(overlap, ranks) if rule.one_to_one else np.lexsort(ranks, axis=1)[:, 0]
     rows = np.arange(len(objects))
     kept = chosen >= 0

@@ -32,26 +32,26 @@ _MANY = 200  # images of which a half has close to half
 
 
 def ap_optimism(
-    found: Judged, scores: Floats, among: Bools | None = None, points: int = COCO_POINTS
+    judged: Judged, scores: Floats, among: Bools | None = None, points: int = COCO_POINTS
 ) -> Floats:
     """The optimism of the AP of each size, class and IoU threshold; NaN where a class has no object.
 
     `scores` are those of the detections; `among` marks the images that count, by default all; `points` is the
     number of recalls at which precision is read, 0 for all of them.
     """
-    order, counts = np.argsort(-scores, kind="stable"), found.counts
+    order, counts = np.argsort(-scores, kind="stable"), judged.counts
     if among is not None:
-        order, counts = order[among[found.image[order]]], counts & among[found.truth_image]
-    labels, inside = found.label[order], found.inside[order]
-    out = np.full((len(counts), found.classes, found.thresholds), np.nan)
+        order, counts = order[among[judged.image[order]]], counts & among[judged.truth_image]
+    labels, inside = judged.label[order], judged.inside[order]
+    out = np.full((len(counts), judged.classes, judged.thresholds), np.nan)
     for size, counting in enumerate(counts):
-        shown = np.stack([found.truth_label[counting], found.truth_image[counting]])
-        objects = np.bincount(shown[0], minlength=found.classes)
-        images = np.bincount(np.unique(shown, axis=1)[0], minlength=found.classes)
+        shown = np.stack([judged.truth_label[counting], judged.truth_image[counting]])
+        objects = np.bincount(shown[0], minlength=judged.classes)
+        images = np.bincount(np.unique(shown, axis=1)[0], minlength=judged.classes)
         occurs = objects > 0
         weight = np.where(occurs, ratio(1.0, objects), 0.0)[labels]
-        hits, excused = found.hit[order, size], found.excused[order, size]
-        for t in range(found.thresholds):
+        hits, excused = judged.hit[order, size], judged.excused[order, size]
+        for t in range(judged.thresholds):
             hit = (hits >> t & 1).astype(bool)
             counted = hit | inside[:, size] & ~(excused >> t & 1).astype(bool)
             undecided = _integrate_doubt(hit, weight * counted) / max(1, occurs.sum())

@@ -36,8 +36,8 @@ def by_number(numbers: Ints, count: int, order: Ints) -> Ints:
     >>> by_number(np.array([1, 0, 1]), 2, np.array([2, 1, 0])).tolist()
     [1, 2, 0]
     """
-    found: Ints = _counting(np.asarray(numbers, np.int64), count, order)
-    return found
+    sorted_order: Ints = _counting(np.asarray(numbers, np.int64), count, order)
+    return sorted_order
 
 
 def starts(labels: Ints, classes: int) -> Ints:
@@ -75,8 +75,8 @@ def _counting(numbers: Any, count: Any, order: Any) -> Any:
     for i in order:
         starts[numbers[i] + 1] += 1
     starts = np.cumsum(starts)
-    found = np.empty_like(order)
+    sorted_order = np.empty_like(order)
     for i in order:
-        found[starts[numbers[i]]] = i
+        sorted_order[starts[numbers[i]]] = i
         starts[numbers[i]] += 1
-    return found
+    return sorted_order

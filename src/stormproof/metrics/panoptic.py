@@ -12,7 +12,7 @@ A class of stuff has one segment per image: several predicted segments are joine
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,10 +65,10 @@ def overlaps(truth: Truth, predicted: npt.NDArray[np.int32], *, name: str = "ima
     changes = np.any([plane[1:] != plane[:-1] for plane in planes], axis=0)
     starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
     pixels = np.diff(starts, append=planes[0].size)
-    ids, labels, found = (plane[starts].astype(np.int64) for plane in planes)
+    ids, labels, guessed = (plane[starts].astype(np.int64) for plane in planes)
     ids[labels == truth.semantic.ignore] = 0
     true = _number_segments(ids, labels, truth.crowds, name)
-    pairs, places = np.unique((true + _KEY) * _KEY + found, return_inverse=True)
+    pairs, places = np.unique((true + _KEY) * _KEY + guessed, return_inverse=True)
     shared = np.bincount(places, pixels, len(pairs)).astype(np.int64)
     return pairs // _KEY - _KEY, pairs % _KEY, shared
 
@@ -88,7 +88,7 @@ def _number_segments(ids: Ints, labels: Ints, crowds: tuple[int, ...], name: str
 
 
 def match_segments(
-    image: Ints, found: Overlaps, *, labels: Ints, things: Bools, images: int
+    image: Ints, shared_pixels: Overlaps, *, labels: Ints, things: Bools, images: int
 ) -> npt.NDArray[np.float64]:
     """The terms of PQ, from the overlaps of many images: images × (sum of IoU, TP, FP, FN) × classes.
 
@@ -96,7 +96,7 @@ def match_segments(
     that the dataset lacks: its segments count as not predicted. `things` marks the classes with countable
     objects.
     """
-    true, predicted, pixels = found
+    true, predicted, pixels = shared_pixels
     true_class = np.where(true == 0, -1, np.abs(true) // SEGMENTS - 1)
     known = np.append(labels, -1)  # the last entry is for 0, which is not a segment
     predicted_class = known[np.where(predicted == 0, -1, predicted // SEGMENTS - 1)]
@@ -226,10 +226,6 @@ def class_map(panoptic: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
     return labels
 
 
-def _unpack(row: Mapping[str, Any]) -> npt.NDArray[np.int32]:
-    return map_of_runs(row["panoptic_values"], row["panoptic_runs"], (row["height"], row["width"]), np.int32)
-
-
 def _derive(cell: Comparison) -> dict[str, Any]:
     """The pixels that true and predicted segments share; nothing if the truth names no classes."""
     predicted = cell.prediction.panoptic
@@ -251,9 +247,16 @@ def _collect(reader: RunReader) -> Iterator[tuple[str, Segments]]:
 PANOPTIC_MAPS = form(
     Form(
         "panoptic", "panoptic maps", of_objects=False,
-        columns=(Column(PANOPTIC[0], "int32"), Column(PANOPTIC[1], "uint32", bulky=True)),
-        pack=run_lengths, unpack=_unpack, check=check_map,
-        derived=(*(Column(name, "int32") for name in OVERLAP[:2]), Column(OVERLAP[2], "int64")),
+        columns=(
+            Column(PANOPTIC[0], "int32", holds="segment", later=True),
+            Column(PANOPTIC[1], "uint32", bulky=True, holds="runs", later=True),
+        ),
+        pack=run_lengths, unpack=lambda row: map_of_runs(row, PANOPTIC, np.int32), check=check_map,
+        derived=(
+            Column(OVERLAP[0], "int32", holds="true segment", later=True),
+            Column(OVERLAP[1], "int32", holds="segment", later=True),
+            Column(OVERLAP[2], "int64", holds="pixels", later=True),
+        ),
         derive=_derive, paint=lambda plane: (class_map(plane), NO_CLASS),
         inputs=("segments",), collect=_collect, scored_by=OVERLAP[2],
     ),

@@ -84,14 +84,14 @@ class Curves(NamedTuple):
     event_starts: Ints  # thresholds × (rows + 1)
 
 
-def curves_of(found: Judged) -> Curves:
+def curves_of(matched: Judged) -> Curves:
     """The curves of every size, class and threshold."""
-    rows = found.hit.shape[1] * found.classes
+    rows = matched.hit.shape[1] * matched.classes
     judged, truths = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    events = np.zeros((found.thresholds, rows), np.int64)
+    events = np.zeros((matched.thresholds, rows), np.int64)
     _count(
-        found.label, found.hit, found.excused, found.inside, found.truth_label, found.counts, judged, truths,
-        events,
+        matched.label, matched.hit, matched.excused, matched.inside, matched.truth_label, matched.counts,
+        judged, truths, events,
     )  # fmt: skip
     judged_starts, truth_starts = (np.concatenate([[0], np.cumsum(each)]) for each in (judged, truths))
     ends = np.cumsum(events).reshape(events.shape)
@@ -103,8 +103,8 @@ def curves_of(found: Judged) -> Curves:
         np.empty(total, np.uint8), event_starts,
     )  # fmt: skip
     _fill(
-        found.image, found.label, found.hit, found.excused, found.inside, found.place, CAPS,
-        found.truth_image, found.truth_label, found.counts, judged_starts[:-1].copy(),
+        matched.image, matched.label, matched.hit, matched.excused, matched.inside, matched.place, CAPS,
+        matched.truth_image, matched.truth_label, matched.counts, judged_starts[:-1].copy(),
         truth_starts[:-1].copy(), event_starts[:, :-1].copy(), *made,
     )  # fmt: skip
     return made
@@ -118,17 +118,17 @@ def average_precision(judged: Judged, weights: Weights, *rules: int) -> tuple[Fl
     """
     sizes, classes, thresholds = len(judged.counts), judged.classes, judged.thresholds
     shape = (len(rules) + len(CAPS), sizes * classes, thresholds)
-    found = in_lanes(weights, _average, shape, *curves_of(judged), np.array(rules))
-    found = found.reshape(len(weights), len(rules) + len(CAPS), sizes, classes, thresholds)
-    return found[:, : len(rules)], found[:, len(rules) :]
+    averages = in_lanes(weights, _average, shape, *curves_of(judged), np.array(rules))
+    averages = averages.reshape(len(weights), len(rules) + len(CAPS), sizes, classes, thresholds)
+    return averages[:, : len(rules)], averages[:, len(rules) :]
 
 
 def precision_by_image(matches: ImageMatches, thresholds: int, points: int) -> tuple[Ints, Floats]:
     """The image of every group with an object to find, and the group's AP by threshold."""
     image = np.empty(len(matches.starts), np.int64)
-    found = np.empty((len(matches.starts), thresholds))
-    groups = _average_by_image(*matches, points, image, found)
-    return image[:groups], found[:groups]
+    averages = np.empty((len(matches.starts), thresholds))
+    groups = _average_by_image(*matches, points, image, averages)
+    return image[:groups], averages[:groups]
 
 
 def in_lanes(
@@ -141,7 +141,7 @@ def in_lanes(
     tuple with one entry per lane, whose length the compiler knows, and an array `shape` × lanes to fill.
     """
     width = 1 if len(weights) == 1 else _LANES
-    found = np.empty((len(weights), *shape))
+    out = np.empty((len(weights), *shape))
 
     def run_block(first: int) -> None:
         chosen = weights[first : first + width]
@@ -153,7 +153,7 @@ def in_lanes(
             levels[:, : len(chosen)] = thresholds[first : first + width].T
             given = (*tables, levels)
         loop(*given, block, (0,) * width, lanes)
-        found[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
+        out[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
 
     starts = range(0, len(weights), width)
     if len(starts) == 1 or max(map(np.size, tables)) < _SMALL:
@@ -162,7 +162,7 @@ def in_lanes(
     else:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(run_block, starts))
-    return found
+    return out
 
 
 @kernel
@@ -247,7 +247,7 @@ def _average(
         for t in range(thresholds):
             most = max(most, event_starts[t, k + 1] - event_starts[t, k])
     sums = np.zeros((widest + 1, width))
-    found, counted = np.zeros((most + 1, width)), np.empty((most, width))
+    right, counted = np.zeros((most + 1, width)), np.empty((most, width))
     reached, best = np.zeros((most + 1, width)), np.empty((2, width))
     positives, extra, capped = np.empty(width), np.empty(width), np.empty((caps + 1, width))
     for k in range(rows):
@@ -267,13 +267,13 @@ def _average(
                 image, at, rank = event_image[start + e], event_at[start + e], event_rank[start + e]
                 for lane in range(width):
                     w = np.float64(weights[image, lane])
-                    found[e + 1, lane] = found[e, lane] + w * hit
+                    right[e + 1, lane] = right[e, lane] + w * hit
                     extra[lane] += w * extra_count
                     capped[rank, lane] += w * hit
                     counted[e, lane] = sums[at, lane] + extra[lane]
             for rule in range(rules):
                 interpolate(
-                    found[1:], counted, count, positives, points[rule], True, side_by_side, reached, best,
+                    right[1:], counted, count, positives, points[rule], True, side_by_side, reached, best,
                     out[rule, k, t],
                 )  # fmt: skip
             for lane in range(width):
@@ -289,7 +289,7 @@ def _average_by_image(
     out: Any,
 ) -> Any:  # fmt: skip
     """Write the image and the AP of each group with an object to find; returns the number of such groups."""
-    found, counted = np.empty((MAX_DETECTIONS, 1)), np.empty((MAX_DETECTIONS, 1))
+    right, counted = np.empty((MAX_DETECTIONS, 1)), np.empty((MAX_DETECTIONS, 1))
     reached, best = np.zeros((MAX_DETECTIONS + 1, 1)), np.empty((2, 1))
     positives, groups = np.zeros(1), 0
     # Most groups have a single object: precision at every point is that at its hit, computed with the same
@@ -324,10 +324,10 @@ def _average_by_image(
                     judged -= 1.0
                 else:
                     continue
-                found[events, 0], counted[events, 0] = hits, judged
+                right[events, 0], counted[events, 0] = hits, judged
                 events += 1
             interpolate(
-                found, counted, events, positives, points, True, (0,), reached, best, out[groups, t : t + 1]
+                right, counted, events, positives, points, True, (0,), reached, best, out[groups, t : t + 1]
             )
         groups += 1
     return groups
@@ -345,7 +345,7 @@ def _count_until_hit(hit: Any, excused: Any, inside: Any, first: Any, t: Any) ->
 
 @kernel
 def interpolate(
-    found: Any, counted: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any,
+    right: Any, counted: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any,
     reached: Any, best: Any, out: Any,
 ) -> None:  # fmt: skip
     """The mean over recall points of the best precision (found / counted) at that recall or a higher one.
@@ -356,12 +356,12 @@ def interpolate(
     scratch arrays; `rounded` is explained in `_reach`.
     """
     width = len(side_by_side)
-    _reach(found, count, positives, points, rounded, side_by_side, reached)
+    _reach(right, count, positives, points, rounded, side_by_side, reached)
     best[0], best[1], out[:] = 0.0, 1.0, 0.0
     for e in range(count - 1, -1, -1):
         for lane in range(width):
-            better = found[e, lane] * best[1, lane] > best[0, lane] * counted[e, lane]
-            best[0, lane] = found[e, lane] if better else best[0, lane]
+            better = right[e, lane] * best[1, lane] > best[0, lane] * counted[e, lane]
+            best[0, lane] = right[e, lane] if better else best[0, lane]
             best[1, lane] = counted[e, lane] if better else best[1, lane]
             out[lane] += (reached[e + 1, lane] - reached[e, lane]) * (best[0, lane] / best[1, lane])
     for lane in range(width):
@@ -371,7 +371,7 @@ def interpolate(
 
 @kernel
 def _reach(
-    found: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any, reached: Any
+    right: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any, reached: Any
 ) -> None:  # fmt: skip
     """The number of recall points at or below found / positives; without points, the recall itself.
 
@@ -382,8 +382,8 @@ def _reach(
     step = 1.0 / steps
     for e in range(count):
         for lane in range(width):
-            recall = found[e, lane] / positives[lane]
+            recall = right[e, lane] / positives[lane]
             place = recall * steps
             point = np.floor(place + 1e-9)
             above = rounded & (place - point < 1e-9) & (point / steps < point * step)
-            reached[e + 1, lane] = (point + 1.0 - above) * (found[e, lane] > 0) if points else recall
+            reached[e + 1, lane] = (point + 1.0 - above) * (right[e, lane] > 0) if points else recall

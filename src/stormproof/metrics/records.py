@@ -217,11 +217,11 @@ def entries_of(image: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
     return order[first + np.arange(counts.sum())], np.repeat(np.arange(len(chosen)), counts)
 
 
-def keep_judgeable(found: Detections, truth: DetectionTruth) -> Detections:
+def keep_judgeable(detections: Detections, truth: DetectionTruth) -> Detections:
     """The detections that annotations can judge: all, unless these are federated."""
     if truth.federated is None:
-        return found
-    return select(found, truth.federated.kept(found.image, found.labels, found.scores))
+        return detections
+    return select(detections, truth.federated.kept(detections.image, detections.labels, detections.scores))
 
 
 def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
@@ -230,42 +230,52 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
 
 
 def _check(predictions: Predictions, truth: DetectionTruth) -> Detections:
-    found = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
-    count = len(found.boxes)
+    detections = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
+    count = len(detections.boxes)
     for name in ("image", "scores", "labels"):
-        if getattr(found, name).shape != (count,):
-            raise InvalidPrediction(f"{count} boxes, but {name} has shape {getattr(found, name).shape}.")
-    if found.boxes.shape != (count, 4):
-        raise InvalidPrediction(f"Boxes have shape {found.boxes.shape}; they must be n×4 (x1 y1 x2 y2).")
-    if found.masks and len(found.masks) != count:
-        raise InvalidPrediction(f"{count} boxes, but {len(found.masks)} masks; give one per box or none.")
-    if _all_valid(found.image, found.boxes, found.scores, found.labels, len(truth.ids), len(truth.classes)):
-        return found
-    stray = (found.image < 0) | (found.image >= len(truth.ids))
+        if getattr(detections, name).shape != (count,):
+            raise InvalidPrediction(f"{count} boxes, but {name} has shape {getattr(detections, name).shape}.")
+    if detections.boxes.shape != (count, 4):
+        raise InvalidPrediction(f"Boxes have shape {detections.boxes.shape}; they must be n×4 (x1 y1 x2 y2).")
+    if detections.masks and len(detections.masks) != count:
+        raise InvalidPrediction(
+            f"{count} boxes, but {len(detections.masks)} masks; give one per box or none."
+        )
+    if _all_valid(
+        detections.image,
+        detections.boxes,
+        detections.scores,
+        detections.labels,
+        len(truth.ids),
+        len(truth.classes),
+    ):
+        return detections
+    stray = (detections.image < 0) | (detections.image >= len(truth.ids))
     if stray.any():
         i = int(np.flatnonzero(stray)[0])
         raise InvalidPrediction(
-            f"Detection {i} belongs to image number {found.image[i]}, but the set has "
+            f"Detection {i} belongs to image number {detections.image[i]}, but the set has "
             f"{len(truth.ids)} images (0 to {len(truth.ids) - 1})."
         )
-    classes, (x1, y1, x2, y2) = len(truth.classes), found.boxes.T
+    classes, (x1, y1, x2, y2) = len(truth.classes), detections.boxes.T
     for noun, values, valid, rule in (
-        ("score", found.scores, (found.scores >= 0) & (found.scores <= 1), "scores must lie in [0, 1]"),
-        ("box", found.boxes, np.isfinite(found.boxes).all(axis=1) & (x1 <= x2) & (y1 <= y2),
+        ("score", detections.scores, (detections.scores >= 0) & (detections.scores <= 1),
+         "scores must lie in [0, 1]"),
+        ("box", detections.boxes, np.isfinite(detections.boxes).all(axis=1) & (x1 <= x2) & (y1 <= y2),
          "boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1"),
-        ("label", found.labels, (found.labels >= 0) & (found.labels < classes),
+        ("label", detections.labels, (detections.labels >= 0) & (detections.labels < classes),
          f"the set has {classes} classes (0 to {classes - 1})"),
     ):  # fmt: skip
         bad = np.flatnonzero(~valid)
         if len(bad):
             i = int(bad[0])
-            place = int((found.image[:i] == found.image[i]).sum())
+            place = int((detections.image[:i] == detections.image[i]).sum())
             more = f" ({len(bad)} such detections in all)" if len(bad) > 1 else ""
             raise InvalidPrediction(
-                f"Image {truth.ids[int(found.image[i])]!r}, detection {place}: "
+                f"Image {truth.ids[int(detections.image[i])]!r}, detection {place}: "
                 f"{noun} {values[i].tolist()}; {rule}{more}."
             )
-    return found
+    return detections
 
 
 @kernel

@@ -193,16 +193,16 @@ def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) ->
     >>> curve.detection_rate.tolist(), curve.fppi.tolist()
     ([0.0, 1.0], [1.0, 1.0])
     """
-    found = lay_out(predictions, truth)
-    return _curve(truth, found, judge_nrec(truth, found, iou=iou)[0])
+    detections = lay_out(predictions, truth)
+    return _curve(truth, detections, judge_nrec(truth, detections, iou=iou)[0])
 
 
-def _curve(truth: DetectionTruth, found: Detections, verdicts: Verdicts) -> Roc:
+def _curve(truth: DetectionTruth, detections: Detections, verdicts: Verdicts) -> Roc:
     people = int((~truth.excused).sum())
     if not people:
         raise InvalidTruth("There is no object to find, so the detection rate is undefined.")
-    kept = found.order[verdicts[found.order] != DROPPED]
-    scores, verdicts = found.scores[kept], verdicts[kept]
+    kept = detections.order[verdicts[detections.order] != DROPPED]
+    scores, verdicts = detections.scores[kept], verdicts[kept]
     # A threshold never separates equal scores, so only the last detection of each score is a point.
     points = np.flatnonzero(np.diff(scores, append=-np.inf))
     hits, errors = np.cumsum(verdicts == TRUE)[points], np.cumsum(verdicts == FALSE)[points]
@@ -221,10 +221,10 @@ def _people(objects: Objects, weights: Weights) -> Scored:
     assert objects.clean is not None
     rates, fppi = objects.people.rates(weights, objects.clean.sensitivities(weights))
     numbers = {"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))}
-    found = {name: set_optimism(values, _POWER) for name, values in numbers.items()}
+    optimism = {name: set_optimism(values, _POWER) for name, values in numbers.items()}
     shown = objects.people.truth
     people = units_of(weights, shown.image[~shown.excused])
-    return Scored(numbers, optimism=found if len(weights) > 1 else {}, units={"ADR": people})
+    return Scored(numbers, optimism=optimism if len(weights) > 1 else {}, units={"ADR": people})
 
 
 def curve_points(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:
@@ -233,7 +233,7 @@ def curve_points(people: People, clean: People, weights: Weights) -> dict[str, l
     The first row of `weights` must be ones.
     """
     curve, thresholds = people.curve, clean.sensitivities(weights)
-    rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(weights[:1], thresholds[:1]))
+    rates, fppi = (of_iou[0, IOUS.index(0.5)] for of_iou in people.rates(weights[:1], thresholds[:1]))
     spread = np.unique(np.linspace(0, len(curve.fppi) - 1, min(_POINTS, len(curve.fppi))).round().astype(int))
     return {
         "fppi": curve.fppi[spread].tolist(), "rate": curve.detection_rate[spread].tolist(),

@@ -1,13 +1,12 @@
-"""Semantic segmentation: a confusion matrix that streams over images and adds up over shards.
+"""Semantic segmentation: confusion matrices, which add up over images.
 
 Rows are true classes, columns predicted ones. Pixels whose true label is the ignore value do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,59 +31,11 @@ _CALIBRATED: dict[str, Calibrated] = {
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Confusion:
-    """Counts of pixels by true and predicted class. Confusions of parts of a set add up to that of the set.
-
-    >>> truth = SemanticMap(np.array([[0, 1], [1, 255]], np.uint8))
-    >>> c = Confusion.of(truth, np.array([[0, 1], [0, 0]], np.uint8), classes=2)
-    >>> c.counts.tolist(), c.iou.tolist(), c.miou, round(c.pixel_accuracy, 3)
-    ([[1, 0], [1, 1]], [0.5, 0.5], 0.5, 0.667)
-    """
-
-    counts: Ints
-
-    @classmethod
-    def empty(cls, classes: int) -> Self:
-        """A confusion of no pixels, to start a sum with."""
-        return cls(np.zeros((classes, classes), np.int64))
-
-    @classmethod
-    def of(cls, truth: SemanticMap, predicted: LabelMap, *, classes: int, name: str = "image") -> Self:
-        """From one image; `name` is its name in error messages."""
-        if predicted.shape != truth.labels.shape:
-            raise InvalidPrediction(
-                f"{name}: the predicted map is {predicted.shape}, the truth "
-                f"{truth.labels.shape}; resize with nearest neighbour first."
-            )
-        if predicted.dtype not in (np.uint8, np.uint16):
-            raise InvalidPrediction(f"{name}: the predicted map is {predicted.dtype}, not uint8 or uint16.")
-        return cls(_count(truth.labels, predicted, truth.ignore, classes, name))
-
-    def __add__(self, other: Confusion) -> Confusion:
-        return Confusion(self.counts + other.counts)
-
-    @property
-    def iou(self) -> Floats:
-        """TP / (TP + FP + FN) by class; NaN for a class that neither occurs nor is predicted."""
-        return iou_of(self.counts)
-
-    @property
-    def miou(self) -> float:
-        """Mean IoU over the classes in the truth, as a fraction; NaN if no pixel counts."""
-        return float(mean_of_known(true_iou(self.counts)))
-
-    @property
-    def pixel_accuracy(self) -> float:
-        """The fraction of counted pixels whose class is right."""
-        return float(ratio(np.trace(self.counts), self.counts.sum()))
-
-
 def iou_of(counts: npt.NDArray[Any]) -> Floats:
     """IoU by class of confusion matrices (… × true × predicted)."""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
-    found: Floats = ratio(hits, counts.sum(axis=-2) + counts.sum(axis=-1) - hits)
-    return found
+    iou: Floats = ratio(hits, counts.sum(axis=-2) + counts.sum(axis=-1) - hits)
+    return iou
 
 
 def true_iou(counts: npt.NDArray[Any]) -> Floats:
@@ -150,16 +101,12 @@ def check_map(plane: LabelMap, size: tuple[int, int], classes: int) -> None:
         raise InvalidPrediction(f"the label map holds {top}, but there are {classes} classes")
 
 
-def _unpack(row: Mapping[str, Any]) -> LabelMap:
-    return map_of_runs(row["semantic_values"], row["semantic_runs"], (row["height"], row["width"]), np.uint16)
-
-
 def _derive(cell: Comparison) -> dict[str, Any]:
     """The confusion of an image, and the sums of its confidences if the model reports them."""
     truth, predicted = cell.truth.semantic, cell.prediction.semantic
     assert truth is not None
     assert predicted is not None
-    counts = Confusion.of(truth, predicted, classes=cell.classes, name=cell.name).counts
+    counts = count_pixels(truth, predicted, classes=cell.classes, name=cell.name)
     true, guessed = np.nonzero(counts)
     values: dict[str, Any] = dict(zip(CONFUSION, (true, guessed, counts[true, guessed]), strict=True))
     if cell.prediction.confidence is not None:
@@ -181,10 +128,15 @@ def _collect(reader: RunReader) -> Iterator[tuple[str, Maps]]:
 LABEL_MAPS = form(
     Form(
         "semantic", "label maps", of_objects=False,
-        columns=(Column(SEMANTIC[0], "uint16"), Column(SEMANTIC[1], "uint32", bulky=True)),
-        pack=run_lengths, unpack=_unpack, check=check_map,
-        derived=(*(Column(name, "int32") for name in CONFUSION[:2]), Column(CONFUSION[2], "int64"),
-                 Column(CONFIDENCES)),
+        columns=(
+            Column(SEMANTIC[0], "uint16", holds="class"),
+            Column(SEMANTIC[1], "uint32", bulky=True, holds="runs"),
+        ),
+        pack=run_lengths, unpack=lambda row: map_of_runs(row, SEMANTIC, np.uint16), check=check_map,
+        derived=(
+            Column(CONFUSION[0], "int32", holds="true class"), Column(CONFUSION[1], "int32", holds="class"),
+            Column(CONFUSION[2], "int64", holds="pixels"), Column(CONFIDENCES, later=True),
+        ),
         derive=_derive, paint=lambda labels: (labels, 255),
         inputs=("maps", "confidences"), collect=_collect, scored_by=CONFUSION[2],
     ),
@@ -199,7 +151,22 @@ task(
 )  # fmt: skip
 
 
-def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:
+def count_pixels(true: SemanticMap, predicted: LabelMap, *, classes: int, name: str = "image") -> Ints:
+    """The pixels of an image by true and predicted class; `name` is its name in error messages.
+
+    >>> truth = SemanticMap(np.array([[0, 1], [1, 255]], np.uint8))
+    >>> counts = count_pixels(truth, np.array([[0, 1], [0, 0]], np.uint8), classes=2)
+    >>> counts.tolist(), iou_of(counts).tolist()
+    ([[1, 0], [1, 1]], [0.5, 0.5])
+    """
+    truth, ignore = true.labels, true.ignore
+    if predicted.shape != truth.shape:
+        raise InvalidPrediction(
+            f"{name}: the predicted map is {predicted.shape}, the truth {truth.shape}; resize with nearest "
+            "neighbour first."
+        )
+    if predicted.dtype not in (np.uint8, np.uint16):
+        raise InvalidPrediction(f"{name}: the predicted map is {predicted.dtype}, not uint8 or uint16.")
     # An extra row and column collect values out of range, and an extra row ignored pixels, so that the kernel
     # needs no branch.
     table = np.full(65536, classes, np.uint16)

@@ -77,10 +77,10 @@ class Tracks:
         followed = np.flatnonzero((clip >= 0) & (track >= 0))
         order = followed[np.lexsort((step[followed], track[followed], clip[followed]))]
         same = (np.diff(clip[order]) == 0) & (np.diff(track[order]) == 0) & (np.diff(step[order]) == 1)
-        found = located.found_at >= objects.tuning.located.thresholds(len(truth.ids))[located.truth_label]
+        is_found = located.found_at >= objects.tuning.located.thresholds(len(truth.ids))[located.truth_label]
         return cls(
             truth.image[counting][order],
-            found[order],
+            is_found[order],
             _relative(located.found_box[order], truth.boxes[counting][order]),
             np.concatenate([[False], same])[: len(order)],
             len(truth.ids),
@@ -159,5 +159,5 @@ def _again(tracks: Tracks) -> Bools:
     missed_before = np.concatenate([[False], ~tracks.found[:-1]])
     times: Ints = np.cumsum(tracks.found) - tracks.found  # rows found before this one, in all tracks
     start = np.maximum.accumulate(np.where(tracks.follows, 0, times))  # the same where the track starts
-    found: Bools = tracks.found & tracks.follows & missed_before & (times > start)
-    return found
+    again: Bools = tracks.found & tracks.follows & missed_before & (times > start)
+    return again

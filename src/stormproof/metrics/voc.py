@@ -42,28 +42,29 @@ def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
     >>> {name: round(value, 4) for name, value in numbers.items()}  # 6 of 11 points; half of the area
     {'VOC07 AP50': 0.5455, 'VOC10 AP50': 0.5}
     """
-    found = lay_out(predictions, truth)
-    return voc_scored(judge_by_devkit(truth, found), np.ones((1, len(truth.ids)))).scores
+    detections = lay_out(predictions, truth)
+    return voc_scored(judge_by_devkit(truth, detections), np.ones((1, len(truth.ids)))).scores
 
 
 def judge_by_devkit(
-    truth: DetectionTruth, found: Detections, iou: float = 0.5, overlaps: Floats | None = None
+    truth: DetectionTruth, detections: Detections, iou: float = 0.5, overlaps: Floats | None = None
 ) -> Judged:
     """The detections that the devkit counts, and which of them are right; `overlaps` as in `judge_voc`.
 
     Where a crowd has no bounds, a detection of its class is not wrong.
     """
-    verdicts = judge_voc(truth, found, iou=iou, overlaps=overlaps)
+    verdicts = judge_voc(truth, detections, iou=iou, overlaps=overlaps)
     endless = truth.keys[truth.crowd & np.isinf(truth.area)]
     if len(endless):
-        within = np.isin(found.image * len(truth.classes) + found.labels, endless)
+        within = np.isin(detections.image * len(truth.classes) + detections.labels, endless)
         verdicts = np.where(within & (verdicts == FALSE), DROPPED, verdicts)
-    order = by_class_and_image(truth, found).by_class
+    order = by_class_and_image(truth, detections).by_class
     order = order[verdicts[order] != DROPPED]
     nothing = np.zeros(len(order), np.uint16)
     return Judged(
-        found.image[order], found.labels[order], (verdicts[order] == TRUE).astype(np.uint16)[:, None],
-        nothing[:, None], np.ones((len(order), 1), bool), nothing.astype(np.int64), truth.image, truth.labels,
+        detections.image[order], detections.labels[order],
+        (verdicts[order] == TRUE).astype(np.uint16)[:, None], nothing[:, None],
+        np.ones((len(order), 1), bool), nothing.astype(np.int64), truth.image, truth.labels,
         ~truth.excused[None], len(truth.classes), 1,
     )  # fmt: skip
 

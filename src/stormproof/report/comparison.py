@@ -166,7 +166,9 @@ def over_common(a: Scores, b: Scores) -> tuple[Scores, Scores]:
     common = tuple(text for text in a.conditions if text in b.conditions)
     benchmark = a.benchmark if a.benchmark == b.benchmark else None
     first, second = (
-        s if s.given else replace(s, conditions=common, benchmark=benchmark, cells=_only(s.cells, common))
+        s
+        if s.origin.given
+        else replace(s, conditions=common, benchmark=benchmark, cells=_only(s.cells, common))
         for s in (a, b)
     )
     return first, second

@@ -15,6 +15,7 @@ from stormproof.metrics.published import measured_change
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
 from stormproof.results.estimate import read_estimate
+from stormproof.results.origin import ScoreOrigin
 from stormproof.results.run import DatasetGone, Run, runs_in
 from stormproof.results.scores import Scores
 
@@ -116,13 +117,15 @@ def submitted_scores(entry: Submission) -> Scores:
     conditions = dict.fromkeys(entry.conditions or cells)
     if "clean" in cells:  # submissions list the corrupted conditions alone
         conditions = {"clean": None} | conditions
-    return Scores(
-        plain(entry.model.name), plain(entry.dataset.name), entry.dataset.images, {measure: cells},
-        tuple(conditions), metric=measure, benchmark=entry.benchmark,
-        given={measure: given} if given else {}, missing=entry.missing,
+    origin = ScoreOrigin(
         tags={plain(k): plain(v) for k, v in entry.model.tags.items()},
         fingerprint=entry.dataset.fingerprint or "",
         citation=plain(entry.citation or f"{entry.origin}, {entry.predictions or 'no hash of predictions'}"),
+        given={measure: given} if given else {},
+    )
+    return Scores(
+        plain(entry.model.name), plain(entry.dataset.name), entry.dataset.images, {measure: cells},
+        tuple(conditions), measure, entry.benchmark, missing=entry.missing, origin=origin,
     )  # fmt: skip
 
 

@@ -77,9 +77,9 @@ def make_view(runs: Sequence[Scores], *, measure: str | None = None, reference: 
 
 def _visible(scores: Scores) -> Scores:
     """The same scores, with names reduced to one line of visible characters."""
-    tags = {plain(key): plain(value) for key, value in scores.tags.items()}
+    origin = replace(scores.origin, tags={plain(k): plain(v) for k, v in scores.tags.items()})
     model, dataset, label = map(plain, (scores.model, scores.dataset, scores.name))
-    return replace(scores, model=model, dataset=dataset, label=label, tags=tags)
+    return replace(scores, model=model, dataset=dataset, label=label, origin=origin)
 
 
 def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) -> tuple[str, ...]:
@@ -332,7 +332,7 @@ def _estimate(scores: Scores, estimate: Mapping[str, Any]) -> str:
 def provenance(scores: Scores) -> Mapping[str, Any]:
     """What it takes to repeat a run: command, versions, seed and hashes; and the options of its scores."""
     if scores.record is None:
-        return {"name": scores.name, "published": scores.citation}
+        return {"name": scores.name, "published": scores.origin.citation}
     record = scores.record
     made = record.provenance
     folder = str(made.get("folder") or "") or None

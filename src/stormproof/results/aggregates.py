@@ -47,15 +47,15 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
         parts["scores" if declared_measure.higher else "errors"] = levels
     if declared_measure.aggregate and along.expected and not along.missing:
         parts["sequence"] = along
-    found: dict[str, Any] = {}
+    totals: dict[str, Any] = {}
     for declared in aggregates_of(*parts):
         with suppress(IncompleteGrid):  # a cell that it needs, most often clean, is missing
             value = declared.of(parts[declared.given])
             if over.whole or declared.given == "any" or isinstance(value, Mapping):
-                found[declared.name] = value
+                totals[declared.name] = value
     if not over.whole and ("scores" in parts or "errors" in parts):
-        found[MEAN] = mean(levels.scores[condition] for condition in levels.expected)
-    return found
+        totals[MEAN] = mean(levels.scores[condition] for condition in levels.expected)
+    return totals
 
 
 def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) -> dict[str, Any]:
@@ -64,13 +64,13 @@ def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) ->
     grids = [grid_of(side, over.covered) for side in (cells, reference)]
     if not declared_measure.aggregate or any(grid.missing for grid in grids):
         return {}
-    found: dict[str, Any] = {}
+    totals: dict[str, Any] = {}
     for declared in aggregates_of("reference" if declared_measure.higher else "error reference"):
         with suppress(IncompleteGrid):  # a group that the run does not have, or a grid without clean
             value = declared.of(*grids)
             if over.whole or declared.name == "delta_P" or isinstance(value, Mapping):
-                found[declared.name] = value
-    return found
+                totals[declared.name] = value
+    return totals
 
 
 def bound_interval(interval: Interval, measure: str, aggregate: str, *, wrong: float = WRONG) -> Interval:
@@ -90,14 +90,14 @@ def grid_of(cells: Cells, conditions: Iterable[str]) -> Grid:
     return Grid.of(dict(cells), conditions=map(Condition.parse, conditions))
 
 
-def flatten(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
+def flatten(totals: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
     """Nested aggregates under flat names.
 
     >>> flatten({"mPC": 0.3, "by_corruption": {"fog": 0.2}})
     {'mPC': 0.3, 'by_corruption/fog': 0.2}
     """
     result: dict[str, Score] = {}
-    for name, value in found.items():
+    for name, value in totals.items():
         if isinstance(value, Mapping):
             result |= flatten(value, f"{prefix}{name}{SLASH}")
         else:
@@ -105,6 +105,6 @@ def flatten(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
     return result
 
 
-def mean_of(found: Mapping[str, Any]) -> Any:
+def mean_of(totals: Mapping[str, Any]) -> Any:
     """The mean under corruption among a measure's aggregates; None if the grid does not allow one."""
-    return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)
+    return next((totals[name] for name in (*NAMED, MEAN) if totals.get(name) is not None), None)

@@ -78,9 +78,11 @@ def agree(
     grids = {name: _synthetic(pairs[name], measure, replicates) for name in common}
     parts = {name: _parts(others[name], by) for name in common}
     sets = {name: _real(others[name], parts[name], measure, replicates) for name in common}
-    found = {grid.measure for grid in (*grids.values(), *sets.values())}
-    if len(found) > 1:
-        raise InvalidOption(f"The runs differ in their measures: {', '.join(sorted(found))}; name one.")
+    measures_used = {grid.measure for grid in (*grids.values(), *sets.values())}
+    if len(measures_used) > 1:
+        raise InvalidOption(
+            f"The runs differ in their measures: {', '.join(sorted(measures_used))}; name one."
+        )
     ours = _by_class(grids[common[0]], _group) if one else _by_model(grids, _group)
     theirs = _by_class(sets[common[0]], _as_is) if one else _by_model(sets, _as_is)
     items = _items(ours, theirs)
@@ -100,7 +102,7 @@ def agree(
         name: {part: spearman(row, other, items, images=images[part]) for part, other in theirs.items()}
         for name, row in ours.items()
     }
-    return Agreement("classes" if one else "models", items, found.pop(), table)
+    return Agreement("classes" if one else "models", items, measures_used.pop(), table)
 
 
 def spearman(ours: Items, theirs: Items, items: Sequence[str], *, images: int | None = None) -> Interval:
@@ -112,27 +114,27 @@ def spearman(ours: Items, theirs: Items, items: Sequence[str], *, images: int | 
     1.0
     """
     x, y = (np.stack([side[name] for name in items]) for side in (ours, theirs))
-    found = _correlation(rankdata(x, axis=0), rankdata(y, axis=0))
-    found[~np.isfinite(x).all(axis=0) | ~np.isfinite(y).all(axis=0)] = np.nan
-    return interval_around(float(found[0]), draws(found), images=images)
+    rho = _correlation(rankdata(x, axis=0), rankdata(y, axis=0))
+    rho[~np.isfinite(x).all(axis=0) | ~np.isfinite(y).all(axis=0)] = np.nan
+    return interval_around(float(rho[0]), draws(rho), images=images)
 
 
 def _correlation(x: Floats, y: Floats) -> Floats:
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    found: Floats = ratio((x * y).sum(axis=0), np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0)))
-    return found
+    correlation: Floats = ratio((x * y).sum(axis=0), np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0)))
+    return correlation
 
 
 def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
     """Runs by their model's name; two runs of one name are refused as ambiguous."""
-    found: dict[str, Run] = {}
+    named: dict[str, Run] = {}
     for run in runs:
         name = run.record.model.name
-        if name in found:
-            folders = f"{found[name].folder} and {run.folder}"
+        if name in named:
+            folders = f"{named[name].folder} and {run.folder}"
             raise InvalidOption(f"{folders} are runs of {name} on the same side; give one of them.")
-        found[name] = run
-    return found
+        named[name] = run
+    return named
 
 
 def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
@@ -145,11 +147,11 @@ def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
 
 def _parts(run: Run, by: str | None) -> dict[str, Bools]:
     """Which images are in each part of a real set: all of it, and the values of an attribute."""
-    found = {ALL: np.ones(len(run.readable), np.bool_)}
+    inside = {ALL: np.ones(len(run.readable), np.bool_)}
     if by is not None:
         attribute = read_attribute(run.dataset, by, run.readable)
-        found |= {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
-    return found
+        inside |= {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
+    return inside
 
 
 def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates: int) -> Collected:
@@ -166,9 +168,9 @@ def _group(values: Values) -> dict[str, Floats]:
     """The clean score of a grid, the mean of each corruption, and the mean of those means."""
     (cells,) = values.values()
     by_corruption: dict[str, list[Floats]] = {}
-    for text, found in cells.items():
+    for text, cell in cells.items():
         if text != "clean":
-            by_corruption.setdefault(Condition.parse(text).series, []).append(found)
+            by_corruption.setdefault(Condition.parse(text).series, []).append(cell)
     means = {name: np.mean(levels, axis=0) for name, levels in by_corruption.items()}
     return {CLEAN: cells["clean"], MEAN: np.mean([*means.values()], axis=0), **means}
 
@@ -182,8 +184,8 @@ def _by_model(every: Mapping[str, Collected], reduce: Reduce) -> dict[str, dict[
     result: dict[str, dict[str, Floats]] = {}
     for model, cells in every.items():
         numbers = {
-            part: {text: scored.numbers[cells.measure] for text, scored in found.items()}
-            for part, found in cells.by_slice.items()
+            part: {text: scored.numbers[cells.measure] for text, scored in by_condition.items()}
+            for part, by_condition in cells.by_slice.items()
         }
         for name, values in reduce(numbers).items():
             result.setdefault(name, {})[model] = values
@@ -192,8 +194,8 @@ def _by_model(every: Mapping[str, Collected], reduce: Reduce) -> dict[str, dict[
 
 def _by_class(cells: Collected, reduce: Reduce) -> dict[str, dict[str, Floats]]:
     numbers = {
-        part: {text: _per_class(scored, cells.measure) for text, scored in found.items()}
-        for part, found in cells.by_slice.items()
+        part: {text: _per_class(scored, cells.measure) for text, scored in by_condition.items()}
+        for part, by_condition in cells.by_slice.items()
     }
     return {
         name: {each: values[:, k] for k, each in enumerate(cells.classes)}

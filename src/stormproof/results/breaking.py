@@ -176,11 +176,11 @@ def search(
         raise InvalidOption(f"A search needs two strengths at least, not {len(first)}.")
     seen = dict(observe(first))
     lowest, highest = min(first), max(first)
-    found = breaking_point(clean, seen, threshold, tolerance=tolerance)
-    while found.strength is not None:
-        asked = round(found.strength, digits)
-        below = max((s for s in seen if s <= found.strength), default=lowest)
-        above = min((s for s in seen if s >= found.strength), default=highest)
+    point = breaking_point(clean, seen, threshold, tolerance=tolerance)
+    while point.strength is not None:
+        asked = round(point.strength, digits)
+        below = max((s for s in seen if s <= point.strength), default=lowest)
+        above = min((s for s in seen if s >= point.strength), default=highest)
         if above - below <= tolerance:
             break
         if asked - below < tolerance / 4 or above - asked < tolerance / 4:
@@ -188,20 +188,20 @@ def search(
         if asked in seen:
             break
         seen |= observe([asked])
-        found = breaking_point(clean, seen, threshold, tolerance=tolerance)
-    if found.strength is None:
-        return found
+        point = breaking_point(clean, seen, threshold, tolerance=tolerance)
+    if point.strength is None:
+        return point
     for _ in range(3):  # each side moves the interval a little, which may require another
         sides = [
             round(min(max(edge, lowest), highest), digits)
-            for edge in (found.low - tolerance / 2, found.high + tolerance / 2)
+            for edge in (point.low - tolerance / 2, point.high + tolerance / 2)
         ]
         asked_sides = [side for side in dict.fromkeys(sides) if side not in seen]
-        if found.confirmed or not asked_sides:
+        if point.confirmed or not asked_sides:
             break
         seen |= observe(asked_sides)
-        found = breaking_point(clean, seen, threshold, tolerance=tolerance)
-    return found
+        point = breaking_point(clean, seen, threshold, tolerance=tolerance)
+    return point
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,34 +246,34 @@ class Breaking:
     @property
     def row(self) -> dict[str, Any]:
         """As a row of the table and of the JSON file."""
-        found = self.found
-        edges = {"at": found.strength, "low": found.low, "high": found.high}
-        broken = found.strength is not None
-        first = None if found.first_below is None else self.axis.condition(found.first_below)
+        point = self.found
+        edges = {"at": point.strength, "low": point.low, "high": point.high}
+        broken = point.strength is not None
+        first = None if point.first_below is None else self.axis.condition(point.first_below)
         return {
             "corruption": str(Condition(self.axis.corruption, None, self.axis.params))
             if self.axis.params
             else self.axis.corruption,
             "over": self.axis.parameter or "severity",
-            "measure": self.measure, "threshold": found.threshold, "answer": str(found.answer),
-            "words": self.words, "clean": found.clean, "confirmed": found.confirmed,
-            "breaks": None if math.isnan(found.breaks) else found.breaks,
+            "measure": self.measure, "threshold": point.threshold, "answer": str(point.answer),
+            "words": self.words, "clean": point.clean, "confirmed": point.confirmed,
+            "breaks": None if math.isnan(point.breaks) else point.breaks,
             "first_below": None if first is None else str(first),
             "strength": {k: self._strength(v) for k, v in edges.items()} if broken else None,
             "physical": {k: self._physical(v) for k, v in edges.items()} if broken else None,
-            "scores": {str(self.axis.condition(s)): score for s, score in found.scores.items()},
+            "scores": {str(self.axis.condition(s)): score for s, score in point.scores.items()},
         }  # fmt: skip
 
     @property
     def words(self) -> str:
         """The answer, with any reservation."""
-        found = self.found
-        if found.first_below is not None:
-            seen = self._strength(found.first_below)
-            return f"{found.answer}; first seen below at {self.axis.parameter or 'severity'} {seen:g}"
-        if found.answer is Answer.NEVER and not math.isnan(found.breaks):
-            return f"{found.answer}; on {100 * found.breaks:.0f} % of random halves of the images it does"
-        return str(found.answer)
+        point = self.found
+        if point.first_below is not None:
+            seen = self._strength(point.first_below)
+            return f"{point.answer}; first seen below at {self.axis.parameter or 'severity'} {seen:g}"
+        if point.answer is Answer.NEVER and not math.isnan(point.breaks):
+            return f"{point.answer}; on {100 * point.breaks:.0f} % of random halves of the images it does"
+        return str(point.answer)
 
     def _strength(self, strength: float | None) -> float | None:
         if strength is None or not np.isfinite(strength):
@@ -351,11 +351,11 @@ def find_breaking_point(
 
     run([])
     clean = _observe(out, [], measure, sign, replicates)["clean"]
-    found = search(observe, clean, axis.first, sign * threshold, tolerance=tolerance)
+    point = search(observe, clean, axis.first, sign * threshold, tolerance=tolerance)
     if sign < 0:
-        plain = {strength: -score for strength, score in found.scores.items()}
-        found = replace(found, threshold=threshold, clean=-found.clean, scores=plain)
-    return Breaking(axis, measure, found)
+        plain = {strength: -score for strength, score in point.scores.items()}
+        point = replace(point, threshold=threshold, clean=-point.clean, scores=plain)
+    return Breaking(axis, measure, point)
 
 
 def _observe(

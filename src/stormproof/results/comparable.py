@@ -22,7 +22,7 @@ class ImageSet(NamedTuple):
 def image_set(scores: Scores) -> ImageSet:
     """The images and labels of scores, from the run's record or the submission."""
     record = scores.record
-    fingerprint = scores.fingerprint if record is None else record.dataset.fingerprint
+    fingerprint = scores.origin.fingerprint if record is None else record.dataset.fingerprint
     return ImageSet(scores.dataset, fingerprint, scores.images, scores.left_out)
 
 

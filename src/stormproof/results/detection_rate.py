@@ -11,8 +11,9 @@ the rates (`results.breaking`), its interval from random halves of the images.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,7 @@ from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
 from stormproof.metrics.records import DetectionTruth
 from stormproof.results.breaking import Answer, BreakingPoint, Observed, breaking_point
-from stormproof.results.interval import Interval, draws, interval_around
+from stormproof.results.interval import WRONG, Interval, draws, interval_around
 from stormproof.results.run import Run
 from stormproof.results.scoring import weights_of
 from stormproof.results.truths import (
@@ -58,6 +59,93 @@ SCALES = {
     "size": Scale("px²", lambda truth: truth.area, (32.0**2, 96.0**2), ("small", "medium", "large")),
     "occlusion": Scale("", lambda truth: truth.occlusion, (0.1, 0.5), ("visible", "partly", "largely")),
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The share found of some objects: its value and its value on every random half of the images."""
+
+    values: Floats
+    objects: int
+    units: int  # images, or clips, that show any of them
+    rarer: int  # of those: with a hit or with a miss, whichever are fewer
+
+    @cached_property
+    def drawn(self) -> Floats:
+        return draws(self.values)
+
+    def interval(self, wrong: float = WRONG) -> Interval:
+        """The true share is beyond either end with a chance of `wrong`.
+
+        If misses are rare, the few images that show them are all that the spread is known from, so Student's
+        t has as many degrees of freedom.
+        """
+        known = max(2, self.rarer + 1) if self.rarer else self.units
+        around = interval_around(float(self.values[0]), self.drawn, images=known, wrong=wrong)
+        return replace(around.of_share(wrong=wrong), images=self.units)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundObjects:
+    """The objects under one condition: which were found, in which image (by place) they are, and attributes
+    by name."""
+
+    hit: Bools
+    image: Ints
+    attributes: dict[str, Floats]
+    unit: Ints  # of each image
+    weights: Weights
+
+    def within(self, by: str, low: float, high: float) -> Bools:
+        """The objects whose attribute lies from `low` to below `high`."""
+        return (self.attributes[by] >= low) & (self.attributes[by] < high)
+
+    def share(self, inside: Bools, images: Bools | None = None) -> Share:
+        """The share found of the objects inside, in some of the images if given."""
+        if images is not None:
+            inside = inside & images[self.image]
+        count = self.weights.shape[1]
+        columns = [np.bincount(self.image[chosen], minlength=count) for chosen in (inside & self.hit, inside)]
+        sums = weighted_sums(self.weights, np.stack(columns, axis=1).astype(np.float64))
+        units, hits, misses = (
+            len(np.unique(self.unit[self.image[chosen]]))
+            for chosen in (inside, inside & self.hit, inside & ~self.hit)
+        )
+        return Share(ratio(sums[:, 0], sums[:, 1]), int(inside.sum()), units, min(hits, misses))
+
+
+def _checked_truths(
+    run: Run, conditions: Sequence[str], classes: ClassSelection, attributes: Sequence[str]
+) -> Truths:
+    """The objects of some classes with their attributes; a run that cannot have found them is refused."""
+    run.check()
+    if any(text in run.missing for text in conditions):
+        run.require_complete("score")  # what was not run is not missed
+    check_classes(classes, run.dataset.classes)
+    truths = replace(Truths.of_run(run, classes), distances="distance" in attributes)
+    if not truths.answered_by(run):
+        raise InvalidOption(f"{run.name}: there are no such objects, so no share of them is found.")
+    return truths
+
+
+def iter_found_objects(
+    run: Run, conditions: Sequence[str], *,
+    classes: ClassSelection, attributes: Sequence[str], replicates: int, min_score: float = MIN_SCORE,
+) -> Iterator[tuple[str, FoundObjects]]:  # fmt: skip
+    """The objects of some classes under each condition, with 'distance', 'size' or 'occlusion'."""
+    truths = _checked_truths(run, conditions, classes, attributes)
+    yield from _found(run, truths, conditions, attributes, weights_of(run, replicates), min_score)
+
+
+def _found(
+    run: Run, truths: Truths, conditions: Sequence[str], attributes: Sequence[str], weights: Weights,
+    min_score: float,
+) -> Iterator[tuple[str, FoundObjects]]:  # fmt: skip
+    _, unit = np.unique(run.units, return_inverse=True)  # of each image: its clip, else itself
+    for text, judged in iter_judged(run, truths, conditions):
+        located, counting = judged.located, judged.counting(judged.truth)
+        values = {name: SCALES[name].values(judged.truth)[counting] for name in attributes}
+        yield text, FoundObjects(located.found_at >= min_score, located.truth_image, values, unit, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +218,8 @@ class DetectionRates:
             rows.append([text, *rates, *([lost_words(self.lost_from(text))] if ranged else [])])
         title = f"Detection rate of {self.what} by {self.by} (in %)"
         columns = ("condition", *(each.name for each in self.bins), *(["lost from"] if ranged else []))
-        found = f"Found: {self.alike} 0.5 or more, score {self.min_score:g} or more."
-        note = f"{found} ± is half of the 95 % interval."
+        rule = f"Found: {self.alike} 0.5 or more, score {self.min_score:g} or more."
+        note = f"{rule} ± is half of the 95 % interval."
         if ranged:
             note += f" Lost: where a monotone fit of the rates falls below {100 * LOST:g} %."
         if self.unknown:
@@ -150,9 +238,9 @@ class DetectionRates:
             },
             "lost_from": {
                 text: {
-                    "answer": found.answer, "at": found.strength, "low": found.low, "high": found.high,
+                    "answer": point.answer, "at": point.strength, "low": point.low, "high": point.high,
                 }
-                for text, found in ((text, self.lost_from(text)) for text in self.drawn)
+                for text, point in ((text, self.lost_from(text)) for text in self.drawn)
             } if self.by == "distance" else {},
         }  # fmt: skip
 
@@ -168,23 +256,17 @@ def detection_rates(
     """The share of objects that a run found, by 'distance', 'size' or 'occlusion' of the objects."""
     if by not in SCALES:
         raise UnknownName("attribute of objects", by, SCALES, f"Known: {', '.join(SCALES)}.")
-    run.check()
-    run.require_complete("score")
-    check_classes(classes, run.dataset.classes)
-    truths = replace(Truths.of_run(run, classes), distances=by == "distance")
-    if not truths.answered_by(run):
-        raise InvalidOption(f"{run.name}: there are no objects, so there is no detection rate.")
+    truths = _checked_truths(run, run.conditions, classes, [by])
     scale, still = SCALES[by], truths.still
-    _, units = np.unique(run.units, return_inverse=True)  # of each image: its clip, else itself
+    _, units = np.unique(run.units, return_inverse=True)
     counting = counting_objects(run, truths)
     bins = make_bins(scale, scale.values(still), units[still.image], counting)
-    weights = weights_of(run, replicates)
-    drawn = {}
-    for text, judged in iter_judged(run, truths, run.conditions):
-        located = judged.located
-        values = scale.values(judged.truth)[judged.counting(judged.truth)]
-        hit = located.found_at >= min_score
-        drawn[text] = _rates(values, hit, located.truth_image, bins, weights)
+    drawn = {
+        text: np.stack(
+            [objects.share(objects.within(by, each.low, each.high)).values for each in bins], axis=1
+        )
+        for text, objects in _found(run, truths, run.conditions, [by], weights_of(run, replicates), min_score)
+    }
     unknown = int((np.isnan(scale.values(still)) & counting).sum())
     return DetectionRates(
         run.record.model.name, by, scale.unit, truths.classes, min_score, bins,
@@ -202,13 +284,13 @@ def make_bins(scale: Scale, values: Floats, unit: Ints, counting: Bools) -> tupl
             "The dataset does not give this attribute for any object; distance needs depth (depth=FOLDER in "
             "the dataset's spec), KITTI's labels or the built-in street."
         )
-    found: list[Bin] = []
+    bins: list[Bin] = []
     for low, high in pairwise(_bounds(scale, values[known])):
         inside = known & (values >= low) & (values < high)
-        name = scale.names[len(found)] if scale.names else _name(low, high, scale.unit)
+        name = scale.names[len(bins)] if scale.names else _name(low, high, scale.unit)
         middle = float(np.median(values[inside])) if inside.any() else math.nan
-        found.append(Bin(name, low, high, middle, int(inside.sum()), len(np.unique(unit[inside]))))
-    return tuple(each for each in found if each.objects)
+        bins.append(Bin(name, low, high, middle, int(inside.sum()), len(np.unique(unit[inside]))))
+    return tuple(each for each in bins if each.objects)
 
 
 def _bounds(scale: Scale, values: Floats) -> list[float]:
@@ -232,27 +314,14 @@ def _name(low: float, high: float, unit: str) -> str:
     return f"{low:g}–{high:g} {unit}" if high < math.inf else f"{low:g} {unit} on"
 
 
-def _rates(values: Floats, hit: Bools, image: Ints, bins: Sequence[Bin], weights: Weights) -> Floats:
-    """The weighted share of hits, by replicate and bin."""
-    images = weights.shape[1]
-    columns = []
-    for each in bins:
-        inside = (values >= each.low) & (values < each.high)
-        columns.append(np.bincount(image[inside & hit], minlength=images))
-        columns.append(np.bincount(image[inside], minlength=images))
-    sums = weighted_sums(weights, np.stack(columns, axis=1).astype(np.float64))
-    found: Floats = ratio(sums[:, ::2], sums[:, 1::2])
-    return found
-
-
-def lost_words(found: BreakingPoint, unit: str = "m") -> str:
+def lost_words(point: BreakingPoint, unit: str = "m") -> str:
     """'41 m (95 %: 36 to 47)', or why there is no such distance."""
-    if found.answer is Answer.NEVER:
+    if point.answer is Answer.NEVER:
         return "nowhere"
-    if found.answer is Answer.WEAKEST or found.strength is None:
+    if point.answer is Answer.WEAKEST or point.strength is None:
         return "from the nearest on"
-    ends = ["…" if not math.isfinite(end) else f"{end:.0f}" for end in (found.low, found.high)]
-    return f"{found.strength:.0f} {unit} (95 %: {ends[0]} to {ends[1]})"
+    ends = ["…" if not math.isfinite(end) else f"{end:.0f}" for end in (point.low, point.high)]
+    return f"{point.strength:.0f} {unit} (95 %: {ends[0]} to {ends[1]})"
 
 
 def _plus_minus(interval: Interval) -> str:

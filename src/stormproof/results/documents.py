@@ -24,7 +24,7 @@ _TOO_FEW_CLIPS = 10  # to trust any interval
 def as_dict(scores: Scores) -> dict[str, Any]:
     """Everything, for JSON: fractions in full precision, null if there is no number."""
     record = scores.record
-    found = {
+    content = {
         "model": scores.model, "dataset": scores.dataset, "images": scores.images,
         "seed": record.seed if record else None, "key": record.key if record else None,
         "benchmark": scores.benchmark, "tags": dict(scores.tags), "options": scores.options.as_dict(),
@@ -47,8 +47,8 @@ def as_dict(scores: Scores) -> dict[str, Any]:
         "interactions": {t: one.as_dict() for t, one in interactions(scores, scores.headline).items()},
     }  # fmt: skip
     if scores.replicates is not None:
-        found["intervals"] = _interval_dict(scores)
-    return found
+        content["intervals"] = _interval_dict(scores)
+    return content
 
 
 def _interval_dict(scores: Scores) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def flat_numbers(scores: Scores) -> dict[str, float]:
     cells = {f"{m}/{text}": value for m, row in scores.cells.items() for text, value in row.items()}
     totals = {
         f"{measure}/{name}": value
-        for measure, found in scores.aggregates.items()
-        for name, value in found.items()
+        for measure, by_name in scores.aggregates.items()
+        for name, value in by_name.items()
         if isinstance(value, float)
     }
     return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
@@ -145,8 +145,8 @@ def images_scored(scores: Scores) -> str:
 
 def curves_of(scores: Scores, measure: str) -> dict[tuple[str, str], dict[float, float]]:
     """rP of one measure: by space and part of the image, then by α."""
-    found: dict[tuple[str, str], dict[float, float]] = {}
+    curves: dict[tuple[str, str], dict[float, float]] = {}
     for name, value in scores.aggregates.get(measure, {}).get("rP", {}).items():
         space, part, alpha = name.split("/")
-        found.setdefault((space, part), {})[float(alpha)] = value
-    return found
+        curves.setdefault((space, part), {})[float(alpha)] = value
+    return curves

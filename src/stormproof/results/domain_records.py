@@ -12,8 +12,8 @@ from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
 from stormproof.results.domain_file import read_domain
 from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts, domain_look, judge_domain
-from stormproof.results.evidence import SAMPLE, statement
-from stormproof.results.interval import WRONG
+from stormproof.results.evidence import SAMPLE, compare_statements, statement
+from stormproof.results.interval import WRONG, Interval
 from stormproof.results.looks import Look, read_looks
 from stormproof.results.requirements import Requirement
 from stormproof.results.run import Run
@@ -101,21 +101,11 @@ def _as_verdict(verdicts: DomainVerdicts, row: DomainVerdict) -> Verdict:
     worst, r = row.worst, row.requirement
     assert worst is not None
     asked = Requirement(row_id(row), r.metric, r.bound, r.threshold, worst.condition)
-    return Verdict(
-        asked,
-        row.outcome,
-        worst.interval,
-        row.margin,
-        row.fails,
-        row.fails,
-        len(verdicts.rows),
-        verdicts.look,
-    )
+    tested = (row.outcome, worst.interval, row.margin, row.fails, row.fails)
+    return Verdict(asked, *tested, len(verdicts.rows), verdicts.look)
 
 
 def _nothing(verdicts: DomainVerdicts) -> Verdict:
-    from stormproof.results.interval import Interval
-
     r = verdicts.rows[0].requirement
     asked = Requirement(r.id, r.metric, r.bound, r.threshold)
     none = Interval(math.nan, math.nan, math.nan, math.nan)
@@ -158,8 +148,7 @@ def is_about_a_domain(content: Mapping[str, Any]) -> bool:
 def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> list[str]:
     """The parts of evidence of a domain that do not follow from the run and the file of the domain; empty if
     all do. Everything is computed again, with as many replicates and pixels, at the looks taken by then."""
-    predicate = content["predicate"]
-    body = predicate["stormproof"]
+    body = content["predicate"]["stormproof"]
     try:
         looks = [Look.model_validate(each) for each in body["looks"]["all"]]
         replicates, pixels = int(body["intervals"]["replicates"]), int(body["pixels"]["given"]["images"])
@@ -175,20 +164,4 @@ def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> l
     before = [look for look in looks if look != this]
     verdicts = judge_domain(domain, run, before, replicates=replicates)
     made = domain_statement(verdicts, run, file, looks, pixels=pixels, replicates=replicates)
-    again = made["predicate"]
-    pairs = {f"predicate.{key}": (predicate.get(key), again[key]) for key in again if key != "stormproof"}
-    pairs["subject"] = (content.get("subject"), made["subject"])
-    for key, value in again["stormproof"].items():
-        if key not in ("created", "environment"):
-            pairs[f"predicate.stormproof.{key}"] = (body.get(key), value)
-    wrong = [name for name, (one, two) in pairs.items() if _round(one) != _round(two)]
-    return [f"{name} does not follow from the run" for name in wrong]
-
-
-def _round(value: Any) -> Any:
-    """Plain data with numbers to nine digits: what writing and reading them again leaves."""
-    if isinstance(value, Mapping):
-        return {str(key): _round(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_round(each) for each in value]
-    return float(f"{value:.9g}") if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return compare_statements(content, made, file)

@@ -29,6 +29,7 @@ from stormproof.corruptions.units import physical
 from stormproof.datasets.tags import read_tags
 from stormproof.results.aggregates import bound_interval
 from stormproof.results.calibrated import SMALLEST, doubt
+from stormproof.results.detection_rate import FoundObjects, iter_found_objects
 from stormproof.results.domain import (
     SEVERITY,
     Domain,
@@ -38,9 +39,9 @@ from stormproof.results.domain import (
     describe,
 )
 from stormproof.results.enough import MOST, Levels, images_to_decide
-from stormproof.results.found_objects import FoundObjects, iter_found_objects
 from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
 from stormproof.results.looks import Look, Spent, spent_at
+from stormproof.results.origin import ScoreOrigin
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.scoring import optimism_of, weights_of
@@ -408,10 +409,12 @@ class _Prober:
             replicates=self.replicates, min_score=r.min_score,
         )  # fmt: skip
         made = []
-        for text, found in objects:
+        for text, objects_found in objects:
             for k, row in rows.items():
                 if any(t.condition == text for t in row.tested):
-                    share = found.share(self._objects_of(row.cell, found), self.images_of(row.cell))
+                    share = objects_found.share(
+                        self._objects_of(row.cell, objects_found), self.images_of(row.cell)
+                    )
                     tested = CornerScore(
                         text,
                         share.interval(self.level),
@@ -422,13 +425,13 @@ class _Prober:
                     made.append((k, tested))
         return made
 
-    def _objects_of(self, cell: DomainCell, found: FoundObjects) -> Bools:
-        chosen = np.ones(len(found.hit), np.bool_)
+    def _objects_of(self, cell: DomainCell, objects: FoundObjects) -> Bools:
+        chosen = np.ones(len(objects.hit), np.bool_)
         for name, part in cell:
             dimension = self.domain.by_name[name]
             if dimension.kind == "attribute":
-                values, span = found.attributes[dimension.source], self.domain.part(name, part)
-                chosen &= (values >= span.low) & (values < span.high)
+                span = self.domain.part(name, part)
+                chosen &= objects.within(dimension.source, span.low, span.high)
         return chosen
 
     def _measures(
@@ -445,10 +448,8 @@ class _Prober:
         for k, row in rows.items():
             units = units_in(self.run, chosen[k])
             images = int(chosen[k].sum())
-            stand = Scores(
-                "", "", images, cells={}, conditions=(), classes=cells.classes,
-                clips=units if units < images else None,
-            )  # fmt: skip
+            origin = ScoreOrigin(clips=units if units < images else None)
+            stand = Scores("", "", images, {}, (), classes=cells.classes, origin=origin)
             reason = doubt(stand, r.metric, enough=SMALLEST)
             for t in row.tested:
                 scored = cells.by_slice[names[k]].get(t.condition)

@@ -62,8 +62,8 @@ class EstimatedCondition(NamedTuple):
         NaN if a replicate has no object of a class; `weights` are replicates × the chosen images.
         """
         scored = self.metric.score(self.content.of_images(images), weights)
-        found = scored.parts.get(self.measure.name)
-        return scored.numbers[self.measure.name][:, None] if found is None else found
+        values = scored.parts.get(self.measure.name)
+        return scored.numbers[self.measure.name][:, None] if values is None else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def estimate(
         for k, text in enumerate(over.covered)
     }
     parts = [cells[text].parts(shares[text], own[text]) for text in over.covered]
-    a = np.stack([mean_of_known(found) for found in parts])
+    a = np.stack([mean_of_known(values) for values in parts])
     c = np.stack([score(clean, shares[text], own[text]) for text in over.covered])
     whole = float(score(clean, np.arange(images), one)[0])
     mean_share = float(np.mean([len(shares[text]) for text in over.covered]))
@@ -109,7 +109,7 @@ def estimate(
     follows = np.clip(ratio(_levels(over.covered, a[:, 0]), np.array(expected)), 0, 1)
     follows = np.nan_to_num(follows)  # nothing can follow a clean score of 0
     moved = a - follows[:, None] * (c - expected)
-    bends = np.stack([_bend(found[0], clean.measure.fading) for found in parts])
+    bends = np.stack([_bend(values[0], clean.measure.fading) for values in parts])
     # A clean score of nearly 0 or 1 bends nothing: then a cell is as much too high as it follows that score.
     shape = bends / bend if bend > _NO_BEND else follows
     too_high = (expected - whole) * shape
@@ -136,8 +136,8 @@ def _coefficients(measure: str, over: ConditionSet) -> tuple[Floats, dict[str, F
     They are the aggregates of a grid whose replicates are 1 in one cell and 0 elsewhere.
     """
     units = dict(zip(over.covered, np.eye(len(over.covered)), strict=True))
-    found = aggregates(measure, units, over)
-    return mean_of(found), dict(found.get("by_corruption") or found.get("CE") or {})
+    totals = aggregates(measure, units, over)
+    return mean_of(totals), dict(totals.get("by_corruption") or totals.get("CE") or {})
 
 
 def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
@@ -151,14 +151,14 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
     cells = estimated_cells(run, ("clean", *over.covered))
     clean = cells.pop("clean")
     weights = poisson_weights(run.units, replicates=require_replicates(replicates))
-    found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
+    made = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
     content = {
         "key": scores_key(run, ScoreOptions()), "estimate": True, "target": THIS_SET,
         "model": run.record.model.name, "dataset": run.record.dataset.name,
-        "measure": clean.measure.name, "mean": over.mean_name, **asdict(found),
+        "measure": clean.measure.name, "mean": over.mean_name, **asdict(made),
     }  # fmt: skip
     write_sealed(run.folder / ESTIMATE, json_safe(content))
-    return found
+    return made
 
 
 def read_estimate(run: Run) -> dict[str, Any] | None:
@@ -215,20 +215,20 @@ class _KeptEstimate(BaseModel):
 
 def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:
     """Each condition of a run with the metric of its headline measure, to be scored on any of its images."""
-    found: dict[str, EstimatedCondition] = {}
+    cells: dict[str, EstimatedCondition] = {}
     for text, content in iter_inputs(run, None, conditions):
         measure = run.record.metric or headline_of(content)
         metric = metric_of(content, measure)
-        if metric is not None and text not in found:
-            found[text] = EstimatedCondition(content, metric, measures()[measure])
-    if not found:
+        if metric is not None and text not in cells:
+            cells[text] = EstimatedCondition(content, metric, measures()[measure])
+    if not cells:
         raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
-    return found
+    return cells
 
 
-def next_share(found: Estimate, precision: float) -> int:
+def next_share(estimate: Estimate, precision: float) -> int:
     """How many images a cell should have for an interval of ± `precision`; the spread falls as 1/√share."""
-    now, n, half = found.shares, found.images, found.mpc.reach
+    now, n, half = estimate.shares, estimate.images, estimate.mpc.reach
     if n - now < 1 or half <= precision:
         return round(now)
     if np.isnan(half):  # too few images to say anything
@@ -262,15 +262,15 @@ def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
         return np.array([mean_of_known(scores[[key == other for other in keys]]) for key in keys])
 
     corruption, severity = means([one.corruption for one in parsed]), means([one.severity for one in parsed])
-    found: Floats = np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
-    return found
+    levels: Floats = np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
+    return levels
 
 
 def _mean(row: Floats, values: Floats) -> Floats:
     """The mean over cells weighted by `row`; cells without a value in a replicate are skipped."""
     known = ~np.isnan(values)
-    found: Floats = ratio(row @ np.where(known, values, 0.0), row @ known)
-    return found
+    mean: Floats = ratio(row @ np.where(known, values, 0.0), row @ known)
+    return mean
 
 
 def _interval(values: Floats, too_high: float, left: float, seen: int) -> Interval:

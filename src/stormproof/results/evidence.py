@@ -192,22 +192,22 @@ def _describe(text: str) -> dict[str, Any]:
 
 def _deviations(run: Run) -> list[str]:
     """Deviations from a full test."""
-    found, record = [], run.record
+    deviations, record = [], run.record
     if record.images < record.dataset.images:
-        found.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
+        deviations.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
     unreadable = list(run.unreadable.values())
     if unreadable:
-        found.append(f"Left out of every condition, since unreadable: {', '.join(unreadable)}.")
+        deviations.append(f"Left out of every condition, since unreadable: {', '.join(unreadable)}.")
     failures = [failure for failure in run.failures if failure["kind"] != "image"]
     if failures:
-        found.append(f"Without a score, since the model failed: {counted(len(failures), 'cell')}.")
+        deviations.append(f"Without a score, since the model failed: {counted(len(failures), 'cell')}.")
     if record.copies is not None:
-        found.append("Corrupted images were read from copies that somebody made, not made by the run.")
+        deviations.append("Corrupted images were read from copies that somebody made, not made by the run.")
     if "clean" not in record.conditions:
-        found.append("The clean images were not tested.")
+        deviations.append("The clean images were not tested.")
     if record.model.enhance:
-        found.append(f"Images were enhanced first: {', '.join(record.model.enhance)}.")
-    return found
+        deviations.append(f"Images were enhanced first: {', '.join(record.model.enhance)}.")
+    return deviations
 
 
 def _operating(record: RunRecord) -> dict[str, Any]:
@@ -226,11 +226,11 @@ def _operating(record: RunRecord) -> dict[str, Any]:
 def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
     """A digest of the images that the run read, cell by cell, and hashes of some under every condition."""
     chosen = sample_images(run, images)
-    found: dict[str, dict[str, str]] = {text: {} for text in run.conditions}
+    digests: dict[str, dict[str, str]] = {text: {} for text in run.conditions}
     for index in chosen:
         sample = run.dataset[index]
         for text in run.conditions:
-            found[text][sample.id] = _hash(run.corrupted(sample, Condition.parse(text)).image)
+            digests[text][sample.id] = _hash(run.corrupted(sample, Condition.parse(text)).image)
     return {
         "read": _read(run),
         "given": {
@@ -239,7 +239,7 @@ def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
             "chosen": "a sample: the images of the smallest random words keyed by (seed, image id)",
             "made": "again for this statement, as the run made them",
             "hash": "sha256 of the shape, as Python prints it, and the bytes of the pixels",
-            "found": found,
+            "found": digests,
         },
     }
 
@@ -342,15 +342,15 @@ def check_evidence(
     except (ValidationError, KeyError) as error:
         what = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ("stormproof",)}
         return [f"predicate.stormproof.{'.'.join(map(str, what['loc']))} is missing or wrong"]
-    found = _other_runs(stated, run, against)
-    if found:
-        return found
+    differences = _other_runs(stated, run, against)
+    if differences:
+        return differences
     try:
         asked = read_requirements([_as_written(row) for row in stated.requirements])
         planned = check_plan(stated.looks.planned_images, "predicate.stormproof.looks")
-        found = _other_looks(stated.looks, run, asked, against)
-        if found:
-            return found
+        differences = _other_looks(stated.looks, run, asked, against)
+        if differences:
+            return differences
         verdicts = check_run(
             run, asked, against=against, replicates=stated.intervals.replicates, looks=stated.looks.all,
             planned=planned,
@@ -361,11 +361,20 @@ def check_evidence(
         run, requirements, verdicts, against=against, pixels=stated.pixels.given.images,
         replicates=stated.intervals.replicates, looks=stated.looks.all,
     )  # fmt: skip
+    return compare_statements(content, made, requirements)
+
+
+def compare_statements(
+    content: Mapping[str, Any], made: Mapping[str, Any], requirements: Path | None
+) -> list[str]:
+    """What a statement says differently from the one that was made again, in words."""
     again = json.loads(json.dumps(made))
-    found = [*_configuration(content, again, requirements)]
     given, computed = ({part: each.get(part) for part in _PARTS} for each in (content, again))
     places = [place for place in _differences(given, computed) if _is_compared(place)]
-    return [*found, *(f"{'.'.join(place)} does not follow from the run" for place in places)]
+    return [
+        *_configuration(content, again, requirements),
+        *(f"{'.'.join(place)} does not follow from the run" for place in places),
+    ]
 
 
 def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:

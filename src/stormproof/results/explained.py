@@ -27,12 +27,12 @@ _COLUMNS = {
 
 def explanations() -> dict[str, str]:
     """Every name that a table may show, and what it means."""
-    found = dict(_COLUMNS)
+    words_by_name = dict(_COLUMNS)
     for name, declared in AGGREGATES.items():
         words = inspect.getdoc(declared.function)
         if words:
-            found.setdefault(name, " ".join(words.split("\n\n")[0].split()))
-    return found | {name: _of_measure(name) for name in measures()}
+            words_by_name.setdefault(name, " ".join(words.split("\n\n")[0].split()))
+    return words_by_name | {name: _of_measure(name) for name in measures()}
 
 
 def _of_measure(name: str) -> str:

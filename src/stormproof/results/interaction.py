@@ -83,8 +83,8 @@ def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
         if not all(name in drawn for name in ("clean", text, *parts)):
             return Interval(value, math.nan, math.nan, math.nan)
         spread = sign * _beyond(by, drawn, text, parts)
-        found = interval_around(value, spread, images=scores.units_of(measure), wrong=chance)
-        return found.of_difference(declared.most, wrong=chance)
+        around = interval_around(value, spread, images=scores.units_of(measure), wrong=chance)
+        return around.of_difference(declared.most, wrong=chance)
 
     made = [
         Interaction(
@@ -161,8 +161,8 @@ def sentence(one: Interaction, measure: str) -> str:
 
 def worse_together(scores: Scores, measure: str, *, most: int = 3) -> str:
     """What is clearly worse together than its parts, in sentences; empty without composed conditions."""
-    found = interactions(scores, measure)
-    if not found:
+    tested = interactions(scores, measure)
+    if not tested:
         lacking = lacking_parts(scores, measure)
         return (
             f"To see what is worse together, run the parts alone too: {', '.join(lacking)}."
@@ -171,8 +171,8 @@ def worse_together(scores: Scores, measure: str, *, most: int = 3) -> str:
         )
     if why := why_undecided(scores, measure):
         return f"What is worse together: {why}."
-    clear = [one for one in found.values() if one.worse("sum")]
-    count = f"{len(found)} composed condition{'s' if len(found) > 1 else ''}"
+    clear = [one for one in tested.values() if one.worse("sum")]
+    count = f"{len(tested)} composed condition{'s' if len(tested) > 1 else ''}"
     if not clear:
         return f"None of {count} is clearly worse than its parts together."
     said = [sentence(one, measure) for one in clear[:most]]
@@ -183,7 +183,7 @@ def worse_together(scores: Scores, measure: str, *, most: int = 3) -> str:
 
 def interaction_table(scores: Scores, measure: str, *, most: int | None = None) -> Table:
     """What composed conditions cost, and how much more than their parts predict, the largest first."""
-    scale, found = measures()[measure].scale, interactions(scores, measure)
+    scale, tested = measures()[measure].scale, interactions(scores, measure)
     decided = not why_undecided(scores, measure)
 
     def spoken(interval: Interval) -> str:
@@ -195,10 +195,10 @@ def interaction_table(scores: Scores, measure: str, *, most: int | None = None) 
 
     rows: list[tuple[str | float, ...]] = [
         (one.condition, scale * one.cost.estimate, *(spoken(one.beyond[by]) for by in PREDICTIONS))
-        for one in list(found.values())[:most]
+        for one in list(tested.values())[:most]
     ]
     unit = f" (in {measures()[measure].unit})" if measures()[measure].unit else ""
-    shown = f", the {most} largest of {len(found)}" if most is not None and len(found) > most else ""
+    shown = f", the {most} largest of {len(tested)}" if most is not None and len(tested) > most else ""
     return Table(
         "interactions",
         f"What is worse together: loss of {measure}{unit}{shown}",

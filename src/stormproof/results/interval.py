@@ -99,17 +99,17 @@ class Interval:
         >>> round(Interval(0.02, 0.0, 0.04, 0.01, images=100).of_fraction().high, 4)
         0.0704
         """
-        found = self._with_unseen(max(abs(1 - self.estimate), abs(self.estimate)), wrong)
-        if math.isnan(found.se):
-            return found
-        far = max(found._skewed(self.estimate, wrong), found._skewed(1 - self.estimate, wrong))
-        low, high = found.low, found.high
+        wide = self._with_unseen(max(abs(1 - self.estimate), abs(self.estimate)), wrong)
+        if math.isnan(wide.se):
+            return wide
+        far = max(wide._skewed(self.estimate, wrong), wide._skewed(1 - self.estimate, wrong))
+        low, high = wide.low, wide.high
         if self.estimate < _NEAR:
             high = max(high, self.estimate + far + max(0.0, -self.optimism))
         elif self.estimate > 1 - _NEAR:
             low = min(low, self.estimate - far - max(0.0, self.optimism))
-        se = max(found.se, far / _student(self.images, self.replicates, wrong))
-        return replace(found, low=max(0.0, low), high=min(most, high), se=se)
+        se = max(wide.se, far / _student(self.images, self.replicates, wrong))
+        return replace(wide, low=max(0.0, low), high=min(most, high), se=se)
 
     def of_count(self, most: float, *, wrong: float = WRONG) -> Interval:
         """The interval of a mean count per image, of which an image has at most `most`.
@@ -117,14 +117,14 @@ class Interval:
         Few counts vary more than their spread shows, so the upper end is at least that of a Poisson
         distribution (Garwood 1936) with as large a standard error.
         """
-        found = self._with_unseen(most, wrong)
-        if math.isnan(found.se):
-            return found
-        high = found.high
-        if found.se == self.se and self.estimate > 0:
+        wide = self._with_unseen(most, wrong)
+        if math.isnan(wide.se):
+            return wide
+        high = wide.high
+        if wide.se == self.se and self.estimate > 0:
             scale = self.se**2 / self.estimate
             high = max(high, float(chdtri(2 * self.estimate / scale + 2, wrong)) / 2 * scale)
-        return replace(found, low=max(0.0, found.low), high=min(most, high))
+        return replace(wide, low=max(0.0, wide.low), high=min(most, high))
 
     def of_difference(self, most: float = 1.0, *, wrong: float = WRONG) -> Interval:
         """The interval of a difference of two values between 0 and `most`."""
@@ -294,13 +294,13 @@ def paired_differences(
     value that either side can have.
     """
     shown = images if isinstance(images, Mapping) else dict.fromkeys(estimates, images)
-    found = {
+    intervals = {
         name: interval_around(value, drawn[name], images=shown[name]).of_difference(most)
         for name, value in estimates.items()
     }
-    chances = {name: _two_sided(interval) for name, interval in found.items()}
+    chances = {name: _two_sided(interval) for name, interval in intervals.items()}
     corrected = holm(chances)
-    return {name: Difference(found[name], chances[name], corrected[name]) for name in found}
+    return {name: Difference(intervals[name], chances[name], corrected[name]) for name in intervals}
 
 
 def holm(chances: Mapping[str, float]) -> dict[str, float]:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, refuse_link, sweep_below, whole_file
-from stormproof.core.text import json_safe, plain
+from stormproof.core.text import json_safe
 from stormproof.metrics.metric import DETAILS, METRICS, measures
 from stormproof.metrics.task import all_tasks
 from stormproof.models.model import fingerprint
@@ -120,22 +121,12 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
     other_intervals = replicates and drawn_too and held.replicates != replicates
     if held.image_errors != (errors is not None) or other_intervals:
         return None
-    return Scores(
-        **identity_of_run(run),
+    return replace(
+        Scores.before_scoring(run, held.clips),
         cells=from_json(held.cells), conditions=asked, per_class=from_json(held.per_class),
         classes=held.classes, missing=held.missing, details=from_json(held.details),
-        image_errors=errors, replicates=drawn, options=options, clips=held.clips,
+        image_errors=errors, replicates=drawn, options=options,
     )  # fmt: skip
-
-
-def identity_of_run(run: Run) -> dict[str, Any]:
-    """The fields of `Scores` that say which run they are of."""
-    record = run.record
-    return {
-        "model": plain(record.model.name), "dataset": plain(record.dataset.name), "images": len(run.readable),
-        "metric": record.metric, "benchmark": record.benchmark, "left_out": tuple(run.unreadable.values()),
-        "tags": {plain(k): plain(v) for k, v in record.tags.items()}, "record": record, "folder": run.folder,
-    }  # fmt: skip
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)] | None  # None for NaN, which JSON lacks

@@ -49,5 +49,5 @@ def standouts(
     values: Mapping[str, float], drawn: Mapping[str, Floats], *, highest: bool, images: int | None = None
 ) -> list[str]:
     """The leaders, if there are few enough to stand out: at most half of all, and at most four; else none."""
-    found = leaders(values, drawn, highest=highest, images=images)
-    return found if len(found) <= min(_NAMED, max(1, len(values) // 2)) else []
+    first = leaders(values, drawn, highest=highest, images=images)
+    return first if len(first) <= min(_NAMED, max(1, len(values) // 2)) else []

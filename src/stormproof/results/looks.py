@@ -173,7 +173,7 @@ def levels(shares: Sequence[float], spend: Callable[[float], float] = _quadratic
     >>> levels([1.0]) == [WRONG]
     True
     """
-    found: list[float] = []
+    made: list[float] = []
     spent, time = 0.0, 0.0
     grid, mass = np.zeros(1), np.ones(1)  # the paths start at 0
     for share in shares:
@@ -182,17 +182,17 @@ def levels(shares: Sequence[float], spend: Callable[[float], float] = _quadratic
         points = _points(grid, share, share - time)
         # With next to nothing to spend, or so close to the look before, what a look spends counts in full.
         if may <= _LEAST_LEVEL or points > _MOST_POINTS:
-            found.append(max(_LEAST_LEVEL, may))
+            made.append(max(_LEAST_LEVEL, may))
             continue
-        if found:
+        if made:
             bound = _bound(grid, mass, share - time, may)
-            found.append(max(_LEAST_LEVEL, float(ndtr(-bound / math.sqrt(share)))))
+            made.append(max(_LEAST_LEVEL, float(ndtr(-bound / math.sqrt(share)))))
         else:
             bound = -float(ndtri(may)) * math.sqrt(share)
-            found.append(max(_LEAST_LEVEL, may))
+            made.append(max(_LEAST_LEVEL, may))
         grid, mass = _move(grid, mass, np.linspace(-_FAR * math.sqrt(share), bound, points), share - time)
         time = share
-    return found
+    return made
 
 
 def _points(grid: Floats, share: float, step: float) -> int:

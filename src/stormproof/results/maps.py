@@ -32,8 +32,7 @@ from stormproof.metrics.metric import measures
 from stormproof.results.aggregates import bound_interval
 from stormproof.results.breaking import Execute, StrengthAxis, parse_axis
 from stormproof.results.calibrated import doubt
-from stormproof.results.detection_rate import LEAST, SCALES
-from stormproof.results.found_objects import iter_found_objects
+from stormproof.results.detection_rate import LEAST, SCALES, iter_found_objects
 from stormproof.results.interval import FEWEST, LEADING, Interval, interval_around
 from stormproof.results.run import Run
 from stormproof.results.surface import (
@@ -433,11 +432,11 @@ def _columns(
     objects = iter_found_objects(
         run, texts, classes=plane.classes, attributes=[plane.y.name], replicates=replicates
     )
-    for text, found in objects:
-        values = found.attributes[plane.y.name]
+    for text, objects_found in objects:
+        values = objects_found.attributes[plane.y.name]
         for low, high in attribute_bins(values, plane.y):
             inside = (values >= low) & (values < high)
-            share = found.share(inside)
+            share = objects_found.share(inside)
             place = plane.y.place(float(np.median(values[inside])))
             made.append(
                 MapPoint(text, _pair(where[text][0], place), share.interval(), share.drawn, share.objects)

@@ -65,14 +65,14 @@ def open_people(run: Run) -> PeopleRun:
         raise IncompleteGrid(("clean",), len(run.conditions))
     run.check()
     run.require_complete("score")
-    found = {
+    by_condition = {
         text: metric_input.people
         for text, metric_input in iter_inputs(run, "all", run.conditions)
         if isinstance(metric_input, Objects) and metric_input.people is not None
     }
-    if not found:
+    if not by_condition:
         raise InvalidOption(f"{run.record.dataset.name} has no class of people.")
-    return PeopleRun(run, {text: found[text] for text in run.conditions if text in found})
+    return PeopleRun(run, {text: by_condition[text] for text in run.conditions if text in by_condition})
 
 
 def predict_contextual(runs: Sequence[PeopleRun]) -> dict[str, Predicted]:
@@ -149,7 +149,7 @@ def histograms(people: PeopleRun) -> dict[str, Floats]:
             inside[text] += [shares(part, steps) for box in boxes if (part := _inside(amounts, box)).size]
     if not any(inside.values()):
         raise InvalidTruth("No image of the run has a person that counts.")
-    return {text: np.mean(found, axis=0) for text, found in inside.items()}
+    return {text: np.mean(parts, axis=0) for text, parts in inside.items()}
 
 
 def _inside(field: Field, box: Floats) -> Field:

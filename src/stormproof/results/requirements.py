@@ -100,11 +100,11 @@ def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> Requi
         rows, called = list(source), "the list"
     if not isinstance(rows, list) or not rows:
         raise InvalidOption(f"{called}: 'requirements' is empty, so nothing would be checked.")
-    found = [parse(row, f"{called}, requirement {k}") for k, row in enumerate(rows, 1)]
-    twice = next((r.id for k, r in enumerate(found) if r.id in [one.id for one in found[:k]]), None)
+    parsed = [parse(row, f"{called}, requirement {k}") for k, row in enumerate(rows, 1)]
+    twice = next((r.id for k, r in enumerate(parsed) if r.id in [one.id for one in parsed[:k]]), None)
     if twice is not None:
         raise InvalidOption(f"{called}: two requirements have the id {twice!r}; ids name verdicts.")
-    return Requirements(found, planned)
+    return Requirements(parsed, planned)
 
 
 def check_plan(images: Any, where: str) -> int | None:

@@ -106,8 +106,8 @@ def detections(
     after its last. `forms` are the arrays of objects that come along."""
     if masks or forms:
         for text, table in by_condition(run, conditions, (*DETECTION, *forms)):
-            found = _whole(table, match, positions, masks=masks)
-            yield text, replace(found, data={name: _array_of(table, name, found) for name in forms})
+            read = _whole(table, match, positions, masks=masks)
+            yield text, replace(read, data={name: _array_of(table, name, read) for name in forms})
         return
     buffer = DetectionBuffer()
     for path in run.parts:
@@ -181,7 +181,7 @@ def _whole(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, mas
     )
 
 
-def _array_of(table: pa.Table, name: str, found: Detections) -> Floats:
+def _array_of(table: pa.Table, name: str, detections: Detections) -> Floats:
     """An array of objects: an entry for each detection, NaN where its row has none."""
     declared = FORMS.find(name)
     assert declared.shape is not None
@@ -189,9 +189,9 @@ def _array_of(table: pa.Table, name: str, found: Detections) -> Floats:
     there = np.repeat(np.asarray(table[name].is_valid().combine_chunks()), lengths)
     values = numbers(table[name]).astype(np.float64)
     if not there.any():
-        return np.full((len(found), *(max(side, 0) for side in declared.shape)), np.nan)
+        return np.full((len(detections), *(max(side, 0) for side in declared.shape)), np.nan)
     entries = values.reshape(int(there.sum()), *declared.shape)
-    array = np.full((len(found), *entries.shape[1:]), np.nan)
+    array = np.full((len(detections), *entries.shape[1:]), np.nan)
     array[there] = entries
     return array
 
@@ -308,8 +308,8 @@ def join_parts(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floa
 def _codes_of(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
     """Strings as numbers; −1 for unknown ones."""
     words, codes = encode_strings(column)
-    found = np.array([known.get(word, -1) for word in words], np.int32)
-    return found[codes] if len(found) else found
+    places = np.array([known.get(word, -1) for word in words], np.int32)
+    return places[codes] if len(places) else places
 
 
 def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:

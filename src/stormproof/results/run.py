@@ -128,15 +128,15 @@ class Run:
     @cached_property
     def held(self) -> dict[str, set[int]]:
         """The readable images that each condition was run on."""
-        found: dict[str, set[int]] = {text: set() for text in self.conditions}
+        images: dict[str, set[int]] = {text: set() for text in self.conditions}
         for path in self.parts:
             table = self.read(path, KEY)
             index, (texts, codes) = np.asarray(table["index"]), encode_strings(table["condition"])
             kept = (index < self.record.images) & ~np.isin(index, list(self.unreadable))
             for code, text in enumerate(texts):
-                if text in found:
-                    found[text].update(index[kept & (codes == code)].tolist())
-        return found
+                if text in images:
+                    images[text].update(index[kept & (codes == code)].tolist())
+        return images
 
     @property
     def missing(self) -> dict[str, int]:
@@ -164,12 +164,12 @@ class Run:
     @cached_property
     def _with_values(self) -> set[str]:
         """The optional columns that have a value in any row; each is read until a value is found."""
-        found: set[str] = set()
+        filled: set[str] = set()
         for path in self.parts:
-            lacking = [name for name in (*OPTIONAL, *self.further) if name not in found]
+            lacking = [name for name in (*OPTIONAL, *self.further) if name not in filled]
             table = self.read(path, lacking)
-            found.update(name for name in lacking if table[name].null_count < len(table))
-        return found
+            filled.update(name for name in lacking if table[name].null_count < len(table))
+        return filled
 
     @cached_property
     def further(self) -> tuple[str, ...]:
@@ -187,8 +187,8 @@ class Run:
         total = hashlib.blake2b(read_bytes(self.folder / RECORD, error=StoreError), digest_size=16)
         for path in (*self.parts, *sorted((self.folder / "failures").glob("part-*.json"))):
             with open_regular(path, error=StoreError) as file:
-                found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-            total.update(path.name.encode() + found.digest())
+                content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+            total.update(path.name.encode() + content.digest())
         return total.hexdigest()
 
     def check(self) -> None:
@@ -238,11 +238,11 @@ class Run:
 
         options = ScoreOptions.of(classes, rule, conditions)
         count = replicates or (REPLICATES if interval else 0)
-        found = score(self, options, partial=partial, replicates=count, keep=keep)
+        scores = score(self, options, partial=partial, replicates=count, keep=keep)
         if reference is None:
-            return found
+            return scores
         other = reference if isinstance(reference, Run) else Run(reference, data=self._data)
-        return found.with_reference(score(other, options, partial=False, replicates=count, keep=keep))
+        return scores.with_reference(score(other, options, partial=False, replicates=count, keep=keep))
 
     def slices(
         self,
@@ -450,7 +450,7 @@ def runs_in(places: Sequence[Path]) -> dict[str, Path]:
     A run has the name in its record, since folders may be renamed. Without a name, or if the record cannot be
     read, it has the name of its folder.
     """
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for place in places:
         inside = [place] if (place / RECORD).exists() else sorted(p.parent for p in _records(place))
         if not inside:
@@ -458,8 +458,8 @@ def runs_in(places: Sequence[Path]) -> dict[str, Path]:
         for run in inside:
             name = _recorded_name(run)
             name = name or (run.name if run == place else run.relative_to(place).as_posix())
-            found[name if name not in found else str(run)] = run
-    return found
+            folders[name if name not in folders else str(run)] = run
+    return folders
 
 
 def _recorded_name(run: Path) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stormproof.core.display import DISPLAYS
 from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, first_few
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
+from stormproof.core.text import plain
 from stormproof.metrics.grid import Grid, mean
 from stormproof.metrics.metric import measures
 from stormproof.metrics.object_error import MatchingRule
@@ -37,10 +38,14 @@ from stormproof.results.aggregates import (
 )
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.interval import LEADING, Difference, Interval, interval_around, paired_differences
+from stormproof.results.origin import ScoreOrigin
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import ClassSelection, class_names
 from stormproof.results.worst import ImageErrors
+
+if TYPE_CHECKING:
+    from stormproof.results.run import Run
 
 Numbers = Mapping[str, Mapping[str, float]]
 _NO_CONDITIONS = ConditionSet("", (), 0, ())
@@ -111,7 +116,7 @@ class Scores:
     `per_class` is by measure, condition and class. `details` is plain data by name and condition: `quality`,
     how far each condition moves images from the clean ones; `roc` and `lost`, about people; `reliability`,
     mean score, precision with its interval, and number of detections by bin of the score. A published table
-    that averages over severities has only clean cells, and `given` aggregates.
+    that averages over severities has only clean cells; its origin gives the aggregates.
     """
 
     model: str
@@ -127,19 +132,43 @@ class Scores:
     details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     image_errors: ImageErrors | None = None
     replicates: Replicates | None = None
-    left_out: tuple[str, ...] = ()  # images that could not be read
     options: ScoreOptions = field(default_factory=ScoreOptions)
     reference: Scores | None = None
-    given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     estimate: Mapping[str, Any] | None = None  # if only part of the grid was run
-    tags: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-    record: RunRecord | None = None
-    fingerprint: str = ""  # of the dataset, where a submission states it; a run has it in its record
-    folder: Path | None = None
-    citation: str = ""
+    origin: ScoreOrigin = field(default_factory=ScoreOrigin)
     label: str = ""  # the name in tables, where the run's own name is ambiguous
-    clips: int | None = None  # the number of clips, if images are frames of clips
+
+    @classmethod
+    def before_scoring(cls, run: Run, clips: int | None) -> Scores:
+        """A run, without its numbers; `clips` is how many its images are frames of."""
+        record = run.record
+        return cls(
+            plain(record.model.name), plain(record.dataset.name), len(run.readable), {}, run.conditions,
+            record.metric, record.benchmark, origin=ScoreOrigin.of(run, clips),
+        )  # fmt: skip
+
+    @property
+    def record(self) -> RunRecord | None:
+        return self.origin.record
+
+    @property
+    def folder(self) -> Path | None:
+        return self.origin.folder
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return self.origin.tags
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The images that could not be read."""
+        return self.origin.left_out
+
+    @property
+    def clips(self) -> int | None:
+        """The number of clips, if images are frames of clips."""
+        return self.origin.clips
 
     @property
     def units(self) -> int | None:
@@ -162,7 +191,7 @@ class Scores:
     @property
     def headline(self) -> str:
         """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
-        usual = (self.metric, *(task.headline for task in all_tasks()), *self.cells, *self.given)
+        usual = (self.metric, *(task.headline for task in all_tasks()), *self.cells, *self.origin.given)
         return next(name for name in usual if name is not None and name in self)
 
     def detail(self, name: str) -> Mapping[str, Any]:
@@ -203,14 +232,14 @@ class Scores:
 
     @cached_property
     def aggregates(self) -> Mapping[str, dict[str, Any]]:
-        """Every aggregate by measure, over the first set."""
-        return _Aggregates(self)
+        """Every aggregate by measure, over the first set; none while images are missing."""
+        return {} if self.missing else {measure: self.totals(measure) for measure in self}
 
     def totals(self, measure: str, over: ConditionSet | None = None) -> dict[str, Any]:
         """The aggregates of a measure over a set of conditions, including those against the reference if
         there is one."""
-        if measure in self.given:
-            return dict(self.given[measure])
+        if measure in self.origin.given:
+            return dict(self.origin.given[measure])
         chosen = self.over if over is None else over
         theirs = self.reference.cells.get(measure) if self.reference is not None else None
         return _totals(measure, self.cells[measure], theirs, chosen)
@@ -292,22 +321,22 @@ class Scores:
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
-        found: dict[str, Interval] = {}
+        bounded: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
             one = interval_around(values[name], spread[name], images=self.units_of(measure))
-            found[name] = bound_interval(one, measure, "P" if name in self.cells[measure] else name)
-        return found
+            bounded[name] = bound_interval(one, measure, "P" if name in self.cells[measure] else name)
+        return bounded
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
         """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
         chosen = measure or self.headline
         if self.replicates is None:
             raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
-        found = self.intervals(chosen)
-        if name not in found:
-            known = [each for each in found if "@" not in each and "/" not in each]
-            raise UnknownName(f"number of {chosen}", name, found, f"There are {', '.join(known)}.")
-        return found[name]
+        intervals = self.intervals(chosen)
+        if name not in intervals:
+            known = [each for each in intervals if "@" not in each and "/" not in each]
+            raise UnknownName(f"number of {chosen}", name, intervals, f"There are {', '.join(known)}.")
+        return intervals[name]
 
     def __sub__(self, other: Scores) -> dict[str, dict[str, Difference]]:
         """The paired differences of two runs on the same images, by measure and name.
@@ -335,13 +364,13 @@ class Scores:
         return Measured(measure, self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self.cells, *self.given)))
+        return iter(dict.fromkeys((*self.cells, *self.origin.given)))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, measure: str) -> bool:
-        return measure in self.cells or measure in self.given
+        return measure in self.cells or measure in self.origin.given
 
     @property
     def p(self) -> float:
@@ -421,14 +450,14 @@ class Measured:
         return self.scores.interval(name, self.name)
 
     def _total(self, name: str) -> float:
-        found = self.scores.total(self.name, name)
-        if found is None:
+        total = self.scores.total(self.name, name)
+        if total is None:
             over = self.scores.over
             if self.scores.complete(self.name) and not over.whole:  # a mean, but not a paper's
                 mean = f"take scores[{self.name!r}].mean"
                 raise InvalidOption(f"{name} is over a whole benchmark or suite, not {over.words}; {mean}.")
             raise IncompleteGrid((f"{name} of {self.name} over {over.name or 'a benchmark or suite'}",), 1)
-        return float(found)
+        return float(total)
 
     def __repr__(self) -> str:
         totals = self.scores.aggregates.get(self.name, {})
@@ -439,29 +468,9 @@ class Measured:
         return f"<{self.name}{over}: {numbers or len(self.scores.cells.get(self.name, {}))}>"
 
 
-class _Aggregates(Mapping[str, dict[str, Any]]):
-    """The aggregates of each measure of complete scores, made when they are first asked for."""
-
-    def __init__(self, scores: Scores) -> None:
-        self._scores, self._made = scores, dict[str, dict[str, Any]]()
-
-    def __getitem__(self, measure: str) -> dict[str, Any]:
-        if measure not in self._made:
-            if self._scores.missing or measure not in self._scores:
-                raise KeyError(measure)
-            self._made[measure] = self._scores.totals(measure)
-        return self._made[measure]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(() if self._scores.missing else self._scores)
-
-    def __len__(self) -> int:
-        return 0 if self._scores.missing else len(self._scores)
-
-
 def _totals(measure: str, cells: Cells, reference: Cells | None, over: ConditionSet) -> dict[str, Any]:
-    found = aggregates(measure, cells, over)
-    return found if reference is None else found | against(measure, cells, reference, over)
+    totals = aggregates(measure, cells, over)
+    return totals if reference is None else totals | against(measure, cells, reference, over)
 
 
 def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:

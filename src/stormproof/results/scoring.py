@@ -33,7 +33,7 @@ from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
-from stormproof.results.kept import identity_of_run, load_scores, save_scores, scores_key, sweep_scores
+from stormproof.results.kept import load_scores, save_scores, scores_key, sweep_scores
 from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
@@ -111,8 +111,8 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     names = [name for name in measures() if any(name in each.numbers for each in scored.values())]
     reported = next((held for held in errors.values() if held), None)
     classes = {form.name: each for form, each in Reader(run, options.classes).scored_classes().items()}
-    return Scores(
-        **identity_of_run(run),
+    return replace(
+        Scores.before_scoring(run, run.clips),
         cells={
             name: {t: float(s.numbers[name][0]) if name in s.numbers else math.nan
                    for t, s in scored.items()}
@@ -125,7 +125,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         details=details,
         image_errors=ImageErrors(run.ids, reported) if reported else None,
         replicates=_replicates(scored, shown_by, classes, names) if replicates else None,
-        options=options, clips=run.clips,
+        options=options,
     )  # fmt: skip
 
 

@@ -81,19 +81,19 @@ def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[Co
     """
     composed = [text for text in conditions if _is_composed(text)]
     held = [text for text in conditions if text != "clean" and text not in composed]
-    found: list[ConditionSet] = []
+    sets: list[ConditionSet] = []
     if benchmark in PRESETS and not PRESETS[benchmark].lacking:
         own = _strings(PRESETS[benchmark].conditions())
-        found.append(_set(benchmark, [text for text in held if text in own], len(own), benchmark=benchmark))
+        sets.append(_set(benchmark, [text for text in held if text in own], len(own), benchmark=benchmark))
     there = {*held}
     whole = {name: own for name, own in _suites().items() if own <= there}
     for name, own in sorted(whole.items(), key=lambda item: -len(item[1])):
-        if not any(own <= {*other.conditions} for other in found):
-            found.append(_set(name, [text for text in held if text in own], len(own), suite=name))
-    named = {text for each in found for text in each.conditions}
+        if not any(own <= {*other.conditions} for other in sets):
+            sets.append(_set(name, [text for text in held if text in own], len(own), suite=name))
+    named = {text for each in sets for text in each.conditions}
     rest = [text for text in held if text not in named]
     unnamed = (_set("", texts, len(texts)) for texts in (rest, composed) if texts)
-    return (*(each for each in found if each.conditions), *unnamed)
+    return (*(each for each in sets if each.conditions), *unnamed)
 
 
 def suite_set(name: str) -> ConditionSet:

@@ -134,8 +134,8 @@ class Slices(Mapping[str, Scores]):
             columns += [f"% of {self.clean.label}", "% of it, 95 %"]
             kept = self.relative()
             for row in rows:
-                found = kept.get(str(row[0]))
-                row += [None, None] if found is None else [100 * found.estimate, _span(found, 100.0)]
+                part = kept.get(str(row[0]))
+                row += [None, None] if part is None else [100 * part.estimate, _span(part, 100.0)]
         few = [each for each, scores in self.slices.items() if (scores.units or 0) < FEW]
         note = f"{self.attribute.note} " if self.attribute.note else ""
         note += (
@@ -180,8 +180,10 @@ def _row(
         times = 100.0 if each == "rPC" else scale
         row += [times * values.get(each, math.nan), _span(intervals.get(each), times)]
     for each in compared:
-        found = against.get(each)
-        row += [scale * found.interval.estimate, _chance(found.holm)] if found else [None, None]
+        difference = against.get(each)
+        row += (
+            [scale * difference.interval.estimate, _chance(difference.holm)] if difference else [None, None]
+        )
     return row
 
 
@@ -227,11 +229,14 @@ def slice_scores(
     baselines = {
         name: {
             text: _as_many(_over_its_classes(whole[text], part), subsets[name].get(text), part)
-            for text, part in found.items()
+            for text, part in by_condition.items()
         }
-        for name, found in cells.by_slice.items()
+        for name, by_condition in cells.by_slice.items()
     }
-    slices = {name: _scores(run, cells, found, name, inside[name]) for name, found in cells.by_slice.items()}
+    slices = {
+        name: _scores(run, cells, by_condition, name, inside[name])
+        for name, by_condition in cells.by_slice.items()
+    }
     return Slices(
         attribute, cells.measure, _scores(run, cells, whole, "all images", every), slices,
         {name: _scores(run, cells, each, name, every) for name, each in baselines.items()},
@@ -271,7 +276,7 @@ def collect(
     run.check()
     run.require_complete("score")
     check_classes(classes, run.dataset.classes, run.dataset.semantic_classes)
-    found: dict[str, dict[str, Scored]] = {name: {} for name in rows}
+    by_slice: dict[str, dict[str, Scored]] = {name: {} for name in rows}
     chosen: str = ""
     names: tuple[str, ...] = ()
     for text, metric_input in iter_inputs(run, classes, run.conditions):
@@ -281,10 +286,10 @@ def collect(
             continue
         chosen, names = wanted, metric_input.scored_names
         for name, weights in rows.items():
-            found[name][text] = metric.score(metric_input, weights)
+            by_slice[name][text] = metric.score(metric_input, weights)
     if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
-    return Collected(chosen, names, found)
+    return Collected(chosen, names, by_slice)
 
 
 def _over_its_classes(whole: Scored, part: Scored) -> Scored:
@@ -331,28 +336,25 @@ def _as_many(whole: Scored, subsets: Scored | None, part: Scored) -> Scored:
     return replace(whole, numbers=numbers)
 
 
-def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
+def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
     images, units = int(inside.sum()), units_in(run, inside)
-    first = next(iter(found.values()))
+    first = next(iter(scored.values()))
     measured = list(first.numbers)
     shown = _scored_classes(first, cells.classes)
-    record = run.record
-    return Scores(
-        plain(record.model.name), plain(record.dataset.name), images,
-        cells={m: {text: float(s.numbers[m][0]) for text, s in found.items()} for m in measured},
-        conditions=run.conditions, metric=cells.measure, benchmark=record.benchmark,
-        classes=tuple(map(plain, shown)),
+    return replace(
+        Scores.before_scoring(run, units if units < images else None),
+        images=images, metric=cells.measure, classes=tuple(map(plain, shown)), label=label,
+        cells={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(
             {
                 m: {
                     text: draws(s.numbers[m], optimism_of(s, m), clean=text == "clean")
-                    for text, s in found.items()
+                    for text, s in scored.items()
                 }
                 for m in measured
             },
             {},
         ),
-        record=record, folder=run.folder, label=label, clips=units if units < images else None,
     )  # fmt: skip
 
 

@@ -98,14 +98,14 @@ class Surface:
 
     def _weights(self, places: Floats) -> Floats:
         """How much each score counts at each place, beside their mean."""
-        found: Floats = cho_solve(self._factor, self.signal(self.points.places, places)).T
-        return found
+        weights: Floats = cho_solve(self._factor, self.signal(self.points.places, places)).T
+        return weights
 
     def _smooth(self, values: Floats, weights: Floats) -> Floats:
         """The estimate from other values at the same points; a column for each column of values."""
         middle = values.mean(axis=0)
-        found: Floats = middle + weights @ (values - middle)
-        return found
+        smooth: Floats = middle + weights @ (values - middle)
+        return smooth
 
     @cached_property
     def _left_out(self) -> float:
@@ -122,19 +122,19 @@ class Surface:
         """The standard error of interpolation."""
         across = self.signal(self.points.places, places)
         left = self.signal.diag(places) - np.sum(across * cho_solve(self._factor, across), axis=0)
-        found: Floats = self.scale * np.sqrt(self._left_out * np.maximum(left, 0.0))
-        return found
+        spread: Floats = self.scale * np.sqrt(self._left_out * np.maximum(left, 0.0))
+        return spread
 
     def _covariance(self, places: Floats) -> Floats:
         across = self.signal(self.points.places, places)
-        found: Floats = self.signal(places) - across.T @ cho_solve(self._factor, across)
-        return self.scale**2 * self._left_out * found
+        left_over: Floats = self.signal(places) - across.T @ cho_solve(self._factor, across)
+        return self.scale**2 * self._left_out * left_over
 
     def _deviations(self, weights: Floats) -> Floats:
         """How the estimate from every half deviates from their mean: places × halves."""
         made = self._smooth(self.points.halves, weights)
-        found: Floats = made - made.mean(axis=1, keepdims=True)
-        return found
+        deviations: Floats = made - made.mean(axis=1, keepdims=True)
+        return deviations
 
     def reach(self, threshold: float) -> float:
         """How many standard errors bounds reach, so that they hold for the whole plane at once."""
@@ -209,8 +209,8 @@ class Surface:
 
 def _total(between: Floats, deviations: Floats, unseen: Floats) -> Floats:
     """The standard error from interpolation and images together."""
-    found: Floats = np.sqrt(between**2 + deviations.var(axis=1, ddof=1) + unseen**2)
-    return np.maximum(found, 1e-9)
+    total: Floats = np.sqrt(between**2 + deviations.var(axis=1, ddof=1) + unseen**2)
+    return np.maximum(total, 1e-9)
 
 
 def _normal(covariance: Floats, rng: np.random.Generator) -> Floats:
@@ -218,8 +218,8 @@ def _normal(covariance: Floats, rng: np.random.Generator) -> Floats:
     values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-9
     spread = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
-    found: Floats = spread @ rng.standard_normal((int(kept.sum()), _SURFACES))
-    return found
+    drawn: Floats = spread @ rng.standard_normal((int(kept.sum()), _SURFACES))
+    return drawn
 
 
 def fit_surface(points: Points) -> Surface:

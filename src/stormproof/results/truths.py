@@ -221,16 +221,16 @@ def counting_objects(run: Run, truths: Truths) -> Bools:
     """The objects of the clean images that are judged."""
     judged = judging_task(run, truths).objects
     assert judged is not None
-    found: Bools = judged.counting(truths.still)
-    return found
+    counting: Bools = judged.counting(truths.still)
+    return counting
 
 
 def iter_judged(run: Run, truths: Truths, conditions: Sequence[str]) -> Iterator[tuple[str, Objects]]:
     """The objects of each condition, to be judged one by one."""
     task = judging_task(run, truths)
     assert task.objects is not None
-    for text, truth, found in iter_matches(run, truths, conditions, masks=False, forms=task.carried):
-        yield text, task.objects(truth, found)
+    for text, truth, detections in iter_matches(run, truths, conditions, masks=False, forms=task.carried):
+        yield text, task.objects(truth, detections)
 
 
 def iter_matches(
@@ -240,6 +240,6 @@ def iter_matches(
     match = restrict_to(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     place = truths.still.position
-    for text, found in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
+    for text, detections in rows.detections(run, clean_first, match, place, masks=masks, forms=forms):
         truth = truths.under(Condition.parse(text))
-        yield text, truth, keep_judgeable(found, truth)
+        yield text, truth, keep_judgeable(detections, truth)

@@ -225,8 +225,8 @@ def judge(
         for k, (r, i) in enumerate(zip(named, intervals, strict=True))
     }
     tests = zip(named, intervals, chances.values(), holm(chances).values(), strict=True)
-    found = [_verdict(*test, together=len(named), look=look) for test in tests]
-    return [_unless_doubtful(verdict, scores) for verdict in found]
+    verdicts = [_verdict(*test, together=len(named), look=look) for test in tests]
+    return [_unless_doubtful(verdict, scores) for verdict in verdicts]
 
 
 def _unless_doubtful(verdict: Verdict, scores: Scores) -> Verdict:
@@ -305,10 +305,10 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None, wrong: fl
         clean, theirs = _cell(r, scores, "clean")
         estimate, drawn = sign * (clean - estimate), sign * (theirs - drawn)
     bounds = measure if r.condition is None else r.metric
-    found = interval_around(estimate, drawn, images=scores.units_of(bounds), wrong=wrong)
+    around = interval_around(estimate, drawn, images=scores.units_of(bounds), wrong=wrong)
     if r.bound in ("at_most_drop", "at_most_loss"):
-        return found.of_difference(measures()[bounds].most, wrong=wrong)
-    return bound_interval(found, bounds, r.metric if r.condition is None else "P", wrong=wrong)
+        return around.of_difference(measures()[bounds].most, wrong=wrong)
+    return bound_interval(around, bounds, r.metric if r.condition is None else "P", wrong=wrong)
 
 
 def _higher(r: Requirement) -> bool:
@@ -345,11 +345,11 @@ def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
     _require_measure(r, scores, r.metric)
     assert scores.replicates is not None
     spread = scores.replicates.cells.get(r.metric, {})
-    found = same_condition(text, [held for held in scores.conditions if held in spread])
-    if found is None:
+    same = same_condition(text, [held for held in scores.conditions if held in spread])
+    if same is None:
         close = UnknownName("condition", text, scores.conditions)
         raise InvalidOption(f"{r.id}: {text} was not run, so {r.metric} under it is not known. {close}")
-    return scores.cells[r.metric][found], spread[found]
+    return scores.cells[r.metric][same], spread[same]
 
 
 def _require_measure(r: Requirement, scores: Scores, measure: str) -> None:

@@ -77,10 +77,10 @@ def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     errors = scores.image_errors
     if errors is None:
         return []
-    found = [loss for text in errors.by_condition if text != "clean" for loss in image_losses(errors, text)]
+    losses = [loss for text in errors.by_condition if text != "clean" for loss in image_losses(errors, text)]
 
     def rank(loss: ImageLoss) -> tuple[float, float, str, str]:
         rmse = scores.detail("quality").get(loss.condition, {}).get("rmse", math.nan)
         return -loss.rise, math.inf if math.isnan(rmse) else rmse, loss.image, loss.condition
 
-    return sorted(found, key=rank)[:count]
+    return sorted(losses, key=rank)[:count]

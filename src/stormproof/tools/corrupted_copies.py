@@ -68,10 +68,10 @@ def find_images(source: Path) -> list[Path]:
         return [source]
     if not source.is_dir():
         raise InvalidOption(f"{source} does not exist; give an image or a folder of images.")
-    found = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
-    if not found:
+    paths = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
+    if not paths:
         raise InvalidOption(f"{source} contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
-    return found
+    return paths
 
 
 def plan(
@@ -207,7 +207,7 @@ def check(destination: Path, copy: Copy) -> str | None:
         return f"{copy.path}: points outside the folder"
     if not is_file(path):
         return f"{copy.path}: missing"
-    found = sha256(path)
-    if found == copy.sha256:
+    digest = sha256(path)
+    if digest == copy.sha256:
         return None
-    return f"{copy.path}: changed (SHA-256 {found[:12]}…, not {copy.sha256[:12]}…)"
+    return f"{copy.path}: changed (SHA-256 {digest[:12]}…, not {copy.sha256[:12]}…)"

@@ -170,9 +170,9 @@ def apply_hints(network: Network, images: Sequence[Image]) -> tuple[Network, lis
     for _ in range(_ROUNDS):
         hints: list[tuple[str, Mapping[str, Any]]] = []
         try:
-            found = network(images)
+            predictions = network(images)
             sizes = [(image.shape[0], image.shape[1]) for image in images]
-            hints = [(fault.words, fault.change) for fault in find_faults(network, found, sizes)]
+            hints = [(fault.words, fault.change) for fault in find_faults(network, predictions, sizes)]
         except CardChange as error:
             hints = [(str(error), error.change)]
         mended = next(
@@ -297,7 +297,7 @@ def try_vocabularies(
     own = data.semantic_classes if network.semantic_task else data.classes
     lists = {**{one: VOCABULARIES[one] for one in _vocabularies(network, data)}, "dataset": own}
     tried = [one for one, names in lists.items() if count in (None, len(names))]
-    images, found = min(IMAGES, len(data)), {}
+    images, clean = min(IMAGES, len(data)), {}
     with (
         TemporaryDirectory(prefix="stormproof-") as folder,
         watch("trying classes", len(tried), "lists") as shown,
@@ -305,9 +305,9 @@ def try_vocabularies(
         for vocabulary in tried:
             scores = score_clean(with_names(network, vocabulary), data, Path(folder) / vocabulary, images)
             if scores is not None:
-                found[vocabulary] = scores.score(scores.headline)
+                clean[vocabulary] = scores.score(scores.headline)
             shown.advance()
-    return found
+    return clean
 
 
 def _vocabularies(network: Network, data: OpenedDataset) -> list[str]:

@@ -71,12 +71,12 @@ def whole_images(sample: Sample, corrupted: Iterable[Image]) -> list[Quality]:
         reference = fidelity.Reference(clean)
     except InvalidImage:  # too small for wavelets
         reference = None
-    found = []
+    qualities = []
     for image in corrupted:
         vif, ifc = (math.nan, math.nan) if reference is None else reference.vif_and_ifc(image)
         rmse, snr = quality.rmse(clean, image), quality.snr(clean, image)
-        found.append(Quality(rmse, snr, quality.ssim(clean, image), vif, ifc))
-    return found
+        qualities.append(Quality(rmse, snr, quality.ssim(clean, image), vif, ifc))
+    return qualities
 
 
 def measure(
@@ -200,13 +200,13 @@ def _measure_by_size(
 
 
 def _measure(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
-    found: Found = {WHOLE: [tuple(MEASURES[name](clean, corrupted) for name in names)]}
+    measured: Found = {WHOLE: [tuple(MEASURES[name](clean, corrupted) for name in names)]}
     if objects is not None:
         columns = (object_quality(clean, corrupted, objects, MEASURES[name]).tolist() for name in names)
         for area, values in zip(objects.area.tolist(), zip(*columns, strict=True), strict=True):
             if not all(map(math.isnan, values)):  # boxes outside the image give NaN
-                found.setdefault(size_of(area), []).append(values)
-    return found
+                measured.setdefault(size_of(area), []).append(values)
+    return measured
 
 
 def average_by_size(conditions: Sequence[Condition], measured: Sequence[Sequence[Found]]) -> list[SizeRow]:

@@ -96,7 +96,7 @@ def input_candidates(card: InputCard) -> dict[str, InputCard]:
     """
     numbers: Mapping[str, Mapping[str, Any]] = NORMALISATIONS if card.dtype.startswith("float") else {"": {}}
     resizes = RESIZES if card.size is not None else {"": {}}
-    found = {}
+    cards = {}
     for channels in ("RGB", "BGR"):
         for numbers_name, normalisation in numbers.items():
             for resize_name, resize in resizes.items():
@@ -105,9 +105,9 @@ def input_candidates(card: InputCard) -> dict[str, InputCard]:
                     ordered = {key: value[::-1] for key, value in IMAGENET.items()}
                 words = ", ".join(filter(None, (channels, numbers_name, resize_name)))
                 changed = {"channels": channels, **ordered, **resize}
-                found[words] = InputCard.model_validate({**card.model_dump(), **changed})
+                cards[words] = InputCard.model_validate({**card.model_dump(), **changed})
     known = _format(card)
-    return {words: one for words, one in found.items() if _format(one) != known}
+    return {words: one for words, one in cards.items() if _format(one) != known}
 
 
 def _format(card: InputCard) -> tuple[object, ...]:
@@ -122,21 +122,21 @@ def tune_input(network: Network, data: OpenedDataset, *, step: Callable[[], obje
     count = min(IMAGES, len(data))
     inputs = {AS_GUESSED: network.card.input, **input_candidates(network.card.input)}
     with TemporaryDirectory(prefix="stormproof-tune-") as folder:
-        found = {}
+        scored = {}
         for k, (words, card) in enumerate(inputs.items()):
             fed = replace(network, card=network.card.model_copy(update={"input": card}))
             scores = score_clean(fed, data, Path(folder) / str(k), count)
             if scores is not None:
-                found[words] = scores
+                scored[words] = scores
             step()
-    if AS_GUESSED not in found:
+    if AS_GUESSED not in scored:
         raise InvalidOption(f"{network.name} cannot be scored as it is on {data.name}; run it to see why.")
-    base = found[AS_GUESSED]
+    base = scored[AS_GUESSED]
     trials = [
         Trial(
             words, inputs[words], scores, None if scores is base else (scores - base)[base.headline]["clean"]
         )
-        for words, scores in found.items()
+        for words, scores in scored.items()
     ]
     trials.sort(key=lambda trial: -trial.score)
     best, guess = trials[0], next(trial for trial in trials if trial.gain is None)

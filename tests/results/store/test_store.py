@@ -14,7 +14,7 @@ from stormproof.core.errors import OutputError, StoreError
 from stormproof.core.files import sweep, whole_file
 from stormproof.core.forms import Comparison
 from stormproof.core.sample import RLE, Prediction, SemanticMap, Truth
-from stormproof.metrics.semantic import LABEL_MAPS, Confusion
+from stormproof.metrics.semantic import LABEL_MAPS, count_pixels
 from stormproof.results.store.merge import merge
 from stormproof.results.store.parts import (
     PARTS,
@@ -62,7 +62,7 @@ def test_detections_come_back(said: Prediction) -> None:
 def test_label_maps_and_confusions_come_back() -> None:
     labels = np.random.default_rng(0).integers(0, 3, SIZE).astype(np.uint8)
     truth = SemanticMap(np.roll(labels, 1, axis=0))
-    confusion, predicted = Confusion.of(truth, labels, classes=3), Prediction(semantic=labels)
+    counts, predicted = count_pixels(truth, labels, classes=3), Prediction(semantic=labels)
     assert LABEL_MAPS.derive is not None
     derived = LABEL_MAPS.derive(Comparison("a", Truth(semantic=truth), predicted, 3, np.arange(3)))
     table = table_of([Row.of(0, "a", CLEAN, 0, SIZE, predicted, derived)])
@@ -72,7 +72,7 @@ def test_label_maps_and_confusions_come_back() -> None:
     np.testing.assert_array_equal(back, labels)
     dense = np.zeros((3, 3), np.int64)
     dense[entry["confusion_truth"], entry["confusion_predicted"]] = entry["confusion_pixels"]
-    np.testing.assert_array_equal(dense, confusion.counts)
+    np.testing.assert_array_equal(dense, counts)
 
 
 def test_an_empty_answer_is_not_a_missing_one() -> None:

@@ -2,7 +2,7 @@
 
 The sixteen camera faults of *liu* (Liu et al. 2024) are in three modules: this one, `isp` and `board`. The
 paper and its published scripts disagree in places; each docstring says which reading is the default and
-how to choose the other. `stormproof.corruptions.develop` applies several faults in the order of a camera.
+how to choose the other.
 """
 
 from __future__ import annotations

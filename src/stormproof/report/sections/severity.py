@@ -203,7 +203,7 @@ def against_size(scope: Scope) -> Section | None:
         after = {row["label"]: row for row in _by_corruption(measured[1], m)}
         rows = [_arrow(row, after) for row in rows]
         note = f"Dots: {measured[0].name}. Arrows end at {measured[1].name}. "
-    note += _PUBLISHED if any(run.citation and not run.folder for run in measured) else ""
+    note += _PUBLISHED if any(run.origin.citation and not run.folder for run in measured) else ""
     by_rmse = Figure(
         "rmse", "Share of the clean score against RMSE, mean of each corruption", Kind.POINTS, RMSE, RELATIVE,
         rows, series="group", panel="" if arrows or len(measured) == 1 else "model", note=note,

@@ -52,7 +52,7 @@ def folder_name(condition: str) -> str:
     >>> folder_name('fog@3[on="traffic light"]'), folder_name("frost@3[textures=my/frost]")
     ('fog@3[on="traffic light"]', 'frost@3[textures=my%2Ffrost]')
     """
-    return _UNSAFE.sub(lambda found: quote(found[0], safe=""), condition)
+    return _UNSAFE.sub(lambda match: quote(match[0], safe=""), condition)
 
 
 def export_coco(
@@ -116,14 +116,14 @@ def export_panoptic(run: Run, conditions: Sequence[str], destination: Path) -> l
 
     def predicted(condition: str) -> Iterator[Segmented]:
         for row in _rows(run, condition, MAP_COLUMNS):
-            found = match.apply(prediction_of(row)).panoptic
-            if found is None:
+            plane = match.apply(prediction_of(row)).panoptic
+            if plane is None:
                 raise InvalidOption(f"{run.folder}: {row['image']} has no panoptic map under {condition}.")
-            found = np.where(np.isin(found // SEGMENTS - 1, [*things]), found, found // SEGMENTS * SEGMENTS)
-            numbers, places = np.unique(found, return_inverse=True)
+            plane = np.where(np.isin(plane // SEGMENTS - 1, [*things]), plane, plane // SEGMENTS * SEGMENTS)
+            numbers, places = np.unique(plane, return_inverse=True)
             ids = np.where(numbers == 0, 0, np.arange(1, len(numbers) + 1))
             labels = {int(k): int(n) // SEGMENTS - 1 for k, n in zip(ids, numbers, strict=True) if k}
-            yield row["image"], ids[places].reshape(found.shape), labels, ()
+            yield row["image"], ids[places].reshape(plane.shape), labels, ()
 
     return [_write_panoptic(run, destination, text, predicted(text)) for text in conditions]
 

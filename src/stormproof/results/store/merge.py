@@ -67,9 +67,9 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
 def _require_one_run(shards: Sequence[Path], records: Sequence[RunRecord]) -> None:
     """Refuse shards of different runs before anything is written."""
     for shard, record in zip(shards, records, strict=True):
-        found = differences(records[0], record)
-        if found:
-            raise StoreError(f"{shard} is not a shard of the run in {shards[0]}: {'; '.join(found)}.")
+        differ = differences(records[0], record)
+        if differ:
+            raise StoreError(f"{shard} is not a shard of the run in {shards[0]}: {'; '.join(differ)}.")
 
 
 def _take(source: Path, target: Path, key: str) -> None:

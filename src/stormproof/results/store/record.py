@@ -39,7 +39,7 @@ _LARGEST = 1 << 26  # bytes: thousands of conditions with long names take a hund
 _CLAIM = ".claim.lock"
 
 
-class _Frozen(BaseModel):
+class _RecordPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
@@ -57,7 +57,7 @@ Count = Annotated[int, Field(ge=0, le=1 << 24)]  # of images: a list of more doe
 ConditionText = Annotated[str, AfterValidator(_valid_condition)]
 
 
-class ModelRecord(_Frozen):
+class ModelRecord(_RecordPart):
     """The model: its spec, and its own description."""
 
     spec: str
@@ -69,7 +69,7 @@ class ModelRecord(_Frozen):
     semantic_classes: tuple[str, ...] = ()
 
 
-class DatasetRecord(_Frozen):
+class DatasetRecord(_RecordPart):
     """The dataset: its spec, and its own description."""
 
     spec: str
@@ -80,7 +80,7 @@ class DatasetRecord(_Frozen):
     semantic_classes: tuple[str, ...] = ()
 
 
-class RunRecord(_Frozen):
+class RunRecord(_RecordPart):
     """The contents of `run.json`.
 
     The run covers the first `images` images under `conditions`. Both may grow when the same folder is run
@@ -199,12 +199,12 @@ def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
     """The record of the run to join, None if there is none; other folders are refused and not changed."""
     if (run / RECORD).exists():
         held = read_record(run)
-        found = differences(held, wanted)
-        if found and _has_no_rows(run):
+        differ = differences(held, wanted)
+        if differ and _has_no_rows(run):
             return None
-        if found:
+        if differ:
             raise StoreError(
-                f"{run} holds a different run: {'; '.join(found)}. Give another --out, or undo the change."
+                f"{run} holds a different run: {'; '.join(differ)}. Give another --out, or undo the change."
             )
         return held
     if run.exists() and not (run.is_dir() and (all(map(_is_ours, run.iterdir())) or _has_parts(run, wanted))):

@@ -22,10 +22,8 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.forms import FORMS, Column, forms_of
-from stormproof.core.sample import RLE, Floats, Ints, Prediction
-from stormproof.metrics.panoptic import PANOPTIC_MAPS
+from stormproof.core.sample import MAPS, RLE, Floats, Ints, Prediction
 from stormproof.metrics.quality import ImageChange
-from stormproof.metrics.semantic import CONFIDENCES, LABEL_MAPS
 
 VERSION = 2
 BOXES = pa.list_(pa.list_(pa.float64(), 4))
@@ -43,8 +41,8 @@ def _fields(columns: Iterable[Column]) -> list[pa.Field]:
     return [pa.field(column.name, arrow_type(column)) for column in columns]
 
 
-_CONFUSION = [column for column in LABEL_MAPS.derived if column.name != CONFIDENCES]
-_SUMS = [column for column in LABEL_MAPS.derived if column.name == CONFIDENCES]
+MAP_FORMS = tuple(FORMS.find(name) for name in reversed(MAPS))
+OF_MAPS = tuple(column for each in MAP_FORMS for column in (*each.columns, *each.derived))
 ROWS = pa.schema(
     [
         pa.field("index", pa.int32(), nullable=False),  # position in the dataset
@@ -59,30 +57,24 @@ ROWS = pa.schema(
         pa.field("scores", pa.list_(pa.float64()), nullable=False),
         pa.field("labels", pa.list_(pa.int32()), nullable=False),
         *_fields([MASKS]),  # null: none given
-        *_fields(
-            [*LABEL_MAPS.columns, *_CONFUSION]
-        ),  # runs along the rows; pixels by true and predicted class
+        *_fields(column for column in OF_MAPS if not column.later),
         pa.field("content", pa.string()),  # size and digest of the image as read
         pa.field("sides", SIDES),  # widths and heights as a results file states them; null: x2 − x1, y2 − y1
         pa.field("rmse", pa.float64()),  # against the clean image; null where the pixels were not available
         pa.field("snr", pa.float64()),
-        *_fields(_SUMS),  # of pixels, by bin
-        *_fields([*PANOPTIC_MAPS.columns, *PANOPTIC_MAPS.derived]),  # runs along the rows; pixels by segments
+        *_fields(column for column in OF_MAPS if column.later),
     ]
 )
 KEY = ("index", "condition")
 Cell = tuple[int, str]  # the values of KEY: image index, condition
 DETECTION = ("boxes", "sides", "scores", "labels", MASKS.name)
-MAP_COLUMNS = tuple(column.name for each in (LABEL_MAPS, PANOPTIC_MAPS) for column in each.columns)
-_OF_FORMS = (MASKS, *(c for each in (LABEL_MAPS, PANOPTIC_MAPS) for c in (*each.columns, *each.derived)))
+MAP_COLUMNS = tuple(column.name for each in MAP_FORMS for column in each.columns)
+_OF_FORMS = (MASKS, *OF_MAPS)
 LIST_COLUMNS = ("boxes", "sides", "scores", "labels", *(column.name for column in _OF_FORMS))
 # One column of each group that may be null throughout a run.
-OPTIONAL = (
-    MASKS.name, "rmse", CONFIDENCES, *(name for each in (LABEL_MAPS, PANOPTIC_MAPS)
-                                       for name in (each.columns[-1].name, each.scored_by)),
-)  # fmt: skip
+OPTIONAL = (MASKS.name, "rmse", *(c.name for c in OF_MAPS if c.holds in ("", "runs", "pixels")))
 # Columns that parts of the same version may lack.
-LATER = (CONFIDENCES, *(column.name for column in (*PANOPTIC_MAPS.columns, *PANOPTIC_MAPS.derived)))
+LATER = tuple(column.name for column in OF_MAPS if column.later)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +185,7 @@ def prediction_of(row: Mapping[str, Any]) -> Prediction:
     size, masks = (row["height"], row["width"]), row.get(MASKS.name)
     maps = {
         each.name: each.unpack(row)
-        for each in (LABEL_MAPS, PANOPTIC_MAPS)
+        for each in MAP_FORMS
         if each.unpack is not None and row.get(each.columns[0].name) is not None
     }
     further = [name for name, held in row.items() if name not in ROWS.names and held is not None]

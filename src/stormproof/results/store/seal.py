@@ -47,10 +47,10 @@ def _state(path: str, inode: int, times: tuple[int, int], size: int) -> bool:
         return False
     with open_regular(Path(path), error=StoreError) as file:
         file.seek(size - _END - _SEAL)
-        found, end = file.read(_SEAL), file.read(_END)
-        if not found.startswith(_MARK):
+        held, end = file.read(_SEAL), file.read(_END)
+        if not held.startswith(_MARK):
             return False
-        return found[len(_MARK) :] == _digest(file, size - _END - _SEAL, end)
+        return held[len(_MARK) :] == _digest(file, size - _END - _SEAL, end)
 
 
 def _digest(file: IO[bytes], size: int, end: bytes) -> bytes:
@@ -103,9 +103,9 @@ def read_sealed(path: Path, again: str) -> dict[str, Any]:
     `again` is the command that recreates it, for the error message.
     """
     try:
-        found = without_digest(read_json(path, error=StoreError))
+        content = without_digest(read_json(path, error=StoreError))
     except StoreError as error:
         raise StoreError(f"{error} Make it again with: {again}") from error
-    if found is None:
+    if content is None:
         raise StoreError(f"{path} is damaged: it is not what was written. Make it again with: {again}")
-    return found
+    return content

@@ -17,16 +17,14 @@ from stormproof.core.imagefile import MAX_PIXELS
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import SEGMENTS, Ints
 from stormproof.metrics.map_calibration import BINS, SUMS
-from stormproof.results.store.schema import ROWS
+from stormproof.results.store.schema import MAP_FORMS, OF_MAPS, ROWS
 
 _LARGEST_SIDE = 1 << 20
 _EQUALLY_LONG = (  # columns whose lists have one entry for each object, run or cell; the first is never null
     ("boxes", "sides", "scores", "labels", "masks"),
-    ("semantic_values", "semantic_runs"),
-    ("confusion_truth", "confusion_predicted", "confusion_pixels"),
-    ("panoptic_values", "panoptic_runs"),
-    ("overlap_truth", "overlap_predicted", "overlap_pixels"),
-)
+    *(tuple(column.name for column in columns if column.holds)
+      for each in MAP_FORMS for columns in (each.columns, each.derived)),
+)  # fmt: skip
 
 
 class Classes(NamedTuple):
@@ -124,31 +122,27 @@ def _are_boxes(boxes: Any) -> Any:
 
 
 def _labels(held: dict[str, pa.Array], classes: Classes) -> str:
-    limits = {
-        "labels": classes.objects, "semantic_values": classes.maps,
-        "confusion_predicted": classes.maps, "confusion_truth": classes.true_maps,
-    }  # fmt: skip
+    limits = {"labels": classes.objects}
+    limits |= {each.name: classes.maps for each in OF_MAPS if each.holds == "class"}
+    limits |= {each.name: classes.true_maps for each in OF_MAPS if each.holds == "true class"}
     for name, count in limits.items():
         if name in held and not _is_within(_flat(held[name]), 0, (count or 1 << 31) - 1):
             many = f" (there are {count} classes)" if count else ""
             return f"a label is out of range{many}"
-    segments = {
-        "panoptic_values": classes.maps, "overlap_predicted": classes.maps,
-        "overlap_truth": classes.true_maps,
-    }  # fmt: skip
-    for name, count in segments.items():
-        if name in held and not _are_segments(_flat(held[name]), count, crowds=name == "overlap_truth"):
+    for column in (column for column in OF_MAPS if column.name in held):
+        values = _flat(held[column.name])
+        if column.holds == "segment" and not _are_segments(values, classes.maps):
             return "the class of a segment is out of range"
-    for name in ("confusion_pixels", "overlap_pixels"):
-        if name in held and not _is_within(_flat(held[name]), 0, MAX_PIXELS):
+        if column.holds == "true segment" and not _are_segments(np.abs(values), classes.true_maps):  # crowds
+            return "the class of a segment is out of range"
+        if column.holds == "pixels" and not _is_within(values, 0, MAX_PIXELS):
             return "a number of pixels is out of range"
     return ""
 
 
-def _are_segments(values: npt.NDArray[np.float64], classes: int | None, *, crowds: bool) -> bool:
-    """Whether these are numbers of segments, or 0: none; those of crowds are negative."""
-    numbers = np.abs(values) if crowds else values
-    real = numbers[numbers != 0]
+def _are_segments(values: npt.NDArray[np.float64], classes: int | None) -> bool:
+    """Whether these are numbers of segments, or 0: none."""
+    real = values[values != 0]
     return _is_within(real, SEGMENTS, (SEGMENTS // 2 if classes is None else classes + 1) * SEGMENTS - 1)
 
 
@@ -157,7 +151,7 @@ def _areas(held: dict[str, pa.Array]) -> str:
     if "height" not in held or "width" not in held:
         return ""
     pixels = np.asarray(held["height"]).astype(np.int64) * np.asarray(held["width"]).astype(np.int64)
-    for name in ("semantic_runs", "panoptic_runs"):
+    for name in (column.name for column in OF_MAPS if column.holds == "runs"):
         there = np.asarray(held[name].is_valid()) if name in held else np.zeros(0, np.bool_)
         if there.any() and not np.array_equal(_sums(held[name])[there], pixels[there]):
             return "a label map has another size than its image"
@@ -173,8 +167,8 @@ def _sums(lists: pa.Array) -> Ints:
     lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(np.asarray(pc.list_flatten(lists)).astype(np.int64))])
     stops = np.cumsum(lengths)
-    found: Ints = ends[stops] - ends[stops - lengths]
-    return found
+    sums: Ints = ends[stops] - ends[stops - lengths]
+    return sums
 
 
 def _flat(column: pa.Array) -> npt.NDArray[np.float64]:
