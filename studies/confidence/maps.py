@@ -24,9 +24,9 @@ import numpy as np
 from stormproof.core.sample import Floats
 from stormproof.results import maps
 from stormproof.results.breaking import parse_requirement
+from stormproof.results.detection_rate import FoundObjects
 from stormproof.results.domain import DomainRequirement
 from stormproof.results.domain_verdicts import CornerScore, Coverage, DomainVerdict, judge_rows
-from stormproof.results.detection_rate import FoundObjects
 from stormproof.results.interval import WRONG
 from stormproof.results.maps import Plane, draw_map, level_segments, parse_map_axis
 from stormproof.results.run import Run

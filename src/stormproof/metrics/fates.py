@@ -46,13 +46,11 @@ def find_fates(truth: Things, before: Things, after: Things, *, clean: Things) -
     """What became of objects. `clean` are the same objects where the clean image shows them; `before` and
     `after` are the predictions. One of nothing that is there, nor was predicted when clean, is new."""
     pairs = zip(clean, truth, strict=True)
-    seen_twice = tuple(
+    found = tuple(
         (any(is_same(then, seen) for seen in before), any(is_same(thing, seen) for seen in after))
         for then, thing in pairs
     )
-    return Fates(
-        seen_twice, [one for one in after if not any(is_same(one, seen) for seen in (*truth, *before))]
-    )
+    return Fates(found, [one for one in after if not any(is_same(one, seen) for seen in (*truth, *before))])
 
 
 def is_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -43,7 +43,7 @@ from stormproof.results.domain import (
     VariedQuantity,
     compose_quantities,
 )
-from stormproof.results.requirements import check_plan
+from stormproof.results.requirements import check_ids, check_keys, check_plan, read_id, words
 
 MOST_CELLS = 2000  # of a domain
 _TOP = ("odd", "dimensions", "requirements", "outside", "planned_images")
@@ -61,7 +61,7 @@ def parse_domain(content: Any, called: str) -> Domain:
     """A domain from what a YAML file holds."""
     if not isinstance(content, Mapping):
         raise InvalidOption(f"{called} must hold 'odd', 'dimensions' and 'requirements'.")
-    _check_keys(content, _TOP, called)
+    check_keys(content, _TOP, called)
     name = content.get("odd")
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{called} has no name; add one, such as odd: Shuttle in town.")
@@ -77,10 +77,7 @@ def parse_domain(content: Any, called: str) -> Domain:
     requirements = tuple(
         _requirement(row, known, f"{called}, requirement {k}") for k, row in enumerate(rows, 1)
     )
-    ids = [r.id for r in requirements]
-    if len({*ids}) < len(ids):
-        twice = next(one for one in ids if ids.count(one) > 1)
-        raise InvalidOption(f"{called}: two requirements have the id {twice!r}; ids name verdicts.")
+    check_ids([r.id for r in requirements], called)
     excluded, outside = _outside(content.get("outside"), known, called)
     planned = check_plan(content.get("planned_images"), called)
     domain = Domain(name.strip(), made, requirements, excluded, outside, planned)
@@ -95,16 +92,10 @@ def parse_domain(content: Any, called: str) -> Domain:
     return domain
 
 
-def _check_keys(row: Mapping[Any, Any], known: Sequence[str], where: str) -> None:
-    for key in row:
-        if key not in known:
-            raise InvalidOption(f"{where}: {UnknownName('key', str(key), known, f'Keys: {_list(known)}.')}")
-
-
 def _dimension(name: str, row: Any, where: str) -> Dimension:
     if not isinstance(row, Mapping):
         raise InvalidOption(f"{where} is {row!r:.60}; write {{unit: m, range: [100, 1000]}}.")
-    _check_keys(row, _KEYS, where)
+    check_keys(row, _KEYS, where)
     if "tag" in row or "values" in row:
         return _read_tags(name, row, where)
     corruptions = row.get("corruptions", row.get("corruption"))
@@ -117,7 +108,7 @@ def _dimension(name: str, row: Any, where: str) -> Dimension:
     if name not in QUANTITIES:
         known = (*QUANTITIES, *ATTRIBUTES)
         hint = (
-            f"Known: {_list(known)}. For any other, name what varies it, corruption: NAME with parameter: "
+            f"Known: {words(known)}. For any other, name what varies it, corruption: NAME with parameter: "
             "NAME, or tag: NAME of the data."
         )
         raise InvalidOption(f"{where}: {UnknownName('dimension', name, known, hint)}")
@@ -150,7 +141,7 @@ def _of_corruptions(name: str, row: Mapping[str, Any], given: Any, where: str) -
         unit, worse, absent = SEVERITY, "high", 0.0
     else:
         if len(names) > 1:
-            raise InvalidOption(f"{where}: a parameter is that of one corruption, not of {_list(names)}.")
+            raise InvalidOption(f"{where}: a parameter is that of one corruption, not of {words(names)}.")
         _check_unit(row, None, where)
         unit, worse = str(row["unit"]), str(row.get("worse"))
         if worse not in ("low", "high"):
@@ -177,7 +168,7 @@ def _read_tags(name: str, row: Mapping[str, Any], where: str) -> Dimension:
     tag, values = row.get("tag", name), row.get("values")
     extra = [key for key in ("unit", "range", "cells", "corruption", "corruptions") if key in row]
     if extra:
-        raise InvalidOption(f"{where}: a tag has values, not {_list(extra)}.")
+        raise InvalidOption(f"{where}: a tag has values, not {words(extra)}.")
     if isinstance(values, list):
         values = {str(value): [value] for value in values}
     if not isinstance(tag, str) or not isinstance(values, Mapping) or not values:
@@ -193,7 +184,7 @@ def _read_tags(name: str, row: Mapping[str, Any], where: str) -> Dimension:
     for one, two in combinations(parts, 2):
         both = sorted({*one.values} & {*two.values})
         if both:
-            raise InvalidOption(f"{where}: {one.name} and {two.name} overlap: both have {_list(both)}.")
+            raise InvalidOption(f"{where}: {one.name} and {two.name} overlap: both have {words(both)}.")
     return Dimension(name, "tag", "", tuple(parts), source=tag)
 
 
@@ -282,10 +273,8 @@ def _check_apart(dimensions: Sequence[Dimension], called: str) -> None:
 def _requirement(row: Any, known: Mapping[str, Dimension], where: str) -> DomainRequirement:
     if not isinstance(row, Mapping):
         raise InvalidOption(f"{where} is {row!r:.60}; write {{id: R1, found: person, at_least: 0.95}}.")
-    _check_keys(row, _REQUIREMENT, where)
-    identity = row.get("id")
-    if not isinstance(identity, str) or not identity:
-        raise InvalidOption(f"{where} has no id; add one, such as id: R1.")
+    check_keys(row, _REQUIREMENT, where)
+    identity = read_id(row, where)
     where = f"{where} ({identity})"
     found, metric = row.get("found"), row.get("metric")
     if (found is None) == (metric is None) or not isinstance(found if metric is None else metric, str):
@@ -313,7 +302,7 @@ def _bound(row: Mapping[str, Any], metric: str | None, where: str) -> tuple[str,
     lower = metric is not None and not measures()[metric].higher
     right = "at_most" if lower else "at_least"
     if given != [right]:
-        raise InvalidOption(f"{where}: give one bound, {right}: …, not {_list(given) or 'none'}.")
+        raise InvalidOption(f"{where}: give one bound, {right}: …, not {words(given) or 'none'}.")
     value = row[right]
     if not is_number(value):
         raise InvalidOption(f"{where}: {right} is {value!r:.60}, not a number.")
@@ -333,14 +322,14 @@ def _choose(
     for name, parts in given.items():
         if name not in known:
             raise InvalidOption(
-                f"{where}: {UnknownName('dimension', str(name), [*known], f'Has: {_list(known)}.')}"
+                f"{where}: {UnknownName('dimension', str(name), [*known], f'Has: {words(known)}.')}"
             )
         names = [part.name for part in known[name].parts]
         asked = parts if isinstance(parts, list) else [parts]
         for part in asked:
             if part not in names:
                 raise InvalidOption(
-                    f"{where}: {UnknownName(f'cell of {name}', str(part), names, f'Has: {_list(names)}.')}"
+                    f"{where}: {UnknownName(f'cell of {name}', str(part), names, f'Has: {words(names)}.')}"
                 )
         made.append((str(name), tuple(map(str, asked))))
     return tuple(made)
@@ -361,7 +350,3 @@ def _outside(
         chosen = _choose(row, known, f"{called}, outside {k}")
         excluded += product(*([(name, part) for part in parts] for name, parts in chosen))
     return tuple(excluded), tuple(words)
-
-
-def _list(names: Any) -> str:
-    return ", ".join(map(str, names))

@@ -35,7 +35,7 @@ from stormproof.results.interval import THIS_SET, Interval
 from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
 from stormproof.results.scores import ScoreOptions
-from stormproof.results.scoring import headline_of, iter_inputs, metric_of
+from stormproof.results.scoring import measured_inputs
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
 from stormproof.results.weights import REPLICATES, poisson_weights, require_replicates
@@ -216,11 +216,8 @@ class _KeptEstimate(BaseModel):
 def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:
     """Each condition of a run with the metric of its headline measure, to be scored on any of its images."""
     cells: dict[str, EstimatedCondition] = {}
-    for text, content in iter_inputs(run, None, conditions):
-        measure = run.record.metric or headline_of(content)
-        metric = metric_of(content, measure)
-        if metric is not None and text not in cells:
-            cells[text] = EstimatedCondition(content, metric, measures()[measure])
+    for text, content, metric, measure in measured_inputs(run, None, conditions):
+        cells.setdefault(text, EstimatedCondition(content, metric, measures()[measure]))
     if not cells:
         raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
     return cells

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, StoreError, counted
+from stormproof.core.errors import InvalidOption, StoreError, StormproofError, counted
 from stormproof.core.files import read_json, sha256
 from stormproof.core.private import shareable
 from stormproof.core.provenance import provenance
@@ -63,65 +63,52 @@ def statement(
     """
     record = run.record
     compared = [compare_file(each.record) for each in (run, against) if each is not None]
-    asked = [requirements] if requirements is not None else []
     ids = {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome}
     tested = len(run.readable)
     worst = max((v.outcome for v in verdicts), key=[*_RESULTS].index)
+    files: list[tuple[Path, type[StormproofError]]] = [(run.folder / RECORD, StoreError)]
+    if requirements is not None:
+        files.insert(0, (requirements, InvalidOption))
+    baseline = None
+    if against is not None:
+        baseline = {"model": _model(against.record), "predictions": {"digest": against.digest}}
+    told = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "requirements": [verdict.as_dict() for verdict in verdicts],
+        "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
+        "looks": {
+            "planned_images": _planned_images(verdicts),
+            "this": None if verdicts[0].look is None else verdicts[0].look.as_dict(),
+            "all": [look.model_dump() for look in looks or all_looks(run, verdicts, against)],
+        },
+        "intervals": {
+            "level": 0.95, "target": interval_target(run.clips), "replicates": replicates,
+            "warning": few_images(tested, run.clips),
+        },
+        "predictions": {"digest": run.digest}, "baseline": baseline, "model": _model(record),
+        "dataset": record.dataset.model_dump(mode="json")
+        | {"spec": _shareable(record, record.dataset.spec), "images_tested": tested},
+        "seed": record.seed, "recipes": record.recipes,
+        "files": {_shareable(record, name): digest for name, digest in record.files.items()},
+        "conditions": [_describe(text) for text in record.conditions],
+        "pixels": pixel_manifest(run, images=pixels),
+        "environment": {
+            "run": _environment(record.provenance),
+            "check": {**_environment(provenance()), "model_file": compared[0]},
+        },
+        "deviations": _deviations(run), "operating_conditions": _operating(record),
+    }  # fmt: skip
     return {
-        "_type": STATEMENT,
-        "subject": [_subject(record)],
-        "predicateType": PREDICATE,
+        "_type": STATEMENT, "subject": [_subject(record)], "predicateType": PREDICATE,
         "predicate": {
             "result": _RESULTS[worst],
             "configuration": [
-                *(
-                    {"name": file.name, "digest": {"sha256": sha256(file, error=InvalidOption)}}
-                    for file in asked
-                ),
-                {"name": RECORD, "digest": {"sha256": sha256(run.folder / RECORD, error=StoreError)}},
+                {"name": file.name, "digest": {"sha256": sha256(file, error=error)}} for file, error in files
             ],
-            "passedTests": ids[Outcome.PASS],
-            "warnedTests": ids[Outcome.INCONCLUSIVE],
-            "failedTests": ids[Outcome.FAIL],
-            "stormproof": {
-                "created": datetime.now(UTC).isoformat(timespec="seconds"),
-                "requirements": [verdict.as_dict() for verdict in verdicts],
-                "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
-                "looks": {
-                    "planned_images": _planned_images(verdicts),
-                    "this": None if verdicts[0].look is None else verdicts[0].look.as_dict(),
-                    "all": [look.model_dump() for look in looks or all_looks(run, verdicts, against)],
-                },
-                "intervals": {
-                    "level": 0.95,
-                    "target": interval_target(run.clips),
-                    "replicates": replicates,
-                    "warning": few_images(tested, run.clips),
-                },
-                "predictions": {"digest": run.digest},
-                "baseline": None
-                if against is None
-                else {
-                    "model": _model(against.record),
-                    "predictions": {"digest": against.digest},
-                },
-                "model": _model(record),
-                "dataset": record.dataset.model_dump(mode="json")
-                | {"spec": _shareable(record, record.dataset.spec), "images_tested": tested},
-                "seed": record.seed,
-                "recipes": record.recipes,
-                "files": {_shareable(record, name): digest for name, digest in record.files.items()},
-                "conditions": [_describe(text) for text in record.conditions],
-                "pixels": pixel_manifest(run, images=pixels),
-                "environment": {
-                    "run": _environment(record.provenance),
-                    "check": {**_environment(provenance()), "model_file": compared[0]},
-                },
-                "deviations": _deviations(run),
-                "operating_conditions": _operating(record),
-            },
+            "passedTests": ids[Outcome.PASS], "warnedTests": ids[Outcome.INCONCLUSIVE],
+            "failedTests": ids[Outcome.FAIL], "stormproof": told,
         },
-    }
+    }  # fmt: skip
 
 
 def _shareable(record: RunRecord, text: str) -> str:

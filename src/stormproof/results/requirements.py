@@ -61,6 +61,11 @@ class Requirement:
         return _is_count(self.metric, self.of)
 
     @property
+    def higher(self) -> bool:
+        """Whether more of it is better."""
+        return self.metric != "mCE" and (self.metric in AGGREGATES or measures()[self.metric].higher)
+
+    @property
     def text(self) -> str:
         """In words: AP50 under fog@3 at least 0.4."""
         where = f" under {self.condition}" if self.condition else f" over {self.suite}" if self.suite else ""
@@ -89,11 +94,7 @@ def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> Requi
         content = read_yaml(Path(source), error=InvalidOption)
         if not isinstance(content, dict) or "requirements" not in content:
             raise InvalidOption(f"{source} must hold the key 'requirements', with a list below it.")
-        for key in content:
-            if key not in _TOP:
-                raise InvalidOption(
-                    f"{source}: {UnknownName('key', str(key), _TOP, f'Keys: {_list(_TOP)}.')}"
-                )
+        check_keys(content, _TOP, str(source))
         rows, called = content["requirements"], str(source)
         planned = check_plan(content.get("planned_images"), called)
     else:
@@ -101,10 +102,29 @@ def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> Requi
     if not isinstance(rows, list) or not rows:
         raise InvalidOption(f"{called}: 'requirements' is empty, so nothing would be checked.")
     parsed = [parse(row, f"{called}, requirement {k}") for k, row in enumerate(rows, 1)]
-    twice = next((r.id for k, r in enumerate(parsed) if r.id in [one.id for one in parsed[:k]]), None)
+    check_ids([r.id for r in parsed], called)
+    return Requirements(parsed, planned)
+
+
+def check_keys(row: Mapping[Any, Any], known: Sequence[str], where: str) -> None:
+    """Refuse keys that nobody reads."""
+    for key in row:
+        if key not in known:
+            raise InvalidOption(f"{where}: {UnknownName('key', str(key), known, f'Keys: {words(known)}.')}")
+
+
+def check_ids(ids: Sequence[str], called: str) -> None:
+    """Refuse two requirements of one id."""
+    twice = next((one for one in ids if ids.count(one) > 1), None)
     if twice is not None:
         raise InvalidOption(f"{called}: two requirements have the id {twice!r}; ids name verdicts.")
-    return Requirements(parsed, planned)
+
+
+def read_id(row: Mapping[str, Any], where: str) -> str:
+    identity = row.get("id")
+    if not isinstance(identity, str) or not identity:
+        raise InvalidOption(f"{where} has no id; add one, such as id: R1.")
+    return identity
 
 
 def check_plan(images: Any, where: str) -> int | None:
@@ -123,12 +143,8 @@ def parse(row: Any, where: str) -> Requirement:
     """One requirement; every error message starts with `where`."""
     if not isinstance(row, Mapping):
         raise InvalidOption(f"{where} is {row!r}; write {{id: …, metric: …, at_least: …}}.")
-    for key in row:
-        if key not in _KEYS:
-            raise InvalidOption(f"{where}: {UnknownName('key', str(key), _KEYS, f'Keys: {_list(_KEYS)}.')}")
-    identity = row.get("id")
-    if not isinstance(identity, str) or not identity:
-        raise InvalidOption(f"{where} has no id; add one, such as id: R1.")
+    check_keys(row, _KEYS, where)
+    identity = read_id(row, where)
     where = f"{where} ({identity})"
     metric, of = row.get("metric"), row.get("of")
     condition, suite = row.get("condition"), row.get("suite")
@@ -159,7 +175,7 @@ def _is_count(metric: str, of: str | None) -> bool:
 def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, float]:
     given = [name for name in BOUNDS if name in row]
     if len(given) != 1:
-        raise InvalidOption(f"{where} has {_list(given) or 'no bound'}; give exactly one of {_list(BOUNDS)}.")
+        raise InvalidOption(f"{where} has {words(given) or 'no bound'}; give exactly one of {words(BOUNDS)}.")
     value = row[given[0]]
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 1e300:
         raise InvalidOption(f"{where}: {given[0]} is {value!r:.60}, not a number.")
@@ -190,7 +206,7 @@ def _measure(name: str | None, where: str) -> str | None:
     if name is not None and name not in measures():
         known = (*measures(), *AGGREGATES)
         near = nearest(name, known, 3) or _SUGGESTED
-        hint = f"Near it: {_list(near)}; 'stormproof explain' lists all."
+        hint = f"Near it: {words(near)}; 'stormproof explain' lists all."
         raise InvalidOption(f"{where}: {UnknownName('metric', name, known, hint)}")
     return name
 
@@ -229,16 +245,15 @@ def _check_meaning(r: Requirement, where: str) -> None:
     if r.metric in AGGREGATES and r.condition is not None:
         raise InvalidOption(f"{where}: {r.metric} is over many conditions; give a suite, or no condition.")
     if r.metric not in AGGREGATES and r.of is not None:
-        raise InvalidOption(f"{where}: 'of' goes with an aggregate ({_list(AGGREGATES)}), not {r.metric}.")
+        raise InvalidOption(f"{where}: 'of' goes with an aggregate ({words(AGGREGATES)}), not {r.metric}.")
     if r.bound == "at_most_loss" and (r.metric in AGGREGATES or r.condition == "clean"):
         fix = "it is the loss of a measure under a condition; use at_least"
         raise InvalidOption(f"{where}: at_most_loss of {r.metric} says nothing: {fix}.")
-    lower = r.metric == "mCE" or (r.metric in measures() and not measures()[r.metric].higher)
-    if lower and r.bound == "at_least":
+    if not r.higher and r.bound == "at_least":
         raise InvalidOption(f"{where}: {r.metric} is an error, so less is better; use at_most.")
-    if not lower and r.bound == "at_most":
+    if r.higher and r.bound == "at_most":
         raise InvalidOption(f"{where}: {r.metric} is better when higher; use at_least.")
 
 
-def _list(names: Any) -> str:
-    return ", ".join(names)
+def words(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names))

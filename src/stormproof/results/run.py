@@ -46,6 +46,7 @@ from stormproof.results.store.schema import (
     columns_of,
     prediction_of,
 )
+from stormproof.results.weights import REPLICATES
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
@@ -234,7 +235,6 @@ class Run:
         """
         from stormproof.results.scores import ScoreOptions
         from stormproof.results.scoring import score
-        from stormproof.results.weights import REPLICATES
 
         options = ScoreOptions.of(classes, rule, conditions)
         count = replicates or (REPLICATES if interval else 0)
@@ -251,7 +251,7 @@ class Run:
         measure: str | None = None,
         classes: ClassSelection = None,
         clean: Run | str | None = None,
-        replicates: int | None = None,
+        replicates: int = REPLICATES,
     ) -> Slices:
         """The scores by an attribute of images, each slice with its interval: `run.slices("weather")`.
 
@@ -260,10 +260,8 @@ class Run:
         `clean` is what slices are relative to: one of them, or a run on the dataset's clean counterpart.
         """
         from stormproof.results.slices import slice_scores
-        from stormproof.results.weights import REPLICATES
 
-        count = replicates or REPLICATES
-        return slice_scores(self, by, measure=measure, classes=classes, clean=clean, replicates=count)
+        return slice_scores(self, by, measure=measure, classes=classes, clean=clean, replicates=replicates)
 
     def detection_rates(
         self,
@@ -271,7 +269,7 @@ class Run:
         *,
         classes: ClassSelection = None,
         min_score: float = 0.4,
-        replicates: int | None = None,
+        replicates: int = REPLICATES,
     ) -> DetectionRates:
         """The share of objects found by 'distance', 'size' or 'occlusion' of the objects, with intervals.
 
@@ -279,10 +277,8 @@ class Run:
         `lost_from(condition)` says where fewer than half are found.
         """
         from stormproof.results.detection_rate import detection_rates
-        from stormproof.results.weights import REPLICATES
 
-        count = replicates or REPLICATES
-        return detection_rates(self, by, classes=classes, min_score=min_score, replicates=count)
+        return detection_rates(self, by, classes=classes, min_score=min_score, replicates=replicates)
 
     def predictions(self, condition: str | Condition) -> dict[str, Prediction]:
         """What the model predicted under a condition, by image, in the dataset's labels."""

@@ -177,16 +177,18 @@ def iter_inputs(
         yield from form.collect(reader)
 
 
-def headline_of(metric_input: MetricInput) -> str:
-    """The measure that the predictions for a condition are reported in by default."""
-    return task_of(metric_input).headline
-
-
-def metric_of(metric_input: MetricInput, measure: str) -> Metric | None:
-    """The metric that computes a measure of a condition; None if none that fits does."""
-    return next(
-        (each for each in metrics_of(*metric_input.kinds) if measure in {m.name for m in each.measures}), None
-    )
+def measured_inputs(
+    run: Run, classes: ClassSelection, conditions: Sequence[str], measure: str | None = None
+) -> Iterator[tuple[str, MetricInput, Metric, str]]:
+    """What one measure is computed from, condition by condition, with its metric and its name: the measure
+    asked for, the run's, or the one that it is reported in."""
+    chosen = measure or run.record.metric
+    for text, given in iter_inputs(run, classes, conditions):
+        wanted = chosen or task_of(given).headline
+        fitting = (each for each in metrics_of(*given.kinds) if wanted in {m.name for m in each.measures})
+        if (metric := next(fitting, None)) is not None:
+            chosen = wanted
+            yield text, given, metric, wanted
 
 
 def _class_names(measure: str, classes: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -36,7 +36,7 @@ from stormproof.results.interval import (
 )
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import headline_of, iter_inputs, metric_of, optimism_of, weights_of
+from stormproof.results.scoring import measured_inputs, optimism_of, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES, subset_weights
 
@@ -279,12 +279,8 @@ def collect(
     by_slice: dict[str, dict[str, Scored]] = {name: {} for name in rows}
     chosen: str = ""
     names: tuple[str, ...] = ()
-    for text, metric_input in iter_inputs(run, classes, run.conditions):
-        wanted = measure or run.record.metric or headline_of(metric_input)
-        metric = metric_of(metric_input, wanted)
-        if metric is None or (chosen and chosen != wanted):
-            continue
-        chosen, names = wanted, metric_input.scored_names
+    for text, metric_input, metric, chosen in measured_inputs(run, classes, run.conditions, measure):  # noqa: B007
+        names = metric_input.scored_names
         for name, weights in rows.items():
             by_slice[name][text] = metric.score(metric_input, weights)
     if not chosen:

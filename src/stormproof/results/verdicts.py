@@ -29,7 +29,7 @@ from stormproof.results.comparable import require_same_classes, require_same_ima
 from stormproof.results.enough import Levels, advice, images_to_decide
 from stormproof.results.interval import FEWEST, WRONG, Interval, holm, interval_around
 from stormproof.results.looks import Look, Spent, digest_of, read_looks, record_look, spent_at
-from stormproof.results.requirements import AGGREGATES, Requirement, check_plan, read_requirements
+from stormproof.results.requirements import Requirement, check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import ConditionSet, same_condition, suite_set
@@ -294,7 +294,7 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None, wrong: fl
     measure = _measure_of(r, scores)
     over = scores.over if r.suite is None else suite_set(r.suite)
     estimate, drawn = _value(r, scores, measure, over)
-    sign = 1 if _higher(r) else -1
+    sign = 1 if r.higher else -1
     if r.bound == "at_most_drop":
         if baseline is None:
             raise InvalidOption(f"{r.id}: at_most_drop needs a baseline; give one with --against RUN.")
@@ -311,10 +311,6 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None, wrong: fl
     return bound_interval(around, bounds, r.metric if r.condition is None else "P", wrong=wrong)
 
 
-def _higher(r: Requirement) -> bool:
-    return r.metric != "mCE" and (r.metric in AGGREGATES or measures()[r.metric].higher)
-
-
 def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> tuple[float, Floats]:
     """The value that a requirement is about, with its draws: a cell, or an aggregate of `measure` over a set
     of conditions."""
@@ -327,18 +323,15 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
             f"{r.id} covers conditions that were not run in {scores.folder}: {first_few(lacking)}."
         )
     point, spread = scores.values(measure, over), scores.spread(measure, over)
-    name = r.metric if r.metric in point else _unnamed_aggregate(r.metric)
+    # Over conditions that are not a benchmark or suite, named aggregates are plain means.
+    unnamed = {"mPC": MEAN, "mCE": MEAN, "rPC": "rMEAN"}
+    name = r.metric if r.metric in point else unnamed.get(r.metric, r.metric)
     if name == "rMEAN" and MEAN in point and "P" in point:
         return ratio(point[MEAN], point["P"]), ratio(spread[MEAN], spread["P"])
     if name not in point or name not in spread:
         only = "" if over.covered else ": it was run on clean images only"
         raise InvalidOption(f"{r.id}: {scores.name} has no {r.metric} of {measure}{only}.")
     return float(point[name]), spread[name]
-
-
-def _unnamed_aggregate(metric: str) -> str:
-    """The aggregate that replaces a named one over conditions that are not a benchmark or suite."""
-    return {"mPC": MEAN, "mCE": MEAN, "rPC": "rMEAN"}.get(metric, metric)
 
 
 def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
@@ -411,9 +404,8 @@ def assert_requirements(
 
     An inconclusive requirement also fails: more images would decide it.
     """
-    asked = read_requirements(Path(requirements))
     beside = None if against is None else Run(against, data=data)
-    verdicts = check_run(Run(run, data=data), asked, against=beside, planned=asked.planned_images)
+    verdicts = check(Run(run, data=data), Path(requirements), against=beside)
     open_ones = [verdict.text for verdict in verdicts if verdict.outcome is not Outcome.PASS]
     if open_ones:
         raise AssertionError("\n".join(open_ones))
