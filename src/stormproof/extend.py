@@ -16,16 +16,19 @@ _HOMES = {
         "core.forms": (
             "Array", "CocoFields", "Column", "Comparison", "Form", "Motion", "YoloLines", "form",
         ),
+        "core.randomness": ("Draw", "normal_quantiles"),
         "core.sample": (
             "RLE", "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap",
             "Truth",
         ),
         "core.table": ("Table",),
-        "corruptions.corruption": ("corruption",),
+        "corruptions.corruption": ("constant", "corruption", "free", "ladder"),
         "datasets.dataset": ("READERS", "Dataset", "FileDataset", "SampleDataset"),
         "datasets.writing": ("WRITERS", "Writer"),
         "engine.chunk": ("do_chunk_safely",),
         "engine.config": ("RunConfig",),
+        "engine.executors": ("Executor",),
+        "engine.trackers": ("Service",),
         "engine.work": ("Attempt", "ChunkResult"),
         "metrics.aggregate": ("aggregate",),
         "metrics.coco": ("coco_scored",),
@@ -43,6 +46,7 @@ _HOMES = {
         "models.model": ("ADAPTERS", "Model", "PerImage"),
         "report.elements": ("Section",),
         "report.sections": ("Scope", "group_by_severity", "per_cent", "section"),
+        "tools.derived": ("Version",),
     }.items()
     for name in names
 }  # fmt: skip

@@ -200,10 +200,10 @@ def metric(
 
     def register(function: Function) -> Function:
         name = f"{function.__module__}.{function.__qualname__}"
-        known = {m.name for key, other in METRICS.declared.items() if key != name for m in other.measures}
+        known = {m.name: key for key, other in METRICS.declared.items() if key != name for m in other.measures}
         for measure in measures:
             if measure.name in known:
-                raise ValueError(f"two measures are called {measure.name!r}")
+                raise ValueError(f"two measures are called {measure.name!r}: by {known[measure.name]} and {name}")
         METRICS.add(name, Metric(given, function, measures, weighted), module=function.__module__)
         return function
 
