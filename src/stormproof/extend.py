@@ -1,22 +1,25 @@
 """What a plugin may import, in one place: `from stormproof.extend import Measure, Scored, metric`.
 
-These names and those of `stormproof` itself are public; every other path is free to change. Names are loaded
-on first use.
+These names and those of `stormproof` itself are public; every other path is free to change. All but `imaging`
+are loaded on first use.
 """
 
 from importlib import import_module
 from typing import Any
 
+from stormproof import imaging as imaging
+
 _HOMES = {
     name: home
     for home, names in {
+        "cli": ("app",),
         "core.condition": ("CLEAN", "Condition"),
         "core.errors": ("DatasetError", "InvalidOption", "ModelError", "StormproofError", "UnknownName"),
         "core.files": ("locate", "read_lines"),
         "core.forms": (
             "Array", "CocoFields", "Column", "Comparison", "Form", "Motion", "YoloLines", "form",
         ),
-        "core.randomness": ("Draw", "normal_quantiles"),
+        "core.randomness": ("Draw",),
         "core.sample": (
             "RLE", "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap",
             "Truth",
@@ -51,7 +54,7 @@ _HOMES = {
     for name in names
 }  # fmt: skip
 
-__all__ = sorted(_HOMES)
+__all__ = sorted([*_HOMES, "imaging"])
 
 
 def __getattr__(name: str) -> Any:

@@ -77,7 +77,7 @@ VERSIONS = ExtensionPoint(
 )  # fmt: skip
 COMMANDS = ExtensionPoint(
     "stormproof.commands", "command", "commands",
-    "a module that adds verbs to stormproof.cli.app when it is imported", "plugin.md",
+    "a module that adds verbs with @app.command() when it is imported", "plugin.md",
 )  # fmt: skip
 
 SECTIONS = ExtensionPoint(
