@@ -1,8 +1,8 @@
 """Every place where something can be added to Stormproof, with its contract.
 
 An installed package adds to a point with an entry point of its `group`. What the entry point must refer to is
-the `contract`, whose names `stormproof.extend` exports; `page` is the page of docs/adding/ that adds one, step
-by step. Our own leaves (`style`, `depth`, `world`, `integrations`) plug in the same way.
+the `contract`, whose names `stormproof.extend` exports; `page` is the page of docs/adding/ that adds one,
+step by step. Our own leaves (`style`, `depth`, `world`, `integrations`) plug in the same way.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ AGGREGATES = ExtensionPoint(
 )  # fmt: skip
 ENGINES = ExtensionPoint(
     "stormproof.engines", "engine", "engines",
-    "a function of a RunConfig and the number of chunks, with options as keyword-only parameters, that returns "
-    "an Executor",
+    "a function of a RunConfig and the number of chunks, with options as keyword-only parameters, that "
+    "returns an Executor",
     "plugin.md",
 )  # fmt: skip
 TRACKERS = ExtensionPoint(
@@ -72,7 +72,7 @@ TRACKERS = ExtensionPoint(
 )  # fmt: skip
 VERSIONS = ExtensionPoint(
     "stormproof.versions", "kind of version", "kinds of versions",
-    "a subclass of Version: how `stormproof corrupt` makes copies of images under the corruption of that name",
+    "a subclass of Version: how `stormproof corrupt` copies images under the corruption of that name",
     "plugin.md",
 )  # fmt: skip
 COMMANDS = ExtensionPoint(

@@ -53,7 +53,7 @@ def _load(path: Path, modified: int) -> None:  # once, and again after the file 
 
 
 def _module_name(path: Path) -> str:
-    """A file of an installed package keeps its name there, so that nothing in it is declared a second time."""
+    """A file of an installed package keeps its name, so that nothing in it is declared a second time."""
     offered = (entry.module for point in POINTS for entry in entry_points_of(point.group))
     parts = path.with_suffix("").parts
     same = (name for name in offered if parts[-name.count(".") - 1 :] == tuple(name.split(".")))
