@@ -1,31 +1,37 @@
 """What a plugin may import, in one place: `from stormproof.extend import Measure, Scored, metric`.
 
-These names and those of `stormproof` itself are public; every other path is free to change. Names are loaded
-on first use.
+These names and those of `stormproof` itself are public; every other path is free to change. All but `imaging`
+are loaded on first use.
 """
 
 from importlib import import_module
 from typing import Any
 
+from stormproof import imaging as imaging
+
 _HOMES = {
     name: home
     for home, names in {
+        "cli": ("app",),
         "core.condition": ("CLEAN", "Condition"),
         "core.errors": ("DatasetError", "InvalidOption", "ModelError", "StormproofError", "UnknownName"),
         "core.files": ("locate", "read_lines"),
         "core.forms": (
             "Array", "CocoFields", "Column", "Comparison", "Form", "Motion", "YoloLines", "form",
         ),
+        "core.randomness": ("Draw",),
         "core.sample": (
             "RLE", "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap",
             "Truth",
         ),
         "core.table": ("Table",),
-        "corruptions.corruption": ("corruption",),
+        "corruptions.corruption": ("constant", "corruption", "free", "ladder"),
         "datasets.dataset": ("READERS", "Dataset", "FileDataset", "SampleDataset"),
         "datasets.writing": ("WRITERS", "Writer"),
         "engine.chunk": ("do_chunk_safely",),
         "engine.config": ("RunConfig",),
+        "engine.executors": ("Executor",),
+        "engine.trackers": ("Service",),
         "engine.work": ("Attempt", "ChunkResult"),
         "metrics.aggregate": ("aggregate",),
         "metrics.coco": ("coco_scored",),
@@ -43,11 +49,12 @@ _HOMES = {
         "models.model": ("ADAPTERS", "Model", "PerImage"),
         "report.elements": ("Section",),
         "report.sections": ("Scope", "group_by_severity", "per_cent", "section"),
+        "tools.derived": ("Version",),
     }.items()
     for name in names
 }  # fmt: skip
 
-__all__ = sorted(_HOMES)
+__all__ = sorted([*_HOMES, "imaging"])
 
 
 def __getattr__(name: str) -> Any:

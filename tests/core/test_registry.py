@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stormproof import extend
 from stormproof.core import extensions, registry
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.extensions import POINTS, ExtensionPoint
@@ -101,7 +103,10 @@ def test_every_point_has_its_page_and_is_listed() -> None:
     listing = (ROOT / "docs/adding/README.md").read_text(encoding="utf-8")
     for point in POINTS:
         assert (ROOT / "docs/adding" / point.page).is_file(), point.page
-        assert f"`{point.group}`" in listing, point.group
+        assert f"| `{point.group}` | {point.contract} |" in listing, point.group
+        assert {*re.findall(r"@\w+|\w+(?=\()|\b[A-Z]\w+", point.contract)} <= {
+            *extend.__all__, *(f"@{name}" for name in extend.__all__), "command",
+        }  # fmt: skip
 
 
 def test_our_own_entry_points_belong_to_known_points() -> None:

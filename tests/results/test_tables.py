@@ -178,7 +178,7 @@ def test_counts_are_not_percentages() -> None:
 
 def test_a_hundred_images_or_clips_are_not_few() -> None:
     assert few_images(100, None) is None
-    assert str(few_images(99, None)).startswith("99 images are few")
+    assert str(few_images(99, None)).startswith("99 images are few: intervals are wide")  # of any measure
     assert few_images(20, 100) is None, "of clips, the clips count"
     assert str(few_images(500, 99)).startswith("99 clips are few")
     assert few_images(None, None) is None

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import complete_measures
+from stormproof.cli.options import Plugins, complete_measures
 
 
 @app.command()
@@ -16,6 +16,7 @@ def explain(
         str | None,
         typer.Argument(help="A column, measure or aggregate.", autocompletion=complete_measures),
     ] = None,
+    plugin: Plugins = None,
 ) -> None:
     """Explain a column, measure or aggregate of the tables; without a name, list all of them.
 
@@ -27,8 +28,10 @@ def explain(
     """
     from stormproof.core.errors import UnknownName, nearest
     from stormproof.core.table import Table
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.explained import explanation, explanations
 
+    load_plugins(plugin or ())
     if name is None:
         rows = [[each, words] for each, words in explanations().items()]
         console.out.print(Table("names", "", ("name", "meaning"), rows).as_rich())

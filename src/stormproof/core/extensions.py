@@ -1,8 +1,8 @@
 """Every place where something can be added to Stormproof, with its contract.
 
 An installed package adds to a point with an entry point of its `group`. What the entry point must refer to is
-the `contract`; `page` is the page of docs/adding/ that adds one, step by step. Our own leaves (`style`,
-`depth`, `world`, `integrations`) plug in the same way.
+the `contract`, whose names `stormproof.extend` exports; `page` is the page of docs/adding/ that adds one,
+step by step. Our own leaves (`style`, `depth`, `world`, `integrations`) plug in the same way.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MODELS = ExtensionPoint(
 )  # fmt: skip
 DECODERS = ExtensionPoint(
     "stormproof.decoders", "decoder", "decoders",
-    "a models.decoders.OutputDecoder: how the outputs of a family of networks become predictions",
+    "an OutputDecoder: how the outputs of a family of networks become predictions",
     "adapter.md",
 )  # fmt: skip
 ENHANCEMENTS = ExtensionPoint(
@@ -54,7 +54,7 @@ METRICS = ExtensionPoint(
 )  # fmt: skip
 TASKS = ExtensionPoint(
     "stormproof.tasks", "task", "tasks",
-    "a module that declares forms with core.forms.form and tasks with metrics.task.task", "task.md",
+    "a module that declares forms with form(…) and tasks with task(…)", "task.md",
 )  # fmt: skip
 AGGREGATES = ExtensionPoint(
     "stormproof.aggregates", "aggregate", "aggregates",
@@ -62,7 +62,8 @@ AGGREGATES = ExtensionPoint(
 )  # fmt: skip
 ENGINES = ExtensionPoint(
     "stormproof.engines", "engine", "engines",
-    "a function of the number of workers, with options as keyword-only parameters, that returns an Executor",
+    "a function of a RunConfig and the number of chunks, with options as keyword-only parameters, that "
+    "returns an Executor",
     "plugin.md",
 )  # fmt: skip
 TRACKERS = ExtensionPoint(
@@ -71,12 +72,12 @@ TRACKERS = ExtensionPoint(
 )  # fmt: skip
 VERSIONS = ExtensionPoint(
     "stormproof.versions", "kind of version", "kinds of versions",
-    "a subclass of tools.derived.Version: how the corruption of that name makes images for a dataset",
+    "a subclass of Version: how `stormproof corrupt` copies images under the corruption of that name",
     "plugin.md",
 )  # fmt: skip
 COMMANDS = ExtensionPoint(
     "stormproof.commands", "command", "commands",
-    "a module that adds verbs to stormproof.cli.app when it is imported", "plugin.md",
+    "a module that adds verbs with @app.command() when it is imported", "plugin.md",
 )  # fmt: skip
 
 SECTIONS = ExtensionPoint(

@@ -3,7 +3,9 @@
 A room makes a `Registry` for each kind of thing that can be added, at one of the points that
 `core.extensions` lists. Our own files and a user's files (`--plugin`) declare things with a decorator.
 Installed packages offer them as entry points. Nothing is imported before it is looked up: a look-up first
-imports the file that has the name of the thing, and all files only if that one does not declare it.
+imports the file that has the name of the thing, and all files only if that one does not declare it. Kinds
+that our own files may declare side by side (registries of one `package`: metrics, tasks, aggregates) may
+stand side by side in a package's module too, and an entry point of any of them is enough.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         A module may declare a name again: its file was changed, or a notebook cell was run twice.
         """
         if name in self._things and self._modules[name] not in (None, module):
-            raise ValueError(f"two {self.point.plural} are named {name!r}")
+            both = f"one by {self._modules[name]}, one by {module}"
+            raise ValueError(f"two {self.point.plural} are named {name!r}: {both}")
         self._things[name], self._modules[name] = thing, module
 
     def declare(self, name: str) -> Callable[[Declared], Declared]:
@@ -131,8 +134,11 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         if self._offered_for == path:
             return
         self._offered_for = path
-        for entry in entry_points_of(self.point.group):
-            self._take(entry)
+        beside = [each.point.group for each in _EVERY if self._package and each._package == self._package]
+        for group in dict.fromkeys([self.point.group, *beside]):
+            for entry in entry_points_of(group):
+                if group == self.point.group or not entry.attr:
+                    self._take(entry)
 
     def _take(self, entry: EntryPoint) -> None:
         """Import what a package offers: a module that declares things, or one thing; ours take precedence."""
@@ -141,7 +147,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         try:
             thing = entry.load()
         except Exception as error:  # somebody else's package; all others still work
-            what = f"{self.point.group} {entry.name} = {entry.value}"
+            what = f"{entry.group} {entry.name} = {entry.value}"
             self._broken[entry.name] = f"Cannot load {what}: {type(error).__name__}: {error}"
             return
         if not isinstance(thing, ModuleType):

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.core.errors import InvalidOption
+from stormproof.core.extensions import POINTS
 from stormproof.core.files import locate
-from stormproof.core.registry import declares_anything
+from stormproof.core.registry import declares_anything, entry_points_of
 from stormproof.corruptions.corruption import CORRUPTIONS, Corruption, free
 
 
@@ -34,7 +35,7 @@ def load_plugins(files: Iterable[str]) -> None:
 
 @cache
 def _load(path: Path, modified: int) -> None:  # once, and again after the file was modified
-    name = f"stormproof_plugin_{path.stem}"
+    name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -49,6 +50,14 @@ def _load(path: Path, modified: int) -> None:  # once, and again after the file 
     if not declares_anything(name):
         fix = "decorate a function with @corruption(…) or @metric(…)"
         raise InvalidOption(f"The plugin {path} declares neither a corruption nor a metric; {fix}.")
+
+
+def _module_name(path: Path) -> str:
+    """A file of an installed package keeps its name, so that nothing in it is declared a second time."""
+    offered = (entry.module for point in POINTS for entry in entry_points_of(point.group))
+    parts = path.with_suffix("").parts
+    same = (name for name in offered if parts[-name.count(".") - 1 :] == tuple(name.split(".")))
+    return next(same, f"stormproof_plugin_{path.stem}")
 
 
 def is_plugin(corruption: Corruption) -> bool:

@@ -200,10 +200,11 @@ def metric(
 
     def register(function: Function) -> Function:
         name = f"{function.__module__}.{function.__qualname__}"
-        known = {m.name for key, other in METRICS.declared.items() if key != name for m in other.measures}
-        for measure in measures:
-            if measure.name in known:
-                raise ValueError(f"two measures are called {measure.name!r}")
+        declared = {key: other for key, other in METRICS.declared.items() if key != name}
+        known = {measure.name: key for key, other in declared.items() for measure in other.measures}
+        for called in (measure.name for measure in measures):
+            if called in known:
+                raise ValueError(f"two measures are called {called!r}: by {known[called]} and {name}")
         METRICS.add(name, Metric(given, function, measures, weighted), module=function.__module__)
         return function
 

@@ -433,8 +433,8 @@ def _range(scores: Scores, measure: str) -> str:
 def _error_sentence(scores: Scores, measure: str) -> str:
     errors, unit = scores.by_corruption(measure), " %" if measures()[measure].fraction else ""
     said = (
-        f"{scores.name} has a mean {measure} of {per_cent(measure, scores.mean(measure)):.1f}{unit} under "
-        f"corruption ({cell_text(per_cent(measure, scores.score(measure)))}{unit} clean)"
+        f"The {measure} of {scores.name} is {per_cent(measure, scores.mean(measure)):.1f}{unit} on average "
+        f"under corruption ({cell_text(per_cent(measure, scores.score(measure)))}{unit} clean)"
     )
     if len(errors) < 2:
         return f"{said}."

@@ -130,8 +130,8 @@ def few_images(images: int | None, clips: int | None) -> str | None:
             f"intervals rest on {rest}, too few to be trusted. Use at least {FEW} clips."
         )
     return (
-        f"{count} {what} are few: average precision is too high on so few, so intervals are wide, and below "
-        f"{FEWEST} they decide no requirement (docs/confidence.md). Use at least {FEW}, better 1,000."
+        f"{count} {what} are few: intervals are wide, and below {FEWEST} they decide no requirement "
+        f"(docs/confidence.md). Use at least {FEW}, better 1,000."
     )
 
 

@@ -38,7 +38,7 @@ def explanations() -> dict[str, str]:
 def _of_measure(name: str) -> str:
     measure = measures()[name]
     better = "higher" if measure.higher else "lower"
-    unit = "in per cent" if measure.fraction else "a count"
+    unit = "in per cent" if measure.fraction else "not in per cent"
     return f"{measure.words.rstrip('.')} ({unit}, {better} is better)."
 
 

@@ -35,7 +35,7 @@ from stormproof.results.scores import Scores
 from stormproof.results.sets import ConditionSet, same_condition, suite_set
 from stormproof.results.weights import REPLICATES
 
-UNITS = "in %, counts as they are"
+UNITS = "shares in %, other measures as they are"
 
 
 class Outcome(StrEnum):

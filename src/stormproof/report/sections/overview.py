@@ -121,7 +121,7 @@ def every_condition(scope: Scope) -> Section | None:
     return Section(
         "grid",
         "Every condition",
-        "Each cell is one corruption at one severity, over all images of the run.",
+        "Each square is one corruption at one severity, over all images of the run.",
         figures,
         (*_sets(every), _cells(every, what, [str(c) for c in conditions])),
     )
