@@ -244,6 +244,7 @@ def details_of(*given: str) -> list[Detail]:
 
 def measures() -> Mapping[str, Measure]:
     """Every measure by name, sorted by section, then by the file that declares it."""
+    FORMS.load_offered()  # a package declares a task and its metrics in one module
     return _measures(*METRICS.values())
 
 
