@@ -1,4 +1,4 @@
-"""Boundary AP, the plugin of docs/adding/boundary.md: equal to pycocotools with that overlap."""
+"""Boundary AP and boundary IoU, the plugin of docs/adding/boundary.md, against pycocotools and distances."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
 from pycocotools import mask as coder
 from pycocotools.cocoeval import COCOeval
 from scipy.ndimage import distance_transform_cdt
 
 from helpers.coco_oracle import coco_evaluation, compressed, twelve
+from helpers.scenes import write_street
+from helpers.scored_models import MODELS
+from helpers.typed import say
+from stormproof.core.forms import FORMS
 from stormproof.core.sample import RLE
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.metrics.coco import NUMBERS
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import METRICS
 from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.task import TASKS
+from stormproof.results.run import Run
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding" / "boundary.md").read_text(encoding="utf-8")
 FILES = {
@@ -68,8 +75,13 @@ def rim(mask: RLE) -> dict:
     """The pixels within 2 % of the diagonal of the outline, by distances instead of erosion."""
     steps = max(1, round(0.02 * SIDE * 2**0.5))
     plane = mask.to_mask()
-    far = distance_transform_cdt(np.pad(plane, 1), metric="chessboard")[1:-1, 1:-1]
-    return compressed(RLE.from_mask(plane & (far <= steps)))
+    return compressed(RLE.from_mask(plane & (depth(plane) <= steps)))
+
+
+def depth(plane: np.ndarray) -> np.ndarray:
+    """How many steps each pixel of a mask is inside its outline."""
+    far: np.ndarray = distance_transform_cdt(np.pad(plane, 1), metric="chessboard")[1:-1, 1:-1]
+    return far
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -117,3 +129,53 @@ def test_an_installed_package_adds_the_measure(tmp_path: Path) -> None:
         text=True, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == "COCO AP of masks and their boundaries", done.stderr
+
+
+def outline_ious(run: Run, condition: str) -> list[float]:
+    """IoU of the pixels near the outlines of each class, over all images, by distances."""
+    shared, either = np.zeros(3), np.zeros(3)
+    for name, answer in run.predictions(condition).items():
+        truth = run.sample(name, condition).truth.semantic
+        unknown = truth.labels == truth.ignore
+        steps = max(1, round(0.02 * float(np.hypot(*truth.labels.shape))))
+        for label in range(3):
+            sides = (truth.labels == label) | unknown, answer.semantic == label
+            true, said = (side & (depth(side) <= steps) & ~unknown for side in sides)
+            shared[label] += (true & said).sum()
+            either[label] += (true | said).sum()
+    return list(shared / either)
+
+
+@pytest.fixture
+def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("boundary_iou.py", "boundary_maps.py"):
+        (tmp_path / name).write_text(FILES[name])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path / "boundary_maps.py"
+    for registry, name in ((TASKS, "boundaries"), (FORMS, "outlines")):
+        registry.remove(name)
+    for name in [each for each in METRICS.declared if "boundary" in each]:
+        METRICS.remove(name)
+
+
+def test_boundary_iou_of_label_maps_from_the_run_to_the_interval(tmp_path: Path, plugged: Path) -> None:
+    data = write_street(tmp_path / "street")
+    for path in sorted((tmp_path / "street/labels").iterdir()):  # a corner that nobody labelled
+        labels = np.asarray(PIL.Image.open(path)).copy()
+        labels[:20, :30] = 11
+        PIL.Image.fromarray(labels).save(path)
+    folder, flags = tmp_path / "run", ("--plugin", plugged)
+    given = ("--model", f"{MODELS}:thresholds", "--data", data, "-c", "contrast@3", "--engine", "local")
+    say("run", *given, "--out", folder, *flags)
+    run = Run(folder)
+    scores = run.score(interval=True)
+    assert scores.headline == "mIoU"
+    for condition in ("clean", "contrast@3"):
+        theirs = outline_ious(run, condition)
+        ours = scores.per_class["boundary IoU"][condition]
+        assert [ours[name] for name in ("dark", "grey", "bright")] == pytest.approx(theirs, abs=1e-12)
+        assert scores.score("boundary mIoU", condition) == pytest.approx(np.mean(theirs), abs=1e-12)
+    assert scores.score("boundary mIoU", "contrast@3") < scores.score("mIoU", "contrast@3")
+    interval = scores.interval("contrast@3", "boundary mIoU")
+    assert interval.low <= interval.estimate <= interval.high
+    assert "boundary mIoU" in say("score", folder, "--measure", "boundary mIoU", "--interval", *flags)

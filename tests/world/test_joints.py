@@ -50,7 +50,7 @@ def test_heads_are_above_feet_and_left_is_the_persons_own(shown: list[Instances]
             if "left_shoulder" in at and "left_ankle" in at:
                 assert at["left_shoulder"][1] < at["left_ankle"][1]
     for mesh in (people.walker(3), people.rider(1)):
-        joints = np.array(mesh.joints)
+        joints = np.array(mesh.places)
         left, right = (joints[PLACE[f"{side}_shoulder"]] for side in ("left", "right"))
         assert left[0] < 0 < right[0]  # models look along +y, with x to their right
         assert joints[PLACE["nose"], 1] > joints[PLACE["left_ear"], 1]

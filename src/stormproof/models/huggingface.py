@@ -74,14 +74,14 @@ def open_huggingface(
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
     torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
-    config = _load(transformers.AutoConfig, main, where)
+    config = load_pretrained(transformers.AutoConfig, main, where)
     folder = expand(main, error=ModelError)
     local = folder.is_dir()
     fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
     called, files = (folder.name, (folder,)) if local else (main.replace("/", "--"), ())
     if config.model_type in _PROMPTS:
-        net = _load(transformers.AutoModelForZeroShotObjectDetection, main, where).to(device).eval()
-        processor = _load(transformers.AutoProcessor, main, where)
+        net = load_pretrained(transformers.AutoModelForZeroShotObjectDetection, main, where).to(device).eval()
+        processor = load_pretrained(transformers.AutoProcessor, main, where)
         ask, sure = prompt or _PROMPTS[config.model_type], _LEAST_SCORE if score is None else score
         settings = {"score": sure, "prompt": ask, **fetched}
 
@@ -96,10 +96,10 @@ def open_huggingface(
     if task not in _READERS:
         raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     sure = _LEAST_SCORES.get(task, _LEAST_SCORE) if score is None else score
-    net = _load(getattr(transformers, loader), main, where).to(device).eval()
+    net = load_pretrained(getattr(transformers, loader), main, where).to(device).eval()
     one_former = config.model_type == "oneformer"  # takes its task as text
     kind = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
-    processor = _load(kind, main, where)
+    processor = load_pretrained(kind, main, where)
     # OneFormer answers as MaskFormer does; its own decoder would lose masks that overlap.
     decoder = transformers.MaskFormerImageProcessor() if one_former else processor
     words = {"task_inputs": [task]} if one_former else {}
@@ -137,7 +137,8 @@ def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
     return given
 
 
-def _load(kind: Any, main: str, where: dict[str, Any]) -> Any:
+def load_pretrained(kind: Any, main: str, where: dict[str, Any]) -> Any:
+    """What `from_pretrained` of a class of transformers makes of a folder or name."""
     try:
         return kind.from_pretrained(main, **where)
     except Exception as error:  # missing, broken and hostile files raise different exceptions
@@ -152,9 +153,10 @@ def _architecture(config: Any, main: str) -> tuple[str, str]:
         for ending, found in _ENDINGS.items():
             if name.endswith(ending):
                 return found
-    raise ModelError(
-        f"hf:{main} is {config.architectures}; its name must end in one of {', '.join(_ENDINGS)}."
-    )
+    kind = config.model_type
+    fix = f"its name must end in one of {', '.join(_ENDINGS)}"
+    fix = f"open it as {kind}:{main}" if kind in ADAPTERS else fix
+    raise ModelError(f"hf:{main} is {config.architectures}; {fix}.")
 
 
 def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:

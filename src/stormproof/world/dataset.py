@@ -16,6 +16,7 @@ from stormproof.core.randomness import Frame
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import COCO_IDS, OBJECTS, SEMANTIC
+from stormproof.world.joints import joint_data
 from stormproof.world.plan import find_scenario, scenes_of
 from stormproof.world.samples import (
     BASELINE,
@@ -114,7 +115,8 @@ class World:
         scene, frame = self._place(index)
         return render(
             self.seed, self.split, scene, width=self.width, height=self.height,
-            stereo=self.stereo, baseline=self.baseline, frame=frame, joints=self.joints,
+            stereo=self.stereo, baseline=self.baseline, frame=frame,
+            arrays=joint_data if self.joints else None,
         ).sample  # fmt: skip
 
     def truth(self, index: int) -> Truth:
@@ -126,7 +128,7 @@ class World:
             width=self.width,
             height=self.height,
             frame=frame,
-            joints=self.joints,
+            arrays=joint_data if self.joints else None,
         )
 
     def size(self, index: int) -> tuple[int, int]:

@@ -30,7 +30,7 @@ def joint_data(
     camera = camera_at(scene.plan, width, height)
     points = np.zeros((len(shown), len(COCO_JOINTS), 3))
     for k, (thing, number, area) in enumerate(zip(shown, numbers.tolist(), areas.tolist(), strict=True)):
-        if thing.mesh.joints and area >= SMALL:
+        if thing.mesh.places and area >= SMALL:
             places = _in_camera(thing, camera)
             points[k] = _labelled(places, camera, view, number)
     return {"points": points, "sigmas": np.tile(COCO_SIGMAS, (len(shown), 1))}
@@ -38,7 +38,7 @@ def joint_data(
 
 def _in_camera(thing: Placement, camera: Floats) -> Floats:
     """The joints of a placed person in camera coordinates: right, down, forward, in metres."""
-    x, y, z = (np.asarray(thing.mesh.joints) * thing.scale).T
+    x, y, z = (np.asarray(thing.mesh.places) * thing.scale).T
     hx, hy = thing.ahead
     world = np.stack([x * hy + y * hx, -x * hx + y * hy, z + thing.tilt * y], axis=1) + thing.at
     seen: Floats = (world - camera[:3]) @ camera[3:12].reshape(3, 3).T

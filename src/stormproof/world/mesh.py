@@ -25,7 +25,7 @@ GRID = 4096.0  # a model's coordinates are whole multiples of 1/4096 m
 class Mesh:
     """Triangles: corner positions, normals and texture coordinates (n×3×3), material and slot (n).
 
-    `joints` are the places of a person's joints, in COCO's order.
+    `places` are those on it that truth is told about, such as somebody's shoulders.
     """
 
     corners: Floats
@@ -33,7 +33,7 @@ class Mesh:
     texture: Floats
     material: npt.NDArray[np.uint8]
     slot: npt.NDArray[np.uint8]
-    joints: tuple[Point, ...] = ()
+    places: tuple[Point, ...] = ()
 
     def __len__(self) -> int:
         return len(self.corners)

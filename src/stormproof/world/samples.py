@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import atan2, pi
 from typing import Any
@@ -13,9 +13,8 @@ import numpy.typing as npt
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.kernels import kernel
 from stormproof.core.randomness import Frame
-from stormproof.core.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
+from stormproof.core.sample import RLE, Camera, Context, Floats, Instances, Ints, Sample, SemanticMap, Truth
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
-from stormproof.world.joints import joint_data
 from stormproof.world.scene import CameraView, Scene, camera_at, compose, extent, look
 from stormproof.world.stage import Placement
 
@@ -79,6 +78,8 @@ FEW = 12  # objects with fewer visible pixels are marked `ignore`
 BASELINE = 0.54  # metres between the two cameras, as in KITTI
 # Panoptic id = (semantic class + 1) × 1000 + the object's number (0 for stuff), or 0 without a class.
 PANOPTIC_BASE = 1000
+# Further arrays of the objects that a view shows: from these, their numbers in it and their areas in pixels.
+ObjectArrays = Callable[[Scene, CameraView, Sequence[Placement], Ints, Ints], Mapping[str, Floats]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,13 +175,13 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
 
 
 def _truth(
-    scene: Scene, view: CameraView, joints: bool
+    scene: Scene, view: CameraView, arrays: ObjectArrays | None
 ) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     things = [p for p in scene.stage.placements if p.label >= 0]
     instances, numbers = _instances(view, np.array([p.label for p in things], np.int64), scene.tracks)
-    if joints:
+    if arrays is not None:
         areas = np.array([mask.area for mask in instances.masks or ()], np.int64)
-        data = joint_data(scene, view, [things[n - 1] for n in numbers], numbers, areas)
+        data = arrays(scene, view, [things[n - 1] for n in numbers], numbers, areas)
         instances = replace(instances, data=data)
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
@@ -203,10 +204,10 @@ def render(
     stereo: bool = False,
     baseline: float = BASELINE,
     frame: int | None = None,
-    joints: bool = False,
+    arrays: ObjectArrays | None = None,
 ) -> Rendered:
     """Render a scene, or a frame of the clip that begins as this scene: the image and all truth, with
-    the `joints` of people if asked.
+    further `arrays` of its objects if asked.
 
     >>> render(0, "val", 0, width=64, height=48).sample.image.shape
     (48, 64, 3)
@@ -214,7 +215,7 @@ def render(
     check_scene(split, index, width, height, baseline)
     scene = compose(seed, split, index, time=(frame or 0) / HERTZ)
     view = look(scene, width, height)
-    truth, instance, numbers = _truth(scene, view, joints)
+    truth, instance, numbers = _truth(scene, view, arrays)
     assert view.image is not None
     right = disparity = None
     camera = view.camera
@@ -234,9 +235,9 @@ def render(
 
 def render_truth(
     seed: int, split: str, index: int, *, width: int, height: int, frame: int | None = None,
-    joints: bool = False,
+    arrays: ObjectArrays | None = None,
 ) -> Truth:  # fmt: skip
     """The truth alone, without rendering the image."""
     check_scene(split, index, width, height, BASELINE)
     scene = compose(seed, split, index, shadows=False, time=(frame or 0) / HERTZ)
-    return _truth(scene, look(scene, width, height), joints)[0]
+    return _truth(scene, look(scene, width, height), arrays)[0]

@@ -167,7 +167,7 @@ def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: b
         )
     elif bag == 2:  # a bag in the hand
         parts.append(painted_box((0.22, -0.14, 0.45 * k), (0.32, 0.16, 0.75 * k), MATTE, EXTRA))
-    return replace(join(*parts), joints=_joints(neck, k, arms, legs))
+    return replace(join(*parts), places=_joints(neck, k, arms, legs))
 
 
 @lru_cache(maxsize=WALKERS)
@@ -257,4 +257,4 @@ def rider(kind: int) -> Mesh:
                 (-0.14, hip[1] - 0.12, hip[2] + 0.05), (0.14, hip[1] + 0.08, hip[2] + 0.42), MATTE, EXTRA
             )
         )
-    return replace(join(*parts), joints=_joints(neck, 1.0, arms, legs))
+    return replace(join(*parts), places=_joints(neck, 1.0, arms, legs))
