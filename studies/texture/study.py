@@ -1,6 +1,7 @@
 """*theodoridis* on photographs and on the street: what detectors keep as texture is replaced.
 
     python studies/texture/study.py --runs photographs=DIR street=DIR    keeps the scores of the runs in DIR/*
+                                                                         (present=DIR: the present network)
     python studies/texture/study.py            renews the tables of README.md from the kept scores
     python studies/texture/study.py --check    only compares them, and fails if they differ
 
@@ -119,6 +120,8 @@ def parts() -> dict[str, str]:
         made[f"{name} parts"] = by_part(name, ("AP", "APs", "APm", "APl"))
         made[f"{name} distances"] = apart(name)
     made["street masks"] = by_part("street", ("mask AP",))
+    made["present curves"] = curves("present")
+    made["present parts"] = by_part("present", ("AP", "APl"))
     return made
 
 
