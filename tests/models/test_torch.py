@@ -196,7 +196,7 @@ def test_tables_decoded_on_the_device_give_the_bits_of_the_host(
     fits = [plan_fit(size, (64, 64), "letterbox") for size in ((50, 40), (64, 64), (33, 90))]
     found = decode_tables(keep_candidates([table], card), fits, card, (2,))
     assert found is not None
-    for one, fit, rows_of_one in zip(found.predictions(), fits, table.numpy(), strict=True):
+    for one, fit, rows_of_one in zip(found, fits, table.numpy(), strict=True):
         known = DECODERS[decoder].function([rows_of_one], (64, 64))
         host = to_prediction(known, fit, card.limits, offset=-1, background=(2,))
         for key in ("boxes", "scores", "labels", "sides"):

@@ -21,14 +21,14 @@ from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import Answer, DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
 from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model, Precomputed
-from stormproof.results.store.schema import Row
+from stormproof.results.store.schema import Row, RowBlock
 
 if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 Read = tuple[int, DecodedImage | Exception]
-Take = Callable[[Iterable[Row | Failure]], None]
+Outcomes = tuple[list[Failure], AnsweredBatch | list[Answer | Failure]]  # of a batch
+Take = Callable[[Iterable[Row | Failure] | RowBlock], None]
+Encoded = list[Row | Failure] | RowBlock
 
 
 def run_cells(
@@ -171,22 +173,28 @@ class _Line:
         images = [read for _, read in reads if isinstance(read, DecodedImage)]
         return corrupt.upload(images), [(i, read) for i, read in reads if isinstance(read, Exception)]
 
-    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[list[Answer | Failure]]:
+    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[Outcomes]:
         """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
         while batch := list(islice(rest, self.attempt.work.config.batch)):
             ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
             failed = [cell for cell in batch if isinstance(cell, Failure)]
-            yield [*failed, *(self.predict(ready) if ready else ())]
+            answers = self.predict(ready) if ready else ()
+            yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 
-    def _encode(self, outcomes: Sequence[Answer | Failure]) -> list[Row | Failure]:
-        failed = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-        return [*failed, *self.encode([one for one in outcomes if not isinstance(one, Failure)])]
+    def _encode(self, outcomes: Outcomes) -> Encoded:
+        failed, answers = outcomes
+        block = None if failed or not isinstance(answers, AnsweredBatch) else self.encode.block(answers)
+        return [*failed, *self.encode(answers)] if block is None else block
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")
 
 
-def _take_sorted(encoded: Sequence[Future[list[Row | Failure]]], take: Take) -> None:
-    rows = chain.from_iterable(future.result() for future in encoded)
-    take(sorted(rows, key=lambda row: row.cell))
+def _take_sorted(encoded: Sequence[Future[Encoded]], take: Take) -> None:
+    made = [future.result() for future in encoded]
+    blocks = [one for one in made if isinstance(one, RowBlock)]
+    if len(blocks) == len(made):
+        take(RowBlock.in_order(blocks))
+    else:
+        take(sorted(chain.from_iterable(made), key=lambda row: row.cell))

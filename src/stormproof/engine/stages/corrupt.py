@@ -72,4 +72,7 @@ def _cell(
 ) -> PreparedCell:
     clean = decoded.sample.image
     moved = change(clean, image) if image.shape == clean.shape else None
-    return PreparedCell(decoded.index, decoded.sample.id, condition, image, truth, content, lambda: moved)
+    size = image.shape[0], image.shape[1]
+    return PreparedCell(
+        decoded.index, decoded.sample.id, condition, image, size, truth, content, lambda: moved
+    )

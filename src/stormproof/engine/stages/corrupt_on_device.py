@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from time import perf_counter
@@ -14,7 +14,7 @@ import torch
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.forms import Size
-from stormproof.core.sample import Image, Sample, Truth
+from stormproof.core.sample import Sample, Truth
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
@@ -95,9 +95,12 @@ class DeviceCorruptor:
             changes = _Changes(batch, made)
             images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
             return [
-                self._cell(read, condition, image, partial(changes.of, i))
-                for i, (read, image) in enumerate(zip(batch.reads, images, strict=True))
-            ]
+                PreparedCell(
+                    read.index, read.sample.id, condition, image, size,
+                    partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
+                )
+                for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
+            ]  # fmt: skip
         except StormproofError:
             return [self._on_host(read, condition) for read in batch.reads]
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently
@@ -117,12 +120,6 @@ class DeviceCorruptor:
             cameras=[read.sample.context.camera for read in batch.reads],
             sizes=None if {*batch.sizes} == {tuple(batch.images.shape[2:])} else batch.sizes,
         )
-
-    def _cell(
-        self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], ImageChange]
-    ) -> PreparedCell:
-        truth = partial(self._truth, read.sample, condition)
-        return PreparedCell(read.index, read.sample.id, condition, image, truth, read.content, change)
 
     def _truth(self, sample: Sample, condition: Condition) -> Truth:
         size = (sample.image.shape[0], sample.image.shape[1])

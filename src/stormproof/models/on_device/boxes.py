@@ -125,7 +125,7 @@ def _fetched(table: Tensor) -> JoinedBoxes:
     counted = held[..., 6] > 0
     boxes, scores, labels = (held[counted][:, columns] for columns in (slice(4), 4, 5))
     sides = boxes[:, 2:] - boxes[:, :2]
-    return JoinedBoxes(counted.sum(1).tolist(), boxes.copy(), scores, labels.astype(np.int64), sides)
+    return JoinedBoxes(counted.sum(1), boxes.copy(), scores, labels.astype(np.int64), sides)
 
 
 def keep_candidates(outputs: list[Any], card: Card) -> list[Any]:
