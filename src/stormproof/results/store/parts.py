@@ -120,9 +120,10 @@ class PartWriter:
     def _write_group(self, rows: list[Row | RowBlock | pa.Table]) -> None:
         tables: list[pa.Table] = []
         for kind, some in groupby(rows, key=type):
-            tables += (
-                [table_of([*some])] if kind is Row else map(table_of, some) if kind is RowBlock else some
-            )
+            if kind is Row:
+                tables.append(table_of([*some]))
+            else:
+                tables += (table_of(one) if kind is RowBlock else one for one in some)
         known = {field.name: field for table in tables for field in table.schema}
         self._write([pa.concat_tables(tables, promote_options="default").combine_chunks()], known)
 
