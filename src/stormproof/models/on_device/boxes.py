@@ -37,10 +37,8 @@ def decode_tables(
         named, torch.tensor(background, device=rows.device, dtype=named.dtype)
     )
     passing = (scores.double() >= card.limits.score) & _has_area(boxes)[..., None] & usable
-    ordered = _in_order(torch.where(passing, scores, -1).flatten(1), int(passing.sum((1, 2)).amax()))
-    if ordered is None:
-        return None
-    values, places = ordered
+    passed = torch.where(passing, scores, -1).flatten(1)
+    values, places = _in_order(passed, int(passing.sum((1, 2)).amax()))
     labels = places % len(named) + card.label_offset
     corners = _rows(boxes, places // len(named)).double()
     best = _survivors(corners, labels, values >= 0, card.limits.iou, card.limits.keep)
@@ -58,13 +56,17 @@ def _rows(boxes: Tensor, places: Tensor) -> Tensor:
     return boxes.gather(1, places[..., None].expand(-1, -1, 4))
 
 
-def _in_order(scores: Tensor, count: int) -> tuple[Tensor, Tensor] | None:
+def _in_order(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The best scores of each image and their places, best first, equal ones as they come; at most `count`
-    of an image are not negative. None if equal scores straddle the number that is considered."""
+    of an image are not negative."""
     top = scores.topk(min(max(count, 1), CONSIDERED + 1))
-    if count > CONSIDERED and bool((top.values[:, -2] == top.values[:, -1]).any()):
-        return None
     places = top.indices[:, :CONSIDERED].sort(1).values
+    if count > CONSIDERED and bool((top.values[:, -2] == top.values[:, -1]).any()):
+        # Equal scores straddle the number that is considered: of these, the first ones count.
+        last = top.values[:, CONSIDERED - 1 : CONSIDERED]
+        above, equal = scores > last, scores == last
+        spare = CONSIDERED - above.sum(1, keepdim=True)
+        places = (above | (equal & (equal.cumsum(1) <= spare))).nonzero()[:, 1].reshape(len(scores), -1)
     values, order = scores.gather(1, places).sort(dim=1, descending=True, stable=True)
     return values, places.gather(1, order)
 
