@@ -59,8 +59,13 @@ class Predictor:
         except Exception as error:
             return self._after_error(cells, error)
         finally:
-            self._times.model += perf_counter() - start
+            self._count(cells, perf_counter() - start)
         return AnsweredBatch(cells, returned)
+
+    def _count(self, cells: Sequence[PreparedCell], seconds: float) -> None:
+        self._times.model += seconds
+        for cell in cells:
+            self._times.model_by_condition[str(cell.condition)] += seconds / len(cells)  # type: ignore[assignment]
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)
