@@ -51,10 +51,19 @@ def decode_lists(
         return None
     order = np.argsort(np.where(real, -scores, np.inf), axis=1, kind="stable")[:, : limits.keep]
     boxes = np.take_along_axis(found.boxes, order[..., None], 1).astype(np.float64)
+    return join_in_images(
+        boxes, *(np.take_along_axis(each, order, 1) for each in (scores, labels, real)), fits
+    )
+
+
+def join_in_images(
+    boxes: npt.NDArray[np.float64], scores: npt.NDArray[np.float64], labels: npt.NDArray[np.int64],
+    real: npt.NDArray[np.bool_], fits: Sequence[Fit],
+) -> JoinedBoxes:  # fmt: skip
+    """The `real` ones of N×M boxes in input pixels, converted as `Fit.boxes_to_image` does."""
     rows = [((*fit.offset[::-1],) * 2, (*fit.scale[::-1],) * 2, (*fit.image[::-1],) * 2) for fit in fits]
     shift, scale, limit = np.array(rows, np.float64)[:, :, None].swapaxes(0, 1)
     boxes = np.clip((boxes - shift) / scale, 0, limit)
-    real, scores, labels = (np.take_along_axis(values, order, 1) for values in (real, scores, labels))
     seen = real & _has_area(boxes)
     corners = boxes[seen]
     sides = corners[:, 2:] - corners[:, :2]
