@@ -33,7 +33,9 @@ class JoinedBoxes(Sequence[Prediction]):
     @classmethod
     def of(cls, parts: Sequence[JoinedBoxes]) -> JoinedBoxes:
         """The images of several batches."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("counts", *_COLUMNS))
+        )
 
     def __len__(self) -> int:
         return len(self.counts)

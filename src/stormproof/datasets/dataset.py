@@ -180,8 +180,8 @@ class FileDataset:
         """The sample without its truth, and the file that it was decoded from."""
         index = range(len(self))[index]
         image, stored = self._image(index)
-        names = {"classes": self.classes, "semantic_classes": self.semantic_classes}
-        return in_clip(Sample(self.ids[index], image, **names), self.frames), stored
+        name, maps = self.ids[index], self.semantic_classes
+        return in_clip(Sample(name, image, classes=self.classes, semantic_classes=maps), self.frames), stored
 
     def truth(self, index: int) -> Truth:
         return self.labels.truth(range(len(self))[index])

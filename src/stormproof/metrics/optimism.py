@@ -48,7 +48,7 @@ def ap_optimism(
     for size, counting in enumerate(counts):
         shown = np.stack([found.truth_label[counting], found.truth_image[counting]])
         objects = np.bincount(shown[0], minlength=found.classes)
-        images = _different(*shown, found.classes)
+        images = _different(shown[0], shown[1], found.classes)
         occurs = objects > 0
         weight = np.where(occurs, ratio(1.0, objects), 0.0)[labels]
         hits, excused = found.hit[order, size], found.excused[order, size]
@@ -58,8 +58,8 @@ def ap_optimism(
             undecided = _integrate_doubt(hit, weight * counted) / max(1, occurs.sum())
             out[size, occurs, t] = _SCALE / (_OFFSET + images[occurs]) * undecided
             if points:
-                every = (values[by_class] for values in (hit, counted, labels))
-                out[size, occurs, t] += _precision_at_the_end(*every, objects)[occurs] / points
+                complete = hit[by_class], counted[by_class], labels[by_class]
+                out[size, occurs, t] += _precision_at_the_end(*complete, objects)[occurs] / points
     return out
 
 

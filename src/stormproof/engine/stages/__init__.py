@@ -39,7 +39,7 @@ class PreparedCell(NamedTuple):
     truth under its condition is asked for only if the model predicts maps.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # tuples have a method of this name
     id: str
     condition: Condition
     image: Image

@@ -51,9 +51,8 @@ def decode_lists(
         return None
     order = np.argsort(np.where(real, -scores, np.inf), axis=1, kind="stable")[:, : limits.keep]
     boxes = np.take_along_axis(found.boxes, order[..., None], 1).astype(np.float64)
-    return join_in_images(
-        boxes, *(np.take_along_axis(each, order, 1) for each in (scores, labels, real)), fits
-    )
+    scores, labels, real = (np.take_along_axis(each, order, 1) for each in (scores, labels, real))
+    return join_in_images(boxes, scores, labels, real, fits)
 
 
 def join_in_images(

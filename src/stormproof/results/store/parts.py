@@ -119,11 +119,11 @@ class PartWriter:
 
     def _write_group(self, rows: list[Row | RowBlock | pa.Table]) -> None:
         tables: list[pa.Table] = []
-        for kind, some in groupby(rows, key=type):
-            if kind is Row:
-                tables.append(table_of([*some]))
+        for new, some in groupby(rows, key=lambda row: isinstance(row, Row)):
+            if new:
+                tables.append(table_of([*some]))  # type: ignore[list-item]
             else:
-                tables += (table_of(one) if kind is RowBlock else one for one in some)
+                tables += (table_of(one) if isinstance(one, RowBlock) else one for one in some)
         known = {field.name: field for table in tables for field in table.schema}
         self._write([pa.concat_tables(tables, promote_options="default").combine_chunks()], known)
 

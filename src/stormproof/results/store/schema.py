@@ -146,7 +146,7 @@ class Row:
 class RowHead(NamedTuple):
     """What a row holds beside its prediction."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # tuples have a method of this name
     image: str
     condition: Condition
     recipe: int
@@ -217,9 +217,9 @@ def table_of(given: Sequence[Row] | RowBlock) -> pa.Table:
     for k, name in enumerate(ImageChange._fields):
         columns[name] = [None if row.change is None else row.change[k] for row in rows]
     if isinstance(given, RowBlock):
-        held, offsets = given.boxes, _offsets(given.boxes.counts)
-        corners = pa.FixedSizeListArray.from_arrays(pa.array(held.boxes.ravel()), type=BOXES.value_type)
-        lists = (corners, pa.array(held.scores), pa.array(held.labels.astype(np.int32)))
+        joined, offsets = given.boxes, _offsets(given.boxes.counts)
+        corners = pa.FixedSizeListArray.from_arrays(pa.array(joined.boxes.ravel()), type=BOXES.value_type)
+        lists = (corners, pa.array(joined.scores), pa.array(joined.labels.astype(np.int32)))
         columns |= {
             name: pa.ListArray.from_arrays(offsets, values, type=ROWS.field(name).type)
             for name, values in zip(("boxes", "scores", "labels"), lists, strict=True)
