@@ -39,6 +39,17 @@ def test_rows_hold_what_the_model_said(configure: Configure) -> None:
         np.testing.assert_array_equal(row["scores"], said.scores)
 
 
+def test_a_profile_has_the_time_of_the_model_under_each_condition(
+    configure: Configure, tmp_path: Path
+) -> None:
+    config = configure(profile=str(tmp_path / "times.csv"))
+    run(config)
+    title, *rows = (tmp_path / "times.csv").read_text().splitlines()
+    assert title == "condition,images,model_ms"
+    assert {row.split(",")[0] for row in rows} == {*read_record(Path(config.out)).conditions}
+    assert all(row.split(",")[1] == "12" and float(row.split(",")[2]) >= 0 for row in rows)
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -108,10 +108,10 @@ def _boxes(count: int, **other: object) -> Prediction:
 
 
 def test_boxes_checked_together_are_those_checked_one_by_one() -> None:
-    answers = [(None, _boxes(count)) for count in (3, 0, 5)]
-    together = check_together(answers, 3)  # type: ignore[arg-type]
+    answers = [_boxes(count) for count in (3, 0, 5)]
+    together = check_together(answers, 3)
     assert together is not None
-    for (_, one), checked in zip(answers, together.predictions(), strict=True):
+    for one, checked in zip(answers, together, strict=True):
         for name in ("boxes", "scores", "labels", "sides"):
             own, other = getattr(one, name), getattr(checked, name)
             assert own.dtype == other.dtype
@@ -127,8 +127,8 @@ def test_an_unusual_batch_is_checked_one_by_one() -> None:
     stated = _boxes(2, sides=np.nextafter(_boxes(2).sides, 9))
     odd = [changed, certain, stated, _boxes(2, semantic=np.zeros((2, 2), np.uint8)), None]
     for one in odd:
-        assert check_together([(None, _boxes(1)), (None, one)], 3) is None  # type: ignore[list-item]
-    assert check_together([(None, _boxes(3))], 2) is None  # type: ignore[list-item]  # label 2 of 2 classes
+        assert check_together([_boxes(1), one], 3) is None
+    assert check_together([_boxes(3)], 2) is None  # label 2 of 2 classes
     assert check_together([], 3) is None
 
 

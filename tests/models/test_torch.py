@@ -196,20 +196,68 @@ def test_tables_decoded_on_the_device_give_the_bits_of_the_host(
     fits = [plan_fit(size, (64, 64), "letterbox") for size in ((50, 40), (64, 64), (33, 90))]
     found = decode_tables(keep_candidates([table], card), fits, card, (2,))
     assert found is not None
-    for one, fit, rows_of_one in zip(found.predictions(), fits, table.numpy(), strict=True):
-        known = DECODERS[decoder].function([rows_of_one], (64, 64))
-        host = to_prediction(known, fit, card.limits, offset=-1, background=(2,))
-        for key in ("boxes", "scores", "labels", "sides"):
-            assert getattr(one, key).dtype == getattr(host, key).dtype
-            assert getattr(one, key).tobytes() == getattr(host, key).tobytes(), key
+    _require_bits_of_host(found, [[rows] for rows in table.numpy()], fits, card, (2,))
     assert seed == 2 or sum(found.counts) > 30
 
 
-def test_equal_scores_at_the_number_considered_are_left_to_the_host() -> None:
+def test_of_equal_scores_at_the_number_considered_the_first_ones_count() -> None:
     from stormproof.models.on_device.boxes import decode_tables, keep_candidates
 
-    card = complete_card({}, {"decoder": "yolov8", "input": {"size": (64, 64)}, "score": 0.1}, "table")
-    table = torch.full((1, 4004, 5), 9.0)
-    table[..., 4] = 0.5
-    fit = plan_fit((64, 64), (64, 64), "stretch")
-    assert decode_tables(keep_candidates([table.transpose(1, 2)], card), [fit], card, ()) is None
+    given = {"decoder": "yolov8", "input": {"size": (64, 64)}, "score": 0.1, "keep": 2900, "iou": 0.99}
+    card = complete_card({}, given, "table")
+    table = _crowd(5, 3, 2000, ties=True)[..., :6].transpose(1, 2)
+    fits = [plan_fit((64, 64), (64, 64), "stretch")] * 3
+    found = decode_tables(keep_candidates([table], card), fits, card, ())
+    assert found is not None
+    _require_bits_of_host(found, [[rows] for rows in table.numpy()], fits, card, ())
+
+
+def _require_bits_of_host(found: Any, outputs: Any, fits: Any, card: Any, background: Any) -> None:
+    for one, fit, own in zip(found, fits, outputs, strict=True):
+        known = DECODERS[card.decoder].function(own, fit.canvas)
+        host = to_prediction(known, fit, card.limits, offset=card.label_offset, background=background)
+        for key in ("boxes", "scores", "labels", "sides"):
+            assert getattr(one, key).dtype == getattr(host, key).dtype
+            assert getattr(one, key).tobytes() == getattr(host, key).tobytes(), key
+
+
+@pytest.mark.parametrize(
+    ("queries", "score", "ties"), [(40, 0.01, False), (300, 0.3, True), (300, 0.9, False)]
+)
+def test_queries_decoded_together_give_the_bits_of_the_host(queries: int, score: float, ties: bool) -> None:
+    from stormproof.models.on_device.lists import decode_lists
+
+    given = {"decoder": "rtdetr", "input": {"size": (64, 96), "resize": "stretch"}, "score": score}
+    card = complete_card({}, {**given, "keep": 30, "label_offset": -1}, "queries")
+    draw = np.random.default_rng(queries)
+    logits = draw.normal(-1, 2, (3, queries, 7)).astype(np.float32)
+    logits = logits.round(2) if ties else logits
+    boxes = draw.uniform(-0.1, 1.1, (3, queries, 4)).astype(np.float32)
+    boxes[:, ::5, 2] = 0  # without area
+    fits = [plan_fit(size, (64, 96), "stretch") for size in ((50, 40), (64, 96), (33, 90))]
+    tensors = [torch.from_numpy(logits), torch.from_numpy(boxes)]
+    found = decode_lists(tensors, fits, card, (2,))
+    assert found is not None
+    assert len(found.scores) > 9
+    _require_bits_of_host(found, [*zip(logits, boxes, strict=True)], fits, card, (2,))
+    tensors[1][1, 3, 2] = torch.nan
+    assert decode_lists(tensors, fits, card, ()) is None  # the host says what is wrong
+    equal = [torch.zeros_like(tensors[0]), torch.from_numpy(boxes).nan_to_num(0.5)]
+    assert (decode_lists(equal, fits, card, ()) is None) == (score < 0.5)  # any of them may be the best
+
+
+def test_lists_of_detections_decoded_together_give_the_bits_of_the_host() -> None:
+    from stormproof.models.on_device.lists import decode_lists
+
+    card = complete_card({}, {"decoder": "torchvision", "label_offset": -1, "keep": 9, "score": 0.2}, "lists")
+    draw = np.random.default_rng(1)
+    each = [
+        (draw.uniform(-3, 70, (n, 4)).astype(np.float32), draw.integers(0, 5, n), draw.random(n).astype("f4"))
+        for n in (12, 0, 40)
+    ]
+    fits = [plan_fit((64, 80), (64, 80), "none")] * 3
+    columns = [[torch.from_numpy(own) for own in column] for column in zip(*each, strict=True)]
+    found = decode_lists(columns, fits, card, (1,))
+    assert found is not None
+    assert found.counts[1] == 0 < len(found.scores)
+    _require_bits_of_host(found, each, fits, card, (1,))

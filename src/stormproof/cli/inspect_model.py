@@ -73,7 +73,7 @@ def inspect_model(text: str, data: str | None, *, fix: Path | None, tune: bool) 
             _draw(samples, predictions, model.classes)
 
 
-def _predict(model: Model, samples: Sequence[Sample], text: str) -> list[Prediction]:
+def _predict(model: Model, samples: Sequence[Sample], text: str) -> Sequence[Prediction]:
     """Predictions for some images; what looks wrong in them is printed."""
     try:
         predictions = model([sample.image for sample in samples])

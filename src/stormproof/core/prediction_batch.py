@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,35 +12,56 @@ import numpy.typing as npt
 from stormproof.core.object_arrays import ALMOST_ONE
 from stormproof.core.sample import Prediction
 
+_COLUMNS = ("boxes", "scores", "labels", "sides")
+_FURTHER = {field.name for field in fields(Prediction)} - {*_COLUMNS}
+_NOTHING_MORE: tuple[tuple[str, Any], ...] = (*dict.fromkeys(_FURTHER, None).items(), ("data", {}))
 
-class JoinedBoxes(NamedTuple):
-    """The boxes of several images one after the other: copies of the model's, and valid."""
 
-    counts: list[int]
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedBoxes(Sequence[Prediction]):
+    """The boxes of several images one after the other: copies of the model's, and valid. It is a sequence of
+    predictions, each of which is made when it is asked for."""
+
+    counts: npt.NDArray[np.int64]
     boxes: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float64]
     labels: npt.NDArray[np.int64]
     sides: npt.NDArray[np.float64]
 
+    @classmethod
+    def of(cls, parts: Sequence[JoinedBoxes]) -> JoinedBoxes:
+        """The images of several batches."""
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("counts", *_COLUMNS))
+        )
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, place: Any) -> Any:
+        return [*self][place]
+
+    def __iter__(self) -> Iterator[Prediction]:
+        put = object.__setattr__
+        for columns in self.split():
+            one = object.__new__(Prediction)
+            for name, value in (*_NOTHING_MORE, *zip(_COLUMNS, columns, strict=True)):
+                put(one, name, value)
+            yield one
+
     def split(self) -> Iterator[tuple[npt.NDArray[Any], ...]]:
         """Boxes, scores, labels and sides of each image."""
         end = 0
-        for count in self.counts:
+        for count in self.counts.tolist():
             start, end = end, end + count
-            yield tuple(column[start:end] for column in self[1:])
+            yield self.boxes[start:end], self.scores[start:end], self.labels[start:end], self.sides[start:end]
 
-    def predictions(self) -> list[Prediction]:
-        put, made = object.__setattr__, []
-        for columns in self.split():
-            one = object.__new__(Prediction)
-            for name, value in (*_NOTHING_MORE.items(), *zip(self._fields[1:], columns, strict=True)):
-                put(one, name, value)
-            made.append(one)
-        return made
-
-
-_FURTHER = {field.name for field in fields(Prediction)} - {*JoinedBoxes._fields}
-_NOTHING_MORE: dict[str, Any] = {**dict.fromkeys(_FURTHER), "data": {}}
+    def take(self, images: npt.NDArray[np.int64]) -> JoinedBoxes:
+        """The boxes of some images, in another order."""
+        counts = self.counts[images]
+        shift = (np.cumsum(self.counts) - self.counts)[images] - (np.cumsum(counts) - counts)
+        rows = np.repeat(shift, counts) + np.arange(counts.sum())
+        return JoinedBoxes(counts, *(getattr(self, name).take(rows, axis=0) for name in _COLUMNS))
 
 
 def join_boxes(
@@ -49,7 +70,7 @@ def join_boxes(
     """The boxes of several images; None if anything is unusual: predictions made one by one say what it is.
 
     >>> pair = join_boxes([np.zeros((1, 4))] * 2, [np.ones(1)] * 2, [np.array([3])] * 2)
-    >>> [int(one.labels[0]) for one in pair.predictions()]
+    >>> [int(one.labels[0]) for one in pair]
     [3, 3]
     """
     counts = [len(own) for own in scores]
@@ -67,4 +88,4 @@ def join_boxes(
         return None
     if not ((certain >= 0) & (certain <= ALMOST_ONE)).all():
         return None
-    return JoinedBoxes(counts, corners, np.minimum(certain, 1), named, sides)
+    return JoinedBoxes(np.array(counts, np.int64), corners, np.minimum(certain, 1), named, sides)

@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_checkable
 
 from stormproof.core import extensions
-from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.errors import DatasetError, InvalidImage, InvalidOption
 from stormproof.core.federated import Federated
 from stormproof.core.files import is_file, open_regular, read_bytes
 from stormproof.core.identity import blake2b, file_digest, to_json
-from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
+from stormproof.core.imagefile import (
+    AS_STORED,
+    MAX_BYTES,
+    PixelRules,
+    image_size,
+    read_image,
+    require_nvjpeg,
+)
 from stormproof.core.randomness import Frame
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
@@ -92,6 +99,7 @@ class Abilities:
 
     root: Path | None = None  # the folder that relative paths in options start from
     image_source: Callable[[int], Source | None] = lambda index: None
+    read_file: Callable[[int], tuple[Sample, bytes]] | None = None  # a sample without truth, and its file
     context_files: Callable[[int], tuple[Path, ...]] | None = None  # the files behind an image's context
     all_objects: Callable[[], tuple[Ints, Instances] | None] = lambda: None  # of all images, if faster
     frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
@@ -165,12 +173,15 @@ class FileDataset:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> Sample:
+        truth = self.truth(index)
+        return replace(self.read_file(index)[0], truth=truth)
+
+    def read_file(self, index: int) -> tuple[Sample, bytes]:
+        """The sample without its truth, and the file that it was decoded from."""
         index = range(len(self))[index]
-        truth, image = self.truth(index), self._image(index)
-        sample = Sample(
-            self.ids[index], image, truth, classes=self.classes, semantic_classes=self.semantic_classes
-        )
-        return in_clip(sample, self.frames)
+        image, stored = self._image(index)
+        name, maps = self.ids[index], self.semantic_classes
+        return in_clip(Sample(name, image, classes=self.classes, semantic_classes=maps), self.frames), stored
 
     def truth(self, index: int) -> Truth:
         return self.labels.truth(range(len(self))[index])
@@ -187,20 +198,21 @@ class FileDataset:
         index = range(len(self))[index]
         return self.labels.size(index) or image_size(self.images[index], rules=self.rules)
 
-    def _image(self, index: int) -> Image:
+    def _image(self, index: int) -> tuple[Image, bytes]:
         path, record = self.images[index], f"image {self.ids[index]!r}"
         if not is_file(path):
             raise DatasetError(path, "no such image file; check the images folder.", record)
-        image = read_image(path, rules=self.rules)
-        stated, stored = self.labels.size(index), (image.shape[0], image.shape[1])
-        if stated is not None and stated != stored:
-            problem = f"the image is {stored} (height, width), but its annotation says {stated}."
+        stored = read_bytes(path, at_most=MAX_BYTES, error=InvalidImage)
+        image = read_image(stored, str(path), rules=self.rules)
+        stated, size = self.labels.size(index), (image.shape[0], image.shape[1])
+        if stated is not None and stated != size:
+            problem = f"the image is {size} (height, width), but its annotation says {stated}."
             if self.rules.exif == "ignore" and stated == image_size(
                 path, rules=replace(self.rules, exif="apply")
             ):
                 problem += " It was labelled after rotation by its orientation tag: add exif=apply."
             raise DatasetError(path, problem, record)
-        return image
+        return image, stored
 
     @cached_property
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,14 @@ from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import Answer, DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
 from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model, Precomputed
-from stormproof.results.store.schema import Row
+from stormproof.results.store.schema import Row, RowBlock
 
 if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 Read = tuple[int, DecodedImage | Exception]
-Take = Callable[[Iterable[Row | Failure]], None]
+Outcomes = tuple[list[Failure], AnsweredBatch | list[Answer | Failure]]  # of a batch
+Take = Callable[[Iterable[Row | Failure] | RowBlock], None]
+Encoded = list[Row | Failure] | RowBlock
 
 
 def run_cells(
@@ -98,6 +100,7 @@ class _Line:
     pair: Pair
     attempt: Attempt
     decode: Decoder
+    decode_ahead: Decoder  # for a device
     corrupt: Corruptor
     predict: Predictor
     encode: Encoder
@@ -106,6 +109,7 @@ class _Line:
     def of(cls, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times) -> _Line:
         config = attempt.work.config
         decode = Decoder(pair.dataset, before, times)
+        ahead = Decoder(pair.dataset, before, times, truth=False)
         corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
 
         def again(cell: PreparedCell) -> PreparedCell | Failure:
@@ -115,7 +119,7 @@ class _Line:
             return corrupt(decoded, cell.condition)
 
         predict = Predictor(model, attempt, times, again)
-        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair))
+        return cls(pair, attempt, decode, ahead, corrupt, predict, Encoder(attempt.work, pair))
 
     def run(self, wanted: Wanted) -> Iterator[Row | Failure]:
         """One batch after the other; at most one of them exists at any time."""
@@ -147,14 +151,17 @@ class _Line:
         are full. Threads decode and upload the next images while the model works, and encode, sort and
         store the rows of the last. Kernels are launched by the thread that calls the model: another would
         take turns with it, and was not reliably faster."""
-        together = _TOGETHER * self.attempt.work.config.batch
+        batch = self.attempt.work.config.batch
+        together = _TOGETHER * batch
         with ThreadPoolExecutor(1) as uploaders, ThreadPoolExecutor(1) as storers:
             following = self.attempt.work.following(self.attempt.chunk)[:together]
             read = _reader(self.pair.dataset)
-            reads = read(self.decode, [*wanted], following, ahead=2 * together)
-            groups = iter(lambda: list(islice(reads, together)), [])
+            first = together if read.has_started else batch  # the device waits for the first images
+            sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
+            reads = read(self.decode_ahead, [*wanted], following, ahead=2 * together)
+            upload = partial(self._upload, corrupt, reads)
             stored: Future[None] | None = None
-            for uploaded, failed in run_ahead(uploaders, partial(self._upload, corrupt), groups, ahead=1):
+            for uploaded, failed in run_ahead(uploaders, upload, sizes, ahead=1):
                 unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
                 cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
                 outcomes = self._predict_all(chain(unread, cells))
@@ -166,27 +173,34 @@ class _Line:
                 stored.result()
 
     def _upload(
-        self, corrupt: DeviceCorruptor, reads: Sequence[Read]
+        self, corrupt: DeviceCorruptor, reads: Iterator[Read], count: int
     ) -> tuple[list[UploadedImages], list[tuple[int, Exception]]]:
-        images = [read for _, read in reads if isinstance(read, DecodedImage)]
-        return corrupt.upload(images), [(i, read) for i, read in reads if isinstance(read, Exception)]
+        some = list(islice(reads, count))
+        images = [read for _, read in some if isinstance(read, DecodedImage)]
+        return corrupt.upload(images), [(i, read) for i, read in some if isinstance(read, Exception)]
 
-    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[list[Answer | Failure]]:
+    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[Outcomes]:
         """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
         while batch := list(islice(rest, self.attempt.work.config.batch)):
             ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
             failed = [cell for cell in batch if isinstance(cell, Failure)]
-            yield [*failed, *(self.predict(ready) if ready else ())]
+            answers = self.predict(ready) if ready else ()
+            yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 
-    def _encode(self, outcomes: Sequence[Answer | Failure]) -> list[Row | Failure]:
-        failed = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-        return [*failed, *self.encode([one for one in outcomes if not isinstance(one, Failure)])]
+    def _encode(self, outcomes: Outcomes) -> Encoded:
+        failed, answers = outcomes
+        block = None if failed or not isinstance(answers, AnsweredBatch) else self.encode.block(answers)
+        return [*failed, *self.encode(answers)] if block is None else block
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")
 
 
-def _take_sorted(encoded: Sequence[Future[list[Row | Failure]]], take: Take) -> None:
-    rows = chain.from_iterable(future.result() for future in encoded)
-    take(sorted(rows, key=lambda row: row.cell))
+def _take_sorted(encoded: Sequence[Future[Encoded]], take: Take) -> None:
+    made = [future.result() for future in encoded]
+    blocks = [one for one in made if isinstance(one, RowBlock)]
+    if len(blocks) == len(made):
+        take(RowBlock.in_order(blocks))
+    else:
+        take(sorted(chain.from_iterable(made), key=lambda row: row.cell))

@@ -29,7 +29,7 @@ from stormproof.results.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.results.store.schema import Cell, Row
+from stormproof.results.store.schema import Cell, Row, RowBlock
 
 PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
 NEVER_OPENED = 10  # deaths before the first image after which the model is assumed not to open
@@ -113,7 +113,11 @@ class _Taken:
         self.done: Counter[str] = Counter()
         self.failures: list[Failure] = []
 
-    def __call__(self, outcomes: Iterable[Row | Failure]) -> None:
+    def __call__(self, outcomes: Iterable[Row | Failure] | RowBlock) -> None:
+        if isinstance(outcomes, RowBlock) and self._next is None:
+            self._part.add_block(outcomes)
+            self.done.update(str(head.condition) for head in outcomes.heads)
+            return
         for outcome in outcomes:
             self.add_held(outcome.cell)
             if isinstance(outcome, Failure):

@@ -186,6 +186,10 @@ class RunConfig(BaseModel):
         str | None, Setting("Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same.")
     ] = None
 
+    profile: Annotated[
+        str | None,
+        Setting("Write to FILE how long the model took under each condition, in milliseconds an image."),
+    ] = None
     allow_missing: Annotated[
         bool,
         Setting(

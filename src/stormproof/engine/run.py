@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from stormproof.core.errors import RunError, counted
-from stormproof.core.files import make_folder, sweep
+from stormproof.core.files import make_folder, sweep, write_text
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
 from stormproof.engine.executors import Executor, executor_for
@@ -182,6 +182,8 @@ def running(plan: Plan, watches: Sequence[Observer] = ()) -> Iterator[RunInProgr
         finally:
             for watch in started:
                 watch.ended(summary)
+            if config.profile is not None:
+                write_text(Path(config.profile), summary.times.profile(summary.done))
 
 
 def _require_some_success(summary: Summary) -> None:

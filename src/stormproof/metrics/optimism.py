@@ -43,11 +43,12 @@ def ap_optimism(
     if among is not None:
         order, counts = order[among[judged.image[order]]], counts & among[judged.truth_image]
     labels, inside = judged.label[order], judged.inside[order]
+    by_class = np.argsort(labels, kind="stable")
     out = np.full((len(counts), judged.classes, judged.thresholds), np.nan)
     for size, counting in enumerate(counts):
         shown = np.stack([judged.truth_label[counting], judged.truth_image[counting]])
         objects = np.bincount(shown[0], minlength=judged.classes)
-        images = np.bincount(np.unique(shown, axis=1)[0], minlength=judged.classes)
+        images = _different(shown[0], shown[1], judged.classes)
         occurs = objects > 0
         weight = np.where(occurs, ratio(1.0, objects), 0.0)[labels]
         hits, excused = judged.hit[order, size], judged.excused[order, size]
@@ -57,17 +58,22 @@ def ap_optimism(
             undecided = _integrate_doubt(hit, weight * counted) / max(1, occurs.sum())
             out[size, occurs, t] = _SCALE / (_OFFSET + images[occurs]) * undecided
             if points:
-                out[size, occurs, t] += _precision_at_the_end(hit, counted, labels, objects)[occurs] / points
+                complete = hit[by_class], counted[by_class], labels[by_class]
+                out[size, occurs, t] += _precision_at_the_end(*complete, objects)[occurs] / points
     return out
+
+
+def _different(labels: Ints, images: Ints, classes: int) -> Ints:
+    """How many different images go with each label."""
+    count = images.max(initial=0) + 1
+    return np.bincount(np.unique(labels * count + images) // count, minlength=classes)
 
 
 def _precision_at_the_end(hit: Bools, counted: Bools, labels: Ints, objects: Ints) -> Floats:
     """The precision of each class once all its objects are found; 0 if some are not.
 
-    Detections are sorted by falling score.
+    Detections are sorted by class, those of a class by falling score.
     """
-    order = np.argsort(labels, kind="stable")
-    hit, counted, labels = hit[order], counted[order], labels[order]
     hits = np.bincount(labels[hit], minlength=len(objects))
     last = np.full(len(objects), -1)
     last[labels[hit]] = np.flatnonzero(hit)  # of several, the last is kept
@@ -98,9 +104,12 @@ def class_optimism(values: Floats, image: Ints, label: Ints, weights: Weights, p
 def units_by_class(image: Ints, label: Ints, weights: Weights, classes: int) -> Ints:
     """The number of images, or clips, that show each class."""
     counted = weights[0, image] > 0
-    _, unit = np.unique(weights, axis=1, return_inverse=True)
-    pairs = np.unique(np.stack([label[counted], unit.ravel()[image[counted]]]), axis=1)
-    return np.bincount(pairs[0], minlength=classes)
+    if not _last or _last[0] is not weights:  # every measure of a condition asks
+        _last[:] = [weights, np.unique(weights, axis=1, return_inverse=True)[1].ravel()]
+    return _different(label[counted], _last[1][image[counted]], classes)
+
+
+_last: list[Ints] = []  # weights, and the unit of each of their columns
 
 
 def set_optimism(values: Floats, power: float) -> Floats:

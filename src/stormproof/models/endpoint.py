@@ -220,7 +220,7 @@ class Endpoint:
         model = [self.name, self.version, self.classes, self.semantic_classes]
         return fingerprint((), {"url": self.address, "model": model})
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         answer = self.client.ask({"images": [{"png": _png(image)} for image in images]})
         found = answer.get("predictions") if isinstance(answer, Mapping) else None
         if not isinstance(found, list):

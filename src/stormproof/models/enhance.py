@@ -79,7 +79,7 @@ class Enhanced(Wrapper):
         stated = [step.fingerprint for step in self.functions if hasattr(step, "fingerprint")]
         return fingerprint((), {**own, "stated": stated} if stated else own)
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         return self.model([self._prepare(image) for image in images])
 
     def _prepare(self, image: Image) -> Image:

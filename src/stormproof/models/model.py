@@ -38,7 +38,7 @@ class Model(Described, Protocol):
     weights and settings: equal fingerprints mean equal predictions.
     """
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         """One prediction per image, in order."""
         ...
 
@@ -93,7 +93,7 @@ class PerImage:
         names = {"classes": self.classes, "semantic_classes": self.semantic_classes}
         return fingerprint(self.files, {**self.settings, **names})
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         return [self.predict(as_rgb(image)) for image in images]
 
 

@@ -117,7 +117,7 @@ class Named(Wrapper):
     def fingerprint(self) -> str:
         return fingerprint((), {"model": self.model.fingerprint, "classes": [self.names, self.map_names]})
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         return self.model(images)
 
 

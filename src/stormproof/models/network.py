@@ -15,7 +15,7 @@ import numpy as np
 from stormproof.core.errors import CardChange, ModelError, StormproofError
 from stormproof.core.forms import Array
 from stormproof.core.prediction_batch import JoinedBoxes
-from stormproof.core.sample import Image, Prediction, as_rgb
+from stormproof.core.sample import Image, Ints, Prediction, as_rgb
 from stormproof.models.candidates import Candidates, to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
 from stormproof.models.classes import BACKGROUND, normalise
@@ -80,7 +80,7 @@ class Network:
     def _decoder(self) -> OutputDecoder:
         return DECODERS[self.card.decoder]
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         predictions: list[Prediction] = []
         fits = [plan_input(image, self.card.input) for image in images]
         for group in _batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
@@ -88,7 +88,10 @@ class Network:
             each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)
             found = self._run(each, [fits[i] for i in group], on_device=not isinstance(images[0], np.ndarray))
             if isinstance(found, JoinedBoxes):
-                predictions += map(self._checked, found.predictions())
+                self._check_labels(found.labels)
+                if len(found) == len(images):
+                    return found
+                predictions += found
             else:
                 predictions += (self._decode(found, row, fits[i]) for row, i in enumerate(group))
         return predictions
@@ -141,10 +144,11 @@ class Network:
                 f"expects {', '.join(decoder.outputs)}. Choose another decoder, or list the outputs in this "
                 "order in the card."
             ) from error
-        return self._checked(prediction)
+        self._check_labels(prediction.labels)
+        return prediction
 
-    def _checked(self, prediction: Prediction) -> Prediction:
-        top = int(prediction.labels.max(initial=0))
+    def _check_labels(self, labels: Ints) -> None:
+        top = int(labels.max(initial=0))
         if self.names and top >= len(self.names):
             coco = len(self.names) == 80 and top < 91
             fix = (
@@ -153,7 +157,6 @@ class Network:
             said = f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}"
             change = {"classes": "coco91"} if coco else {}
             raise CardChange(f"{said}, or set label_offset in the card.", change)
-        return prediction
 
 
 def _of_image(outputs: Outputs, row: int) -> list[Array]:

@@ -29,7 +29,7 @@ class OpenedModel(Wrapper):
         """One prediction per image, in the model's own labels."""
         if isinstance(self.model, Precomputed):
             raise InvalidOption(f"{self.name} holds precomputed predictions; it cannot be called.")
-        return self.model(images)
+        return [*self.model(images)]
 
     def __repr__(self) -> str:
         count = len(self.classes or self.semantic_classes)

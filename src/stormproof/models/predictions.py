@@ -17,7 +17,7 @@ from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.forms import FORMS, Array, object_forms
 from stormproof.core.masks import mask_boxes, segmentation_mask
 from stormproof.core.object_arrays import box_shape_problem
-from stormproof.core.prediction_batch import join_boxes
+from stormproof.core.prediction_batch import JoinedBoxes, join_boxes
 from stormproof.core.sample import RLE, Prediction, panoptic_map
 from stormproof.datasets.object_data import boxes_of
 
@@ -31,7 +31,7 @@ _EXPECTED = (
 
 def read_predictions(
     returned: object, sizes: Sequence[tuple[int, int]], name: str, classes: Sequence[str] = ()
-) -> list[Prediction]:
+) -> Sequence[Prediction]:
     """One prediction per image from the output of the model `name`; `sizes` are (height, width).
 
     `classes` are the model's, for labels that are names.
@@ -52,14 +52,13 @@ def read_predictions(
     ]
 
 
-def _read_together(items: Sequence[object]) -> list[Prediction] | None:
+def _read_together(items: Sequence[object]) -> JoinedBoxes | None:
     """Dicts of boxes, scores and labels, all at once; None if one holds anything else."""
     dicts = [item for item in items if type(item) is dict and item.keys() == _BOXES_ONLY]
     if len(dicts) < len(items) or any(np.ma.isMA(value) for item in dicts for value in item.values()):
         return None
     try:
-        joined = join_boxes(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
-        return None if joined is None else joined.predictions()
+        return join_boxes(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
     except (TypeError, ValueError, OverflowError):  # of lists that are no arrays
         return None
 

@@ -46,7 +46,7 @@ class FunctionModel:
     takes_tensors: bool = False  # whether images may be tensors on a device
     takes: list[str] = field(default_factory=list)  # what the first call showed: "images", or "one image"
 
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         if "one image" in self.takes:
             return [self._predict_one(image) for image in images]
         if self.takes or self.takes_tensors:
@@ -71,7 +71,7 @@ class FunctionModel:
         """The same function with names for its labels, which may then be these names."""
         return replace(self, classes=names, semantic_classes=self.semantic_classes or names)
 
-    def _predict_all(self, images: Sequence[Image]) -> list[Prediction]:
+    def _predict_all(self, images: Sequence[Image]) -> Sequence[Prediction]:
         sizes = [(image.shape[0], image.shape[1]) for image in images]
         return read_predictions(self.function(list(images)), sizes, self.name, self.classes)  # type: ignore[arg-type]
 

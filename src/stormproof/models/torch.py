@@ -174,13 +174,15 @@ class ModuleForward:
         """The boxes of a batch, decoded on the device if `fits` are given and it can be done there, else the
         outputs on the host."""
         from stormproof.models.on_device.boxes import decode_tables, keep_candidates
+        from stormproof.models.on_device.lists import decode_lists
 
         with self._torch.inference_mode():
             given = [*map(self._to_device, batch)] if isinstance(batch, list) else self._to_device(batch)
             outputs = flatten(self._net(given), self._card.outputs)
             kept = keep_candidates(outputs, self._card)
-            if fits and kept is not outputs:
-                found = decode_tables(kept, fits, self._card, background)
+            if fits:
+                decode = decode_lists if kept is outputs else decode_tables
+                found = decode(kept, fits, self._card, background)
                 if found is not None:
                     return found
         return [[*map(as_array, one)] if isinstance(one, list) else as_array(one) for one in kept]
@@ -200,7 +202,9 @@ def prepare_on_device(pairs: Sequence[tuple[Any, Fit]], card: InputCard) -> Any:
         for own in ((fit.image, fit.inner, fit.offset, fit.canvas) for _, fit in pairs)
     ]
     rule = card.interpolation if card.resize != "none" else "nearest"
-    pixels = fit_images([image for image, _ in pairs], sides, rule, card.pad)
+    (first, fit), *others = pairs
+    as_it_is = not others and fit.image == fit.inner == fit.canvas
+    pixels = first[None] if as_it_is else fit_images([image for image, _ in pairs], sides, rule, card.pad)
     if card.channels == "BGR":
         pixels = pixels.flip(-1)
     if card.dtype == "int8":

@@ -13,6 +13,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, StoreError
 from stormproof.core.files import sweep, whole_file
 from stormproof.core.forms import Comparison
+from stormproof.core.prediction_batch import join_boxes
 from stormproof.core.sample import RLE, Prediction, SemanticMap, Truth
 from stormproof.metrics.semantic import LABEL_MAPS, count_pixels
 from stormproof.results.store.merge import merge
@@ -28,7 +29,7 @@ from stormproof.results.store.parts import (
     writing_part,
 )
 from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
-from stormproof.results.store.schema import Row, elements, prediction_of, table_of
+from stormproof.results.store.schema import Row, RowBlock, RowHead, elements, prediction_of, table_of
 from stormproof.results.store.seal import seal
 
 SIZE = (4, 6)
@@ -57,6 +58,31 @@ def test_detections_come_back(said: Prediction) -> None:
     assert (back.masks is None) == (said.masks is None)
     for one, two in zip(back.masks or (), said.masks or (), strict=True):
         np.testing.assert_array_equal(one.to_mask(), two.to_mask())
+
+
+@pytest.mark.parametrize("largest", [1 << 20, 40], ids=["by rows", "by boxes"])
+def test_a_block_of_rows_is_written_as_its_rows_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    monkeypatch.setattr("stormproof.results.store.parts._GROUP_ROWS", 16)
+    monkeypatch.setattr("stormproof.results.store.parts._GROUP_ELEMENTS", largest)
+    said = [detection(count % 11) for count in range(60)]
+    heads = [RowHead(i // 2, f"im{i // 2}", (CLEAN, FOG)[i % 2], i % 2, SIZE, "9:a", None) for i in range(60)]
+    joined = join_boxes(*([getattr(one, name) for one in said] for name in ("boxes", "scores", "labels")))
+    assert joined is not None
+    halves = [RowBlock(heads, joined).part(slice(start, 60, 2)) for start in (1, 0)]
+    whole = RowBlock.in_order(halves)
+    paths = [tmp_path / name for name in ("rows", "blocks")]
+    with writing_part(paths[0], "key") as part:
+        for one in whole:
+            part.add(one)
+    with writing_part(paths[1], "key") as part:
+        part.add(next(iter(whole)))
+        part.add_block(whole.part(slice(1, 9)))
+        part.add_block(whole.part(slice(9, 60)))
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert [one.cell for one in whole] == [head.cell for head in heads]
+    assert pq.ParquetFile(paths[0]).num_row_groups > 3
 
 
 def test_label_maps_and_confusions_come_back() -> None:

@@ -8,12 +8,13 @@ change.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from stormproof.core.condition import Condition
+from stormproof.core.forms import Size
 from stormproof.core.sample import Image, Sample, Truth
 from stormproof.engine.failures import Failure
 from stormproof.metrics.quality import ImageChange
@@ -31,31 +32,38 @@ class DecodedImage:
     content: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedCell:
+class PreparedCell(NamedTuple):
     """A cell whose corrupted image is ready for the model.
 
     `change` is asked for when the row is made: on a device, asking earlier would wait for its kernels. The
     truth under its condition is asked for only if the model predicts maps.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # tuples have a method of this name
     id: str
     condition: Condition
     image: Image
+    size: Size
     truth: Callable[[], Truth]
     content: str
     change: Callable[[], ImageChange | None]
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.image.shape[0], self.image.shape[1]
 
     def failed(self, kind: str, error: str, trace: str = "") -> Failure:
         return Failure(self.index, self.id, str(self.condition), kind, error, trace)
 
 
 Answer = tuple[PreparedCell, object]  # a cell and what the model returned for it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnsweredBatch:
+    """Cells that the model was called with, and what it returned for each."""
+
+    cells: Sequence[PreparedCell]
+    returned: Sequence[object]
+
+    def __iter__(self) -> Iterator[Answer]:
+        return zip(self.cells, self.returned, strict=True)
 
 
 def run_ahead(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ import torch
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.forms import Size
-from stormproof.core.sample import Image, Sample, Truth
+from stormproof.core.randomness import Frame
+from stormproof.core.sample import Camera, Truth
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
@@ -41,6 +42,20 @@ class UploadedImages:
     @cached_property
     def sizes(self) -> list[Size]:
         return [(read.sample.image.shape[0], read.sample.image.shape[1]) for read in self.reads]
+
+    @cached_property
+    def identities(self) -> list[str | Frame]:
+        """What random numbers are keyed by: plain ids, which are hashed together, unless there is a clip."""
+        samples = [read.sample for read in self.reads]
+        return [sample.frame if sample.sequence else sample.id for sample in samples]
+
+    @cached_property
+    def cameras(self) -> list[Camera | None]:
+        return [read.sample.context.camera for read in self.reads]
+
+    @cached_property
+    def padded_sizes(self) -> list[Size] | None:
+        return None if {*self.sizes} == {tuple(self.images.shape[2:])} else self.sizes
 
     @cached_property
     def power(self) -> Tensor:
@@ -95,11 +110,14 @@ class DeviceCorruptor:
             changes = _Changes(batch, made)
             images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
             return [
-                self._cell(read, condition, image, partial(changes.of, i))
-                for i, (read, image) in enumerate(zip(batch.reads, images, strict=True))
-            ]
+                PreparedCell(
+                    read.index, read.sample.id, condition, image, size,
+                    partial(self._truth, read, condition), read.content, partial(changes.of, i),
+                )
+                for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
+            ]  # fmt: skip
         except StormproofError:
-            return [self._on_host(read, condition) for read in batch.reads]
+            return [self._on_host(self._with_truth(read), condition) for read in batch.reads]
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently
             return [
                 Failure.of(error, read.index, read.sample.id, condition, "corruption") for read in batch.reads
@@ -111,22 +129,20 @@ class DeviceCorruptor:
         return corrupt_batch(
             batch.images,
             condition,
-            ids=[read.sample.frame for read in batch.reads],
+            ids=batch.identities,
             seed=self._seed,
             depth=_depths(batch, condition),
-            cameras=[read.sample.context.camera for read in batch.reads],
-            sizes=None if {*batch.sizes} == {tuple(batch.images.shape[2:])} else batch.sizes,
+            cameras=batch.cameras,
+            sizes=batch.padded_sizes,
         )
 
-    def _cell(
-        self, read: DecodedImage, condition: Condition, image: Image, change: Callable[[], ImageChange]
-    ) -> PreparedCell:
-        truth = partial(self._truth, read.sample, condition)
-        return PreparedCell(read.index, read.sample.id, condition, image, truth, read.content, change)
-
-    def _truth(self, sample: Sample, condition: Condition) -> Truth:
+    def _truth(self, read: DecodedImage, condition: Condition) -> Truth:
+        sample = self._with_truth(read).sample
         size = (sample.image.shape[0], sample.image.shape[1])
         return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+
+    def _with_truth(self, read: DecodedImage) -> DecodedImage:
+        return replace(read, sample=replace(read.sample, truth=self._on_host.dataset.truth(read.index)))
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from time import perf_counter
 
 from stormproof.core.errors import StoreError
 from stormproof.core.processes import worker_count
+from stormproof.core.sample import Sample
 from stormproof.datasets.dataset import Dataset, abilities
-from stormproof.datasets.image_files import content_of
+from stormproof.datasets.image_files import content_of, size_and_digest
 from stormproof.engine.stages import DecodedImage
 from stormproof.engine.work import Times
 
@@ -17,10 +19,16 @@ _READERS = 8  # threads, at most: more wait for each other
 
 
 class Decoder:
-    """Reads images; refuses one that changed since existing rows recorded its digest in `before`."""
+    """Reads images; refuses one that changed since existing rows recorded its digest in `before`.
 
-    def __init__(self, dataset: Dataset, before: Mapping[int, str], times: Times) -> None:
-        self._dataset, self._before, self._times = dataset, before, times
+    Without `truth` samples may lack theirs, which takes time to read: the dataset's `truth` has it.
+    """
+
+    def __init__(
+        self, dataset: Dataset, before: Mapping[int, str], times: Times, *, truth: bool = True
+    ) -> None:
+        self._dataset, self._before, self._times, self._truth = dataset, before, times, truth
+        self._read_file = abilities(dataset).read_file
 
     def __call__(self, index: int) -> DecodedImage | Exception:
         """The sample and its content, or the error that reading it raised."""
@@ -29,14 +37,21 @@ class Decoder:
     def read(self, index: int) -> DecodedImage | Exception:
         start = perf_counter()
         try:
-            sample = self._dataset[index]
-            content = content_of(self._dataset, index, sample.image)
+            sample, content = self._decode(index)
         except Exception as error:
             return error
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
         return DecodedImage(index, sample, content)
+
+    def _decode(self, index: int) -> tuple[Sample, str]:
+        if self._read_file is None:
+            sample = self._dataset[index]
+            return sample, content_of(self._dataset, index, sample.image)
+        truth = self._dataset.truth(index) if self._truth else None
+        sample, stored = self._read_file(index)
+        return sample if truth is None else replace(sample, truth=truth), size_and_digest(stored)
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""
@@ -55,6 +70,10 @@ class ReadAhead:
         readers = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
         self.dataset, self._threads = dataset, ThreadPoolExecutor(readers)
         self._started: dict[int, Future[DecodedImage | Exception]] = {}
+
+    @property
+    def has_started(self) -> bool:
+        return bool(self._started)
 
     def __call__(
         self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int

@@ -16,11 +16,11 @@ from stormproof.core.prediction_batch import JoinedBoxes, join_boxes
 from stormproof.core.sample import Ints, Prediction, Truth
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import Answer, PreparedCell
+from stormproof.engine.stages import Answer, AnsweredBatch, PreparedCell
 from stormproof.engine.work import Work
 from stormproof.metrics.quality import ImageChange
 from stormproof.models.classes import match_classes
-from stormproof.results.store.schema import Row
+from stormproof.results.store.schema import Row, RowBlock, RowHead
 
 _COLUMNS = ("boxes", "scores", "labels")
 
@@ -42,15 +42,25 @@ class Encoder:
     def __call__(self, answers: Iterable[Answer | Failure]) -> Iterator[Row | Failure]:
         """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
         asked for, because a packed noisy label map is larger than the map."""
-        if isinstance(answers, list) and (together := check_together(answers, self._classes)) is not None:
-            for (cell, _), (boxes, scores, labels, _) in zip(answers, together.split(), strict=True):
-                yield Row(
-                    cell.index, cell.id, cell.condition, self._recipe(cell.condition), cell.size,
-                    boxes, None, scores, labels, content=cell.content, change=cell.change(),
-                )  # fmt: skip
+        if isinstance(answers, AnsweredBatch) and (block := self.block(answers)) is not None:
+            yield from block
             return
         for answer in answers:
             yield answer if isinstance(answer, Failure) else self._one(*answer)
+
+    def block(self, batch: AnsweredBatch) -> RowBlock | None:
+        """The rows of a batch as columns; None if each needs a look of its own."""
+        boxes = check_together(batch.returned, self._classes)
+        if boxes is None:
+            return None
+        recipe = self._recipe
+        return RowBlock(
+            [
+                RowHead(index, name, condition, recipe(condition), size, content, change())
+                for index, name, condition, _, size, _, content, change in batch.cells
+            ],
+            boxes,
+        )
 
     def _one(self, cell: PreparedCell, returned: object) -> Row | Failure:
         try:
@@ -93,19 +103,25 @@ class Encoder:
         )
 
 
-def check_together(answers: Sequence[Answer], classes: int) -> JoinedBoxes | None:
+def check_together(returned: Sequence[object], classes: int) -> JoinedBoxes | None:
     """The boxes of a batch, checked as `check_prediction` does; None if each needs a look of its own:
     they hold more than boxes, or something is wrong."""
-    given = [returned for _, returned in answers]
-    held = [one for one in given if isinstance(one, Prediction) and not _has_more(one)]
-    if not held or len(held) < len(given):
-        return None
-    checked = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
-    if checked is None or not np.array_equal(np.concatenate([one.sides for one in held]), checked.sides):
+    checked = returned if isinstance(returned, JoinedBoxes) else _join(returned)
+    if checked is None:
         return None
     labels = checked.labels
     in_range = not classes or not len(labels) or 0 <= labels.min() <= labels.max() < classes
     return checked if in_range else None
+
+
+def _join(returned: Sequence[object]) -> JoinedBoxes | None:
+    held = [one for one in returned if isinstance(one, Prediction) and not _has_more(one)]
+    if not held or len(held) < len(returned):
+        return None
+    joined = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
+    if joined is None or not np.array_equal(np.concatenate([one.sides for one in held]), joined.sides):
+        return None
+    return joined
 
 
 def _has_more(found: Prediction) -> bool:

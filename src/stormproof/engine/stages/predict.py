@@ -11,13 +11,16 @@ from time import perf_counter
 from types import FrameType
 from typing import TypeVar
 
+import numpy as np
+
 from stormproof.core.errors import InvalidPrediction
+from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.processes import same_folder
 from stormproof.core.sample import Image, as_rgb
 from stormproof.engine.failures import Failure, describe, trace_of
 from stormproof.engine.liveness import is_worker, write_note
 from stormproof.engine.pair import forget_pair, pair_for
-from stormproof.engine.stages import Answer, PreparedCell
+from stormproof.engine.stages import Answer, AnsweredBatch, PreparedCell
 from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model
 
@@ -44,7 +47,7 @@ class Predictor:
         return bool(getattr(self._model, "takes_tensors", False))
 
     def __call__(self, cells: Sequence[PreparedCell]) -> Iterable[Answer | Failure]:
-        """What the model returns for each cell, in order: a list if it answered the batch."""
+        """What the model returns for each cell, in order: an `AnsweredBatch` if it answered all."""
         if len(cells) == 1 and self._hung[cells[0].index] >= PATIENCE:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_worker():
@@ -52,12 +55,17 @@ class Predictor:
             write_note(self._attempt.work.out, self._attempt.chunk, in_progress)
         start = perf_counter()
         try:
-            returned = call_model(self._model, [as_rgb(cell.image) for cell in cells], self._timeout)
+            returned = call_model(self._model, [cell.image for cell in cells], self._timeout)
         except Exception as error:
             return self._after_error(cells, error)
         finally:
-            self._times.model += perf_counter() - start
-        return list(zip(cells, returned, strict=True))
+            self._count(cells, perf_counter() - start)
+        return AnsweredBatch(cells, returned)
+
+    def _count(self, cells: Sequence[PreparedCell], seconds: float) -> None:
+        self._times.model += seconds
+        for cell in cells:
+            self._times.model_by_condition[str(cell.condition)] += seconds / len(cells)  # type: ignore[assignment]
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)
@@ -80,12 +88,13 @@ class Predictor:
         self._model = model
 
 
-def call_model(model: Model, images: Sequence[Image], timeout: float | None) -> list[object]:
+def call_model(model: Model, images: Sequence[Image], timeout: float | None) -> Sequence[object]:
     """What the model returns, one item per image, or an error that says what it returned instead.
 
     The model may empty the list it is given, and reshape its images.
     """
-    given = [image[...] for image in images]  # views: assigning a shape changes the array itself
+    # Views: assigning a shape changes the array itself. Tensors on a device are views already.
+    given = [as_rgb(image)[...] if isinstance(image, np.ndarray) else image for image in images]
     try:
         with same_folder():
             returned = in_time(timeout, lambda: model(given))
@@ -95,11 +104,11 @@ def call_model(model: Model, images: Sequence[Image], timeout: float | None) -> 
         raise InvalidPrediction(f"the model called sys.exit({error.code!r})") from error
     except BaseException as error:  # such as asyncio.CancelledError, which would end the run
         raise InvalidPrediction(f"the model raised {describe(error)}") from error
-    if not isinstance(returned, list | tuple):
+    if not isinstance(returned, list | tuple | JoinedBoxes):
         raise InvalidPrediction(f"the model returned a {type(returned).__name__}, not a list of Prediction")
     if len(returned) != len(images):
         raise InvalidPrediction(f"the model returned {len(returned)} predictions for {len(images)} images")
-    return list(returned)
+    return returned if isinstance(returned, JoinedBoxes) else list(returned)
 
 
 class _Overdue(BaseException):

@@ -17,6 +17,7 @@ from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.models.candidates import CONSIDERED
 from stormproof.models.card import Card
 from stormproof.models.geometry import Fit
+from stormproof.models.on_device.lists import join_in_images
 
 _BLOCK = 512  # candidates that are compared with each other at once
 
@@ -37,17 +38,16 @@ def decode_tables(
         named, torch.tensor(background, device=rows.device, dtype=named.dtype)
     )
     passing = (scores.double() >= card.limits.score) & _has_area(boxes)[..., None] & usable
-    ordered = _in_order(torch.where(passing, scores, -1).flatten(1), int(passing.sum((1, 2)).amax()))
-    if ordered is None:
-        return None
-    values, places = ordered
+    passed = torch.where(passing, scores, -1).flatten(1)
+    values, places = _in_order(passed, int(passing.sum((1, 2)).amax()))
     labels = places % len(named) + card.label_offset
     corners = _rows(boxes, places // len(named)).double()
     best = _survivors(corners, labels, values >= 0, card.limits.iou, card.limits.keep)
     filled, best = best >= 0, best.clamp(min=0)
-    placed = _to_image(_rows(corners, best), fits)
-    columns = values.gather(1, best).double(), labels.gather(1, best), filled & _has_area(placed)
-    return _fetched(torch.cat([placed, *(column.double()[..., None] for column in columns)], -1))
+    columns = values.gather(1, best), labels.gather(1, best), filled
+    table = torch.cat([_rows(corners, best), *(column.double()[..., None] for column in columns)], -1)
+    held = table.cpu().numpy()
+    return join_in_images(held[..., :4], held[..., 4], held[..., 5].astype(np.int64), held[..., 6] > 0, fits)
 
 
 def _has_area(boxes: Tensor) -> Tensor:
@@ -58,13 +58,17 @@ def _rows(boxes: Tensor, places: Tensor) -> Tensor:
     return boxes.gather(1, places[..., None].expand(-1, -1, 4))
 
 
-def _in_order(scores: Tensor, count: int) -> tuple[Tensor, Tensor] | None:
+def _in_order(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The best scores of each image and their places, best first, equal ones as they come; at most `count`
-    of an image are not negative. None if equal scores straddle the number that is considered."""
+    of an image are not negative."""
     top = scores.topk(min(max(count, 1), CONSIDERED + 1))
-    if count > CONSIDERED and bool((top.values[:, -2] == top.values[:, -1]).any()):
-        return None
     places = top.indices[:, :CONSIDERED].sort(1).values
+    if count > CONSIDERED and bool((top.values[:, -2] == top.values[:, -1]).any()):
+        # Equal scores straddle the number that is considered: of these, the first ones count.
+        last = top.values[:, CONSIDERED - 1 : CONSIDERED]
+        above, equal = scores > last, scores == last
+        spare = CONSIDERED - above.sum(1, keepdim=True)
+        places = (above | (equal & (equal.cumsum(1) <= spare))).nonzero()[:, 1].reshape(len(scores), -1)
     values, order = scores.gather(1, places).sort(dim=1, descending=True, stable=True)
     return values, places.gather(1, order)
 
@@ -110,22 +114,6 @@ def _overlap(a: Tensor, a_labels: Tensor, b: Tensor, b_labels: Tensor, iou: floa
 
 def _area(boxes: Tensor) -> Tensor:
     return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
-
-
-def _to_image(boxes: Tensor, fits: Sequence[Fit]) -> Tensor:
-    """`Fit.boxes_to_image` for each image."""
-    rows = [((*fit.offset[::-1],) * 2, (*fit.scale[::-1],) * 2, (*fit.image[::-1],) * 2) for fit in fits]
-    shift, scale, limit = torch.tensor(rows, dtype=torch.float64).to(boxes.device)[:, :, None].unbind(1)
-    return torch.minimum(((boxes - shift) / scale).clamp(min=0), limit)
-
-
-def _fetched(table: Tensor) -> JoinedBoxes:
-    """Columns of boxes, score, label and whether it counts, on the host."""
-    held = table.cpu().numpy()
-    counted = held[..., 6] > 0
-    boxes, scores, labels = (held[counted][:, columns] for columns in (slice(4), 4, 5))
-    sides = boxes[:, 2:] - boxes[:, :2]
-    return JoinedBoxes(counted.sum(1).tolist(), boxes.copy(), scores, labels.astype(np.int64), sides)
 
 
 def keep_candidates(outputs: list[Any], card: Card) -> list[Any]:

@@ -26,6 +26,7 @@ from stormproof.results.store.schema import (
     VERSION,
     Cell,
     Row,
+    RowBlock,
     arrow_type,
     columns_of,
     elements,
@@ -72,22 +73,34 @@ class PartWriter:
         self._file, self._key, self._thread = file, key, thread
         self._writer: pq.ParquetWriter | None = None
         self._further: list[pa.Field] = []
-        self._rows: list[Row | pa.Table] = []
-        self._elements = 0
+        self._rows: list[Row | RowBlock | pa.Table] = []
+        self._count = self._elements = 0
         self._writing: list[Future[None]] = []
 
     def add(self, row: Row | pa.Table) -> None:
         """Append a row, new or as `held_rows` gives it."""
-        self._rows.append(row)
-        self._elements += row.elements if isinstance(row, Row) else elements(row)
-        if len(self._rows) >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
+        self._append(row, 1, row.elements if isinstance(row, Row) else elements(row))
+
+    def add_block(self, block: RowBlock) -> None:
+        """Append rows; groups close where they would if rows came one by one."""
+        counts, start = block.boxes.counts, 0
+        while start < len(block):
+            filled = np.searchsorted(np.cumsum(counts[start:]), _GROUP_ELEMENTS - self._elements)
+            rows = slice(start, start + min(_GROUP_ROWS - self._count, int(filled) + 1))
+            start = rows.stop
+            self._append(block.part(rows), len(counts[rows]), int(counts[rows].sum()))
+
+    def _append(self, rows: Row | RowBlock | pa.Table, count: int, held: int) -> None:
+        self._rows.append(rows)
+        self._count, self._elements = self._count + count, self._elements + held
+        if self._count >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
             self.flush()
 
     def flush(self) -> None:
         large = self._elements >= _GROUP_ELEMENTS
         if self._rows:
             self._writing.append(self._thread.submit(self._write_group, self._rows))
-        self._rows, self._elements = [], 0
+        self._rows, self._count, self._elements = [], 0, 0
         if large:  # no others are made until these are written
             self._wait()
 
@@ -104,11 +117,13 @@ class PartWriter:
         while self._writing:
             self._writing.pop(0).result()
 
-    def _write_group(self, rows: list[Row | pa.Table]) -> None:
-        kinds = groupby(rows, key=lambda row: isinstance(row, Row))
-        tables: list[pa.Table] = [
-            table for new, some in kinds for table in ([table_of([*some])] if new else some)
-        ]
+    def _write_group(self, rows: list[Row | RowBlock | pa.Table]) -> None:
+        tables: list[pa.Table] = []
+        for new, some in groupby(rows, key=lambda row: isinstance(row, Row)):
+            if new:
+                tables.append(table_of([*some]))  # type: ignore[list-item]
+            else:
+                tables += (table_of(one) if isinstance(one, RowBlock) else one for one in some)
         known = {field.name: field for table in tables for field in table.schema}
         self._write([pa.concat_tables(tables, promote_options="default").combine_chunks()], known)
 

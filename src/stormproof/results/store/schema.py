@@ -11,9 +11,9 @@ a value for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.forms import FORMS, Column, forms_of
+from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.sample import MAPS, RLE, Floats, Ints, Prediction
 from stormproof.metrics.quality import ImageChange
 
@@ -134,6 +135,48 @@ class Row:
         return len(self.boxes) + sum(lengths)
 
 
+class RowHead(NamedTuple):
+    """What a row holds beside its prediction."""
+
+    index: int  # type: ignore[assignment]  # tuples have a method of this name
+    image: str
+    condition: Condition
+    recipe: int
+    size: tuple[int, int]
+    content: str | None
+    change: ImageChange | None
+
+    @property
+    def cell(self) -> Cell:
+        return self.index, str(self.condition)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBlock:
+    """Rows of boxes alone, which stay joined until they are written."""
+
+    heads: Sequence[RowHead]
+    boxes: JoinedBoxes
+
+    @classmethod
+    def in_order(cls, blocks: Sequence[RowBlock]) -> RowBlock:
+        """The rows of several blocks, sorted by cell."""
+        heads, boxes = [head for one in blocks for head in one.heads], [one.boxes for one in blocks]
+        order = sorted(range(len(heads)), key=lambda i: heads[i].cell)
+        return cls([heads[i] for i in order], JoinedBoxes.of(boxes).take(np.array(order, np.int64)))
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def __iter__(self) -> Iterator[Row]:
+        for head, (boxes, scores, labels, _) in zip(self.heads, self.boxes.split(), strict=True):
+            yield Row(*head[:5], boxes, None, scores, labels, {}, *head[5:])
+
+    def part(self, rows: slice) -> RowBlock:
+        """Some rows that lie side by side."""
+        return RowBlock(self.heads[rows], self.boxes.take(np.arange(len(self))[rows]))
+
+
 def columns_of(names: Iterable[str]) -> list[Column]:
     """The columns of forms among those named; of further ones, those that are declared now."""
     known = {column.name: column for column in _OF_FORMS}
@@ -149,8 +192,9 @@ def elements(table: pa.Table) -> int:
     return len(pc.list_flatten(table["boxes"])) + sum(map(len, lists))
 
 
-def table_of(rows: Sequence[Row]) -> pa.Table:
+def table_of(given: Sequence[Row] | RowBlock) -> pa.Table:
     """Rows as columns of the schema, in the order given; then those of further forms."""
+    rows: Sequence[Any] = given.heads if isinstance(given, RowBlock) else given
     columns: dict[str, Any] = {
         "index": [row.index for row in rows],
         "image": [row.image for row in rows],
@@ -160,21 +204,33 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "recipe": [row.recipe for row in rows],
         "height": [row.size[0] for row in rows],
         "width": [row.size[1] for row in rows],
-        "boxes": _boxes([row.boxes for row in rows], BOXES),
-        "sides": _boxes([row.sides for row in rows], SIDES),
-        "scores": _lists([row.scores for row in rows], pa.float64()),
-        "labels": _lists([row.labels for row in rows], pa.int32()),
         "content": [row.content for row in rows],
     }
     for k, name in enumerate(ImageChange._fields):
         columns[name] = [None if row.change is None else row.change[k] for row in rows]
+    if isinstance(given, RowBlock):
+        joined, offsets = given.boxes, _offsets(given.boxes.counts)
+        corners = pa.FixedSizeListArray.from_arrays(pa.array(joined.boxes.ravel()), type=BOXES.value_type)
+        lists = (corners, pa.array(joined.scores), pa.array(joined.labels.astype(np.int32)))
+        columns |= {
+            name: pa.ListArray.from_arrays(offsets, values, type=ROWS.field(name).type)
+            for name, values in zip(("boxes", "scores", "labels"), lists, strict=True)
+        }
+        columns["sides"], rows = pa.nulls(len(rows), SIDES), ()
+    else:
+        columns |= {
+            "boxes": _boxes([row.boxes for row in rows], BOXES),
+            "sides": _boxes([row.sides for row in rows], SIDES),
+            "scores": _lists([row.scores for row in rows], pa.float64()),
+            "labels": _lists([row.labels for row in rows], pa.int32()),
+        }
     carrying = rows if any(row.columns for row in rows) else ()
     further = columns_of(sorted({name for row in carrying for name in row.columns} - {*ROWS.names}))
     for column in (*_OF_FORMS, *further):
         kind = pa.type_for_alias(column.dtype)
         held = [row.columns.get(column.name) for row in carrying]
         if not carrying:
-            columns[column.name] = pa.nulls(len(rows), arrow_type(column))
+            columns[column.name] = pa.nulls(len(given), arrow_type(column))
         else:
             columns[column.name] = _nest(held, kind) if column.per_object else _lists(held, kind)
     return pa.table(columns, schema=pa.schema([*ROWS, *_fields(further)]))
@@ -206,14 +262,19 @@ def prediction_of(row: Mapping[str, Any]) -> Prediction:
     )
 
 
+def _offsets(lengths: Any) -> pa.Array:
+    """Where each list begins, and where the last one ends."""
+    return pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
+
+
 def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:
     """One list per row from arrays; None is null, which is not an empty list."""
-    offsets = np.concatenate(([0], np.cumsum([0 if p is None else len(p) for p in parts]))).astype(np.int32)
+    offsets = _offsets([0 if p is None else len(p) for p in parts])
     given = [p for p in parts if p is not None and len(p)]
     flat = np.concatenate(given) if given else np.zeros(0, np.int64)
     nulls = pa.array([p is None for p in parts]) if any(p is None for p in parts) else None
     values = pa.array(flat.astype(kind.to_pandas_dtype(), copy=False))
-    return pa.ListArray.from_arrays(pa.array(offsets), values, type=pa.list_(kind), mask=nulls)
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(kind), mask=nulls)
 
 
 def _stated_sides(prediction: Prediction) -> Floats | None:
@@ -223,17 +284,17 @@ def _stated_sides(prediction: Prediction) -> Floats | None:
 
 
 def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:
-    offsets = np.concatenate(([0], np.cumsum([0 if p is None else len(p) for p in parts]))).astype(np.int32)
+    offsets = _offsets([0 if p is None else len(p) for p in parts])
     numbers = pa.array(np.concatenate([np.zeros(0), *(p.ravel() for p in parts if p is not None)]))
     fixed = pa.FixedSizeListArray.from_arrays(numbers, type=kind.value_type)
     nulls = pa.array([p is None for p in parts]) if any(p is None for p in parts) else None
-    return pa.ListArray.from_arrays(pa.array(offsets), fixed, type=kind, mask=nulls)
+    return pa.ListArray.from_arrays(offsets, fixed, type=kind, mask=nulls)
 
 
 def _nest(parts: Sequence[Sequence[npt.NDArray[Any]] | None], kind: pa.DataType) -> pa.ListArray:
     """One list of lists per row; None is null."""
     inner = [each for part in parts for each in part or ()]
-    offsets = np.concatenate(([0], np.cumsum([len(part or ()) for part in parts]))).astype(np.int32)
+    offsets = _offsets([len(part or ()) for part in parts])
     nulls = pa.array([part is None for part in parts], pa.bool_())
     lists = _lists(inner, kind)
-    return pa.ListArray.from_arrays(pa.array(offsets), lists, type=pa.list_(lists.type), mask=nulls)
+    return pa.ListArray.from_arrays(offsets, lists, type=pa.list_(lists.type), mask=nulls)
