@@ -95,7 +95,7 @@ def test_what_hurts_most_is_named_only_where_clear() -> None:
     cells = {"clean": 0.4} | {f"{name}@1": v for name, v in (("fog", 0.1), ("snow", 0.3), ("frost", 0.31))}
     scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
     assert lines(sure(scores))[0]["hurt most by"] == "fog"
-    assert lines(sure(scores, spread=0.3))[0]["hurt most by"] == "not clear"
+    assert lines(sure(scores, spread=0.3))[0]["hurt most by"] == "not clear; on these images fog, snow, frost"
 
 
 def test_the_page_begins_with_the_table_and_shortens_long_names() -> None:

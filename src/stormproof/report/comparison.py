@@ -22,7 +22,7 @@ from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
 from stormproof.report.sections import class_measure, group_by_severity, per_cent, unit
-from stormproof.report.sentences import classes_of, more_images, spoken, with_interval
+from stormproof.report.sentences import classes_of, comparable, keeping, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN, NAMED
@@ -288,8 +288,14 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     return (
         f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
         f", {len(down)} {clearly}worse{worse}."
-        f"{_images_to_decide(a, mean)}"
+        f"{_images_to_decide(a, mean)}{_shares_kept(a, b, measure)}"
     )
+
+
+def _shares_kept(a: Scores, b: Scores, measure: str) -> str:
+    ranked, _ = comparable([a, b], measure)
+    said = keeping(ranked, measure) if len(ranked) == 2 else ""
+    return f" {said}" if said else ""
 
 
 def _images_to_decide(a: Scores, mean: Change) -> str:

@@ -17,6 +17,7 @@ from stormproof.report.sentences import (
     comparable,
     hurt_most,
     interval_of,
+    lowest_here,
     mean_kept,
     share_kept,
     spoken,
@@ -116,7 +117,10 @@ def _worst(scores: Scores, measure: str) -> str | None:
     if too_few(scores, ""):
         return _NOT_CLEAR
     named = hurt_most(scores, measure, means)
-    return None if named is None else ", ".join(map(spoken, named)) or _NOT_CLEAR
+    if named is None:
+        return None
+    lowest = lowest_here(means, higher=measures()[measure].higher)
+    return ", ".join(map(spoken, named)) or f"{_NOT_CLEAR}; on these images {', '.join(map(spoken, lowest))}"
 
 
 def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import counted
+from stormproof.core.errors import counted, first_few
 from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
@@ -22,6 +22,7 @@ from stormproof.results.leaders import leaders, standouts
 from stormproof.results.scores import Scores
 
 _NAMED = 4  # corruptions named in a sentence
+_LOOKED_AT = 3  # corruptions named where chance may decide
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
 _FEW = 20  # images or clips below which no corruption is said to hurt most
 _WHICH = "which corruption hurts most"
@@ -147,7 +148,7 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
     higher = measures()[measure].higher
     ranked = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)
     said = _between_two(ranked[0], ranked[1], measure) if len(runs) == 2 else _among_several(ranked, measure)
-    return " ".join(filter(None, (said, _keeping(runs, measure))))
+    return " ".join(filter(None, (said, keeping(runs, measure))))
 
 
 def _between_two(best: Scores, other: Scores, measure: str) -> str:
@@ -187,7 +188,8 @@ def more_images(found: Difference | None, scores: Scores) -> str:
     """How many images would likely decide a difference that is not clear; empty if it is or nobody knows."""
     if found is None or found.clear or scores.record is None:
         return ""
-    return advice(images_to_decide(found.interval, 0.0, scores.record.images), scores)
+    said = advice(images_to_decide(found.interval, 0.0, scores.record.images), scores)
+    return said.replace("the run's command", "both runs' commands")
 
 
 def _among_several(ranked: Sequence[Scores], measure: str) -> str:
@@ -227,7 +229,7 @@ def _leading(
     return [runs[int(k)] for k in leaders(values, drawn, highest=highest, images=runs[0].units)]
 
 
-def _keeping(runs: Sequence[Scores], measure: str) -> str:
+def keeping(runs: Sequence[Scores], measure: str) -> str:
     """Which run keeps the largest share of its clean score, and against which other."""
     shares = {scores.name: mean_kept(scores, measure) for scores in runs}
     if not measures()[measure].higher or any(map(math.isnan, shares.values())):
@@ -331,13 +333,20 @@ def _hardest(
     if hardest is None or least is None:
         return ""
     if not hardest:
-        return f"No corruption clearly hurts {whom}most."
+        lowest = lowest_here(means, higher=higher)
+        named = list_names([f"{spoken(each)} ({shown[each]})" for each in lowest])
+        return f"No corruption clearly hurts {whom}most; on these images, {named} do."
     said = f"{list_names([f'{spoken(each)} ({shown[each]})' for each in hardest])} hurt {whom}most"
     if len(hardest) == 1:
         said = f"{spoken(hardest[0])} hurts {whom}most ({shown[hardest[0]]})"
     if len(least) == 1:
         said += f", {spoken(least[0])} least ({shown[least[0]]})"
     return f"{said[:1].upper()}{said[1:]}."
+
+
+def lowest_here(means: Mapping[str, float], *, higher: bool) -> list[str]:
+    """The corruptions that hurt most on these images, be it by chance: where to look first."""
+    return sorted(means, key=lambda name: means[name] if higher else -means[name])[:_LOOKED_AT]
 
 
 def _extremes(scores: Scores, measure: str, means: Mapping[str, float], *, highest: bool) -> list[str] | None:
@@ -370,16 +379,20 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
         if low := [c for c in held if less.get(str(c))]:
             severity = low[0].severity or 0
             # "from" says that lower severities do not do it, so they must have been run
-            first.append((severity, "from" if severity <= 1 or low[0] != held[0] else "at", corruption))
+            since = "from" if severity <= 1 or low[0] != held[0] else "at"
+            first.append((severity, since, scores.score(measure, str(low[0])), corruption))
     clearly = "clearly " if known else ""
     if not known and scores.record is not None:  # a run scored without intervals
         name = f"On these images, {'it' if name == 'It' else name}"
     if not first:
         if all(each is False for each in less.values()):
             return f"{name} stays {clearly}above half of its clean score everywhere."
-        return f"{name} falls clearly below half of its clean score nowhere."
+        left = {text: scores.score(measure, text) / scores.score(measure) for text in less}
+        here = [under(text) for text in sorted(left, key=lambda text: left[text]) if left[text] < 0.5]
+        more = f"; on these images it does under {first_few(here, _LOOKED_AT)}" if here else ""
+        return f"{name} falls clearly below half of its clean score nowhere{more}."
     by_severity: dict[tuple[float, str], list[str]] = {}
-    for severity, since, each in sorted(first)[:_NAMED]:
+    for severity, since, _, each in sorted(first)[:_NAMED]:
         by_severity.setdefault((severity, since), []).append(spoken(each))
     named = ", ".join(
         f"{list_names(each)} {since} severity {s:g}" for (s, since), each in by_severity.items()

@@ -348,7 +348,7 @@ def provenance(scores: Scores) -> Mapping[str, Any]:
         "images": f"{record.images} of {record.dataset.images}",
         "seed": str(record.seed),
         "conditions": f"{len(record.conditions)}",
-        "recipes": ", ".join(f"{name} {version}" for name, version in record.recipes.items()),
+        "recipe versions": ", ".join(f"{name} {version}" for name, version in record.recipes.items()),
         "scored with": scores.options.words or "the usual options",
         "tags": _list(scores.tags, "="),
         "made": plain(made.get("created", "")),
