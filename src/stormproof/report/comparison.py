@@ -21,7 +21,7 @@ from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
-from stormproof.report.sections import class_measure, group_by_severity, per_cent, unit
+from stormproof.report.sections import FEW_OBJECTS, class_measure, group_by_severity, per_cent, unit
 from stormproof.report.sentences import classes_of, comparable, keeping, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
@@ -386,12 +386,16 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     change = {name: second[name] - first[name] for name in first if name in second}
     if not change:
         return []
+    objects = a.detail("objects").get(CLEAN, {})
     rows = [
-        (name, 100 * first[name], 100 * second[name], 100 * change[name])
+        (name, objects.get(name, "–"), 100 * first[name], 100 * second[name], 100 * change[name])
         for name in sorted(change, key=lambda n: change[n])
+        if objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
     ]
-    columns = ("class", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
-    note = "Without intervals: a class with few objects may change by many points by chance."
+    columns = ("class", "objects", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
+    note = (
+        f"Without intervals: changes may be chance. Classes of fewer than {FEW_OBJECTS} objects are left out."
+    )
     table = Table("class-changes", f"{kind} under corruption by class", columns, rows, note=note)
     text = f"{kind} of each class, averaged over the corrupted conditions that both runs hold."
     return [Section("class-changes", "By class", text, (), (table,))]
@@ -431,5 +435,5 @@ def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -
         column = np.nan_to_num(changes[:, i])
         most = int(np.argmax(np.abs(column)))
         rows.append((plain(first.ids[i]), 100 * float(mean[i]), common[most], 100 * float(column[most])))
-    columns = ("image", "mean change of error (points)", "most under", "change there (points)")
+    columns = ("image", "change of error, + is worse (points)", "most under", "change there (points)")
     return Table("image-changes", f"From {a.name} to {b.name}", columns, rows)

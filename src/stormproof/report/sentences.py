@@ -76,13 +76,22 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
     """The paired difference of a number from `a` to `b`, where both have replicates of the same images."""
+    return changes(a, b, measure, {"": number}).get("")
+
+
+def changes(
+    a: Scores, b: Scores, measure: str, numbers: Mapping[str, Callable[[Values], Score]]
+) -> dict[str, Difference]:
+    """The same of several numbers, with Holm's correction over them; nothing without such replicates."""
     ours, theirs = a.spread(measure), b.spread(measure)
     if not ours or not theirs or a.replicates is None or b.replicates is None:
-        return None
+        return {}
     if a.replicates.count != b.replicates.count:
-        return None
-    estimate = float(number(b.values(measure)) - number(a.values(measure)))
-    return paired_differences({"": estimate}, {"": number(theirs) - number(ours)}, images=a.units)[""]
+        return {}
+    before, after = a.values(measure), b.values(measure)
+    gaps = {name: float(number(after) - number(before)) for name, number in numbers.items()}
+    drawn = {name: number(theirs) - number(ours) for name, number in numbers.items()}
+    return paired_differences(gaps, drawn, images=a.units)
 
 
 # Which runs one number can rank
@@ -158,9 +167,32 @@ def _between_two(best: Scores, other: Scores, measure: str) -> str:
     else:
         more = "scores higher" if measures()[measure].higher else "has a lower error"
         said = f"{best.name} {more} than {other.name} under corruption"
+    _, take = choose([best, other], measure)
     more = more_images(found, best)
     clean = _clean_difference(best, other, measure)
-    return " ".join(filter(None, (f"{said}: {_numbers(best, other, measure, found)}.", more, clean)))
+    return " ".join(filter(None, (take, f"{said}: {_numbers(best, other, measure, found)}.", more, clean)))
+
+
+def choose(runs: Sequence[Scores], measure: str) -> tuple[Scores | None, str]:
+    """Of two runs the one that is clearly better, clean or under corruption, and clearly worse in neither;
+    and why, in a sentence."""
+    if len(runs) != 2:
+        return None, ""
+    first, second = runs
+    found = changes(first, second, measure, _PLACES)
+    ahead = {  # by place: the run that is clearly better there
+        where: second if (gap.interval.estimate > 0) == measures()[measure].higher else first
+        for where, gap in found.items()
+        if gap.clear
+    }
+    if len({scores.name for scores in ahead.values()}) > 1:
+        both = " and ".join(f"{scores.name} {where}" for where, scores in ahead.items())
+        return None, f"Neither is better in both: {both}."
+    if not ahead:
+        return None, ""
+    taken = next(iter(ahead.values()))
+    rest = "".join(f", and not clearly worse {where}" for where in found if where not in ahead)
+    return taken, f"Take {taken.name}: clearly better {' and '.join(ahead)}{rest}."
 
 
 def _clean_difference(best: Scores, other: Scores, measure: str) -> str:
@@ -182,6 +214,9 @@ def _clean_difference(best: Scores, other: Scores, measure: str) -> str:
 def clean_of(values: Values) -> Score:
     """The clean score; NaN if the run has none."""
     return values.get("clean", math.nan)
+
+
+_PLACES: dict[str, Callable[[Values], Score]] = {"on clean images": clean_of, "under corruption": mean_of}
 
 
 def more_images(found: Difference | None, scores: Scores) -> str:

@@ -15,6 +15,7 @@ from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import (
+    FEW_OBJECTS,
     RELATIVE,
     Scope,
     all_conditions,
@@ -41,7 +42,6 @@ _BARS = 7  # runs that bars beside each other can show
 _ENDS = ("low", "high")  # of an interval
 _INTERVALS = "Lines are 95 % intervals for new images like these."
 _CLASSES = 30  # in the figure; the table has all
-_FEW_OBJECTS = 10  # of a class; below, what is left of its score is chance
 
 
 def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
@@ -279,7 +279,7 @@ def by_class(scope: Scope) -> Section | None:
     left = "left under corruption (% of clean)"
     columns = ("model", "class", "objects", f"clean {kind} (%)", "95 % interval", left)
     few = (
-        f"With fewer than {_FEW_OBJECTS} objects, what is left would be chance and is not shown. A class "
+        f"With fewer than {FEW_OBJECTS} objects, what is left would be chance and is not shown. A class "
         "that scores 0 on clean images has no line."
     )
     return Section(
@@ -306,7 +306,7 @@ def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[st
     cells = run.per_class[kind]
     found: dict[str, dict[str, float]] = {}
     for name, clean in cells["clean"].items():
-        if not clean > 0 or objects.get(name, _FEW_OBJECTS) < _FEW_OBJECTS:
+        if not clean > 0 or objects.get(name, FEW_OBJECTS) < FEW_OBJECTS:
             continue
         means = {
             corruption: share(fmean(cells.get(str(c), {}).get(name, math.nan) for c in levels), clean)
