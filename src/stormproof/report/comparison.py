@@ -337,7 +337,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     )
     if sure:
         target = interval_target(a.clips)
-        note += f" Intervals are for {target}; clear: below 5 % by chance, corrected over corruptions."
+        note += f" Intervals are for {target}; clear: below 5 % by chance over all corruptions, "
+        note += "for which an interval that leaves out 0 is not enough."
     title = f"{unit(measure)} by corruption, and its change in points"
     return Table("changes", title, columns, rows, note=note)
 

@@ -13,7 +13,7 @@ from stormproof.report import tables
 from stormproof.report.decision import decision
 from stormproof.report.sentences import sentence
 from stormproof.report.sources import disambiguate_names
-from stormproof.results.calibrated import footnote
+from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import curves_of, few_images, images_scored
 from stormproof.results.interaction import interaction_table, interactions, worse_together
 from stormproof.results.scores import Scores
@@ -61,8 +61,12 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
     elif every_measure:
         yield Tone.TABLE, tables.summary_table(scores)
     else:
-        made = decision([scores], scores.headline)
-        yield Tone.TABLE, replace(made, title=str(tables.summary_table(scores).title)).as_rich()
+        made, unit = (
+            decision([scores], scores.headline),
+            " in %" if measures()[scores.headline].fraction else "",
+        )
+        title = tables.title_of(scores, mark(scores, scores.headline) + unit)
+        yield Tone.TABLE, replace(made, title=title).as_rich()
         if doubt := footnote(scores, [scores.headline]):
             yield Tone.NOTE, doubt
         if len(scores.cells) > 1:
