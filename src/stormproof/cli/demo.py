@@ -63,7 +63,7 @@ def demo(
         _run([first])
         if not (out / "report.html").exists():
             page, _ = make_report([str(first.out)], out / "report.html", Options(images=1))
-            console.say(f"A first page, of {first.name} alone: {page}")
+            console.note(f"A first page, of {first.name} alone: {page}")
         _run(others)
         for name in configs:
             found[name] = Run(out / name).score()
