@@ -44,6 +44,18 @@ def test_intervals_of_the_decision_table_stay_on_one_line(visit: Any) -> None:
     assert cell.evaluate("cell => getComputedStyle(cell).whiteSpace") == "nowrap"
 
 
+def test_the_report_is_read_within_8000_pixels(visit: Any) -> None:
+    page = visit("report", width=1400).page
+    assert page.evaluate("document.documentElement.scrollHeight") <= 8000
+
+
+def test_a_link_opens_the_section_that_it_leads_to(visit: Any) -> None:
+    page = visit("report").page
+    assert not page.locator("#calibration").evaluate("part => part.open")
+    page.locator('nav a[href="#calibration"]').click()
+    assert page.locator("#calibration").evaluate("part => part.open")
+
+
 def open_summary(page: Any) -> None:
     """Unfold the table of all numbers, below the one that decides."""
     page.locator('details:has([data-table="summary"]) > summary').first.click()

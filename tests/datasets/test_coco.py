@@ -121,6 +121,27 @@ def test_boxes_only_when_asked_and_when_there_are_no_masks(build: Callable[..., 
     assert plain.truth(0).instances.area.tolist() == [48]
 
 
+def test_objects_without_a_mask_are_excused_when_asked(build: Callable[..., str], tmp_path: Path) -> None:
+    spec = build("coco")
+    whole = read_dataset(spec)
+    path = tmp_path / "tree/instances_val.json"
+    content = json.loads(path.read_text())
+    lacking = content["annotations"][0]
+    lacking["segmentation"] = []
+    path.write_text(json.dumps(content))
+    with pytest.raises(DatasetError, match=r"maskless=excuse"):
+        read_dataset(spec)
+    excused = read_dataset(f"{spec},maskless=excuse")
+    place = [str(record["id"]) for record in content["images"]].index(str(lacking["image_id"]))
+    before, after = (made.truth(place).instances for made in (whole, excused))
+    at = after.ids.tolist().index(lacking["id"])
+    assert after.crowd[at]
+    assert np.delete(after.crowd, at).tolist() == np.delete(before.crowd, at).tolist()
+    assert after.boxes.tolist() == before.boxes.tolist()
+    assert after.masks is not None
+    assert excused.fingerprint != whole.fingerprint
+
+
 def test_truth_without_file_names(build: Callable[..., str], tmp_path: Path) -> None:
     spec = build("coco")
     path = tmp_path / "tree/instances_val.json"

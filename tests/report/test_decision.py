@@ -14,6 +14,7 @@ from stormproof.cli import app
 from stormproof.core.errors import UnknownName
 from stormproof.report.decision import decision
 from stormproof.report.page import as_json, page
+from stormproof.report.sentences import choose
 from stormproof.report.terminal import Tone, tell_several
 from stormproof.report.view import make_view
 from stormproof.results.explained import explanation, explanations
@@ -91,11 +92,31 @@ def test_runs_on_other_images_are_not_compared() -> None:
     ] == "not comparable"
 
 
+def test_the_run_to_take_is_better_somewhere_and_worse_nowhere() -> None:
+    def both(clean: float, corrupted: float, spread: float = 0.004) -> Scores:
+        cells = {"clean": clean, "fog@1": corrupted, "snow@1": corrupted}
+        made = replace(toy_scores(f"{clean}"), cells={"AP": cells}, conditions=tuple(cells))
+        return sure(made, spread=spread, seed=int(1000 * clean))
+
+    first = both(0.4, 0.2)
+    taken, said = choose([first, both(0.5, 0.3)], "AP")
+    assert (taken and taken.name, said) == (
+        "0.5",
+        "Take 0.5: clearly better on clean images and under corruption.",
+    )
+    taken, said = choose([first, both(0.5, 0.2)], "AP")
+    assert said == "Take 0.5: clearly better on clean images, and not clearly worse under corruption."
+    assert choose([first, both(0.5, 0.1)], "AP") == (
+        None, "Neither is better in both: 0.5 on clean images and 0.4 under corruption.",
+    )  # fmt: skip
+    assert choose([first, both(0.41, 0.2, spread=0.2)], "AP") == (None, "")
+
+
 def test_what_hurts_most_is_named_only_where_clear() -> None:
     cells = {"clean": 0.4} | {f"{name}@1": v for name, v in (("fog", 0.1), ("snow", 0.3), ("frost", 0.31))}
     scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
     assert lines(sure(scores))[0]["hurt most by"] == "fog"
-    assert lines(sure(scores, spread=0.3))[0]["hurt most by"] == "not clear"
+    assert lines(sure(scores, spread=0.3))[0]["hurt most by"] == "not clear; on these images fog, snow, frost"
 
 
 def test_the_page_begins_with_the_table_and_shortens_long_names() -> None:

@@ -104,8 +104,9 @@ def test_nothing_is_drawn_where_almost_nothing_is_found() -> None:
 def test_several_runs_are_picked_and_named() -> None:
     section = next(s for s in make_view([scored("a"), scored("b")]).sections if s.id == "error-types")
     assert {row["pick"] for row in section.figures[0].rows} == {("a, boxes",), ("b, boxes",)}
-    assert "a: wrong classes cost most under snow" in section.text
-    assert "b: wrong classes cost most under snow" in section.text
+    assert section.finding is not None
+    assert "a: wrong classes cost most under snow" in section.finding
+    assert "b: wrong classes cost most under snow" in section.finding
 
 
 def test_the_hardest_of_each_group_is_named_before_its_neighbours() -> None:

@@ -99,7 +99,7 @@ def scored(folders: dict[str, Path]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def views(scored: dict[str, Any]) -> list[View]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overview, "_FEW_OBJECTS", 1)  # the images of this test have few
+        patch.setattr(overview, "FEW_OBJECTS", 1)  # the images of this test have few
         alone = make_view([scored["keen"]])
         return [make_view(list(scored.values())), compare_view(scored["keen"], scored["wary"]), alone]
 

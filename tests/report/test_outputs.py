@@ -67,7 +67,8 @@ def test_comparison_counts_what_got_better_and_worse() -> None:
     changes = changes_of(before, changed, "AP")
     assert verdict(before, changed, "AP", changes) == (
         "From old to new, AP changes by +10.0 on clean images and by -1.0 under corruption: "
-        "1 of 2 corruptions got better (fog), 1 worse (snow)."
+        "1 of 2 corruptions got better (fog), 1 worse (snow). "
+        "old keeps more of its clean score: 70 % against 54 %, +16."
     )
     table = change_table(before, changed, "AP", changes)
     names = ["clean", "mean", "snow", "fog"]  # worst change first

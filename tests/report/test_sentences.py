@@ -57,6 +57,7 @@ def test_the_best_run_and_the_steadiest_may_be_two() -> None:
     said = verdict([steady, strong], "AP")
     first, second = said.split(" steady keeps more of its clean score: ")
     assert first.startswith(
+        "Take strong: clearly better on clean images and under corruption. "
         "strong scores higher than steady under corruption: AP 40.0 against 32.0, +8.0 (95 %: +"
     )
     assert second.startswith("80 % against 50 %, +30 (95 %: +")
@@ -91,7 +92,10 @@ def test_the_lower_of_two_errors_is_the_better() -> None:
         scored("better", 0.2, "E", fog=0.4, snow=0.4),
     )
     said = verdict([worse, better], "E")
-    assert said.startswith("better has a lower error than worse under corruption: E 40.0 against 50.0, -10.0")
+    assert said.startswith(
+        "Take better: clearly better under corruption, and not clearly worse on clean images."
+    )
+    assert "better has a lower error than worse under corruption: E 40.0 against 50.0, -10.0" in said
 
 
 def test_the_weak_points_are_those_of_the_best_run() -> None:

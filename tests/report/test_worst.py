@@ -39,11 +39,11 @@ def words(measure: str, clean: float, error: float) -> str:
 
 
 def test_a_card_tells_the_score_from_clean_to_corrupted() -> None:
-    assert "the AP of this image alone falls from 90 to 20 % (SSIM to the clean image 0.50)" in words(
+    assert "The AP of this image alone falls from 90 to 20 % (SSIM to the clean image 0.50)" in words(
         "AP", 0.1, 0.8
     )
-    assert "the E of this image alone rises from 10 to 80 %" in words("E", 0.1, 0.8)
-    assert "the AP of this image alone is 20 %" in words("AP", math.nan, 0.8)
+    assert "The E of this image alone rises from 10 to 80 %" in words("E", 0.1, 0.8)
+    assert "The AP of this image alone is 20 %" in words("AP", math.nan, 0.8)
 
 
 def test_the_table_has_the_error_before_and_after() -> None:

@@ -59,10 +59,12 @@ def scores_of(images: int, of: int) -> Any:
 
 def test_the_words_say_how_to_add_images() -> None:
     assert advice(340.0, scores_of(100, 500)) == (
-        "About 340 images like these would likely decide: repeat the run's command with --limit 340."
+        "About 340 images like these would decide in three of four cases (the dataset has 500): "
+        "repeat the run's command with --limit 340."
     )
     assert advice(3400.0, scores_of(100, 500)) == (
-        "About 3,400 images like these would likely decide; the dataset has only 500 (100 of them were run)."
+        "About 3,400 images like these would decide in three of four cases; "
+        "the dataset has only 500 (100 of them were run)."
     )
     assert advice(3400.0, scores_of(500, 500)).endswith("the dataset has only 500.")
     assert advice(math.inf, scores_of(500, 500)).startswith(f"More than {MOST:,} images")

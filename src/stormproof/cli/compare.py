@@ -54,6 +54,7 @@ def compare(
     for table in view.tables():
         if table.id == "changes":
             console.out.print(_narrow(table).as_rich())
+            console.note(table.note)
         elif table.id in ("class-changes", "image-changes"):
             console.out.print(table.as_rich(_LINES))
     if out is not None:

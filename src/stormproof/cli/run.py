@@ -21,7 +21,7 @@ from stormproof.cli.outcome import (
     stoppable,
 )
 from stormproof.cli.settings import with_settings
-from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.core.errors import InvalidOption, StormproofError, first_few
 from stormproof.engine.config import RunConfig, is_plan, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _print_plan(plan: Plan) -> None:
         "model": f"{record.model.name} ({record.model.fingerprint[:16]})",
         "dataset": f"{record.dataset.name} ({record.dataset.fingerprint[:16]}), {record.images} of "
         f"{record.dataset.images} images",
-        "conditions": f"{len(work.conditions)}: {', '.join(record.conditions)}",
+        "conditions": f"{len(work.conditions)}: {first_few(record.conditions, 8)}",
         "seed": str(plan.config.seed),
         "shard": plan.config.shard,
         "cells": f"{left.cells:,}, of which {left.cells_left:,} are left",

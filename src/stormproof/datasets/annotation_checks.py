@@ -309,8 +309,15 @@ def _forms(seen: Inspected) -> Iterator[Finding]:
 
 
 def _class_counts(seen: Inspected) -> Iterator[Finding]:
-    """Classes without objects, and ids that may be off by one."""
+    """Classes without objects, ids that may be off by one, and one class under two spellings."""
     names, total = seen.classes, seen.objects.total()
+    spelled: dict[str, list[str]] = {}
+    for name in names:
+        spelled.setdefault(name.strip().casefold(), []).append(name)
+    for same in (held for held in spelled.values() if len(held) > 1):
+        yield Finding(
+            Gravity.warning, f"Classes that differ in capitals only: {first_few(same)}; are they one?"
+        )
     present = [label for label in range(len(names)) if seen.objects[label]]
     if total >= _MANY and len(names) >= 5 and len(present) == 1:
         yield Finding(

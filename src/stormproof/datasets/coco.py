@@ -50,11 +50,13 @@ def open_coco(
     *,
     images: str | None = None,
     masks: bool = True,
+    maskless: str = "refuse",
     semantic: str | None = None,
     sigmas: str | None = None,
 ) -> FileDataset:
     """Open `instances_*.json` or `person_keypoints_*.json`; `images` is the folder of its images,
-    `masks=false` reads boxes only.
+    `masks=false` reads boxes only. `maskless=excuse` excuses objects that have no mask where others have:
+    what is predicted there counts neither way, as in a crowd.
 
     `semantic` names classes, as person or [person,car]: their masks also become a semantic map, with
     background as its first class. `sigmas` are those of OKS for the key points, as [0.1,0.05]; by default,
@@ -71,6 +73,10 @@ def open_coco(
     ids = unique_names(map(str, numbers), path, "image id")
     directory = image_folder(path, images)
     classes = class_names(categories.values(), path)
+    if maskless not in ("refuse", "excuse"):
+        raise InvalidOption(f"maskless={maskless}: write refuse or excuse.")
+    if masks and maskless == "excuse":
+        annotations = _excuse_maskless(annotations)
     labels: Labels = index_annotations(annotations, records, [*categories], path, masks=masks, sigmas=sigmas)
     drawn = () if semantic is None else listed_classes(semantic, classes)
     if drawn:
@@ -91,8 +97,14 @@ def open_coco(
         semantic_classes=(BACKGROUND, *drawn) if drawn else (),
         category_ids=tuple(categories),
         federated=read_federated(records, expect_list(content, "categories", path), annotations, path),
-        variant=f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only",
+        variant=_variant(drawn, masks=masks, excused=maskless == "excuse"),
     )
+
+
+def _variant(drawn: Sequence[str], *, masks: bool, excused: bool) -> str:
+    """What distinguishes these labels from all that the file holds."""
+    said = f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only"
+    return "; ".join(filter(None, (said, "maskless objects excused" if masks and excused else "")))
 
 
 def _image_file(record: Mapping[str, Any], path: Path) -> Path:
@@ -291,7 +303,10 @@ def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
     lacking = [row for row in rows if not row.get("segmentation")]
     if len(lacking) == len(rows):
         return None
-    problem = "has no segmentation, but others have; add it, or read boxes only with masks=false."
+    problem = (
+        "has no segmentation, but others have; add it, excuse such objects with maskless=excuse, or read "
+        "boxes only with masks=false."
+    )
     problems = [DatasetError(path, problem, f"annotation {row['id']}") for row in lacking]
     kept: list[Any] = []
     for row in rows:
@@ -302,6 +317,22 @@ def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
             problems.append(DatasetError(path, str(error), f"annotation {row['id']}"))
     raise_all(problems)
     return tuple(kept)
+
+
+def _excuse_maskless(rows: list[Any]) -> list[Any]:
+    """Rows without a mask become crowds of the size of their box, where other rows have masks."""
+    shapes = [isinstance(row, Mapping) and bool(row.get("segmentation")) for row in rows]
+    if not any(shapes):
+        return rows
+    return [
+        row if shaped or not isinstance(row, Mapping) or not is_coco_box(row.get("bbox"))
+        else {**row, "segmentation": [_box_ring(*row["bbox"])], "iscrowd": 1}
+        for row, shaped in zip(rows, shapes, strict=True)
+    ]  # fmt: skip
+
+
+def _box_ring(x: float, y: float, width: float, height: float) -> list[float]:
+    return [x, y, x + width, y, x + width, y + height, x, y + height]
 
 
 def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> Floats:

@@ -224,7 +224,10 @@ class Endpoint:
         answer = self.client.ask({"images": [{"png": _png(image)} for image in images]})
         found = answer.get("predictions") if isinstance(answer, Mapping) else None
         if not isinstance(found, list):
-            raise ModelError(f"{self.client.shown} sent no list 'predictions'.")
+            raise ModelError(
+                f"{self.client.shown} sent no list 'predictions': answer POST with "
+                '{"predictions": […]}, one per image; docs/models.md has the protocol.'
+            )
         sizes = [(image.shape[0], image.shape[1]) for image in images]
         items = [_with_map(item, self.client.shown) for item in found]
         return read_predictions(items, sizes, self.name, self.classes)

@@ -54,7 +54,7 @@ def config(theme: str) -> dict[str, Any]:
     first = {"color": c["range"][0]}
     return {
         "aria": False, "background": c["paper"], "font": "system-ui, sans-serif",
-        "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10},
+        "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10, "labelSeparation": 5},
         "legend": {**words, **sizes}, "header": {**words, "labelFontSize": 12},
         "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["ink"]}, "view": {"stroke": None},
         "style": {"halo": {"color": c["paper"]}},  # lines stay visible on bars of the same brightness

@@ -21,8 +21,8 @@ from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
-from stormproof.report.sections import class_measure, group_by_severity, per_cent, unit
-from stormproof.report.sentences import classes_of, more_images, spoken, with_interval
+from stormproof.report.sections import FEW_OBJECTS, class_measure, group_by_severity, per_cent, unit
+from stormproof.report.sentences import classes_of, comparable, keeping, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN, NAMED
@@ -290,8 +290,14 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     return (
         f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
         f", {len(down)} {clearly}worse{worse}."
-        f"{_images_to_decide(a, mean)}"
+        f"{_images_to_decide(a, mean)}{_shares_kept(a, b, measure)}"
     )
+
+
+def _shares_kept(a: Scores, b: Scores, measure: str) -> str:
+    ranked, _ = comparable([a, b], measure)
+    said = keeping(ranked, measure) if len(ranked) == 2 else ""
+    return f" {said}" if said else ""
 
 
 def _images_to_decide(a: Scores, mean: Change) -> str:
@@ -333,7 +339,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     )
     if sure:
         target = interval_target(a.clips)
-        note += f" Intervals are for {target}; clear: below 5 % by chance, corrected over corruptions."
+        note += f" Intervals are for {target}; clear: below 5 % by chance over all corruptions, "
+        note += "for which an interval that leaves out 0 is not enough."
     title = f"{unit(measure)} by corruption, and its change in points"
     return Table("changes", title, columns, rows, note=note)
 
@@ -382,12 +389,16 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     change = {name: second[name] - first[name] for name in first if name in second}
     if not change:
         return []
+    objects = a.detail("objects").get(CLEAN, {})
     rows = [
-        (name, 100 * first[name], 100 * second[name], 100 * change[name])
+        (name, objects.get(name, "–"), 100 * first[name], 100 * second[name], 100 * change[name])
         for name in sorted(change, key=lambda n: change[n])
+        if objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
     ]
-    columns = ("class", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
-    note = "Without intervals: a class with few objects may change by many points by chance."
+    columns = ("class", "objects", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
+    note = (
+        f"Without intervals: changes may be chance. Classes of fewer than {FEW_OBJECTS} objects are left out."
+    )
     table = Table("class-changes", f"{kind} under corruption by class", columns, rows, note=note)
     text = f"{kind} of each class, averaged over the corrupted conditions that both runs hold."
     return [Section("class-changes", "By class", text, (), (table,))]
@@ -427,5 +438,5 @@ def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -
         column = np.nan_to_num(changes[:, i])
         most = int(np.argmax(np.abs(column)))
         rows.append((plain(first.ids[i]), 100 * float(mean[i]), common[most], 100 * float(column[most])))
-    columns = ("image", "mean change of error (points)", "most under", "change there (points)")
+    columns = ("image", "change of error, + is worse (points)", "most under", "change there (points)")
     return Table("image-changes", f"From {a.name} to {b.name}", columns, rows)

@@ -17,6 +17,7 @@ from stormproof.report.sentences import (
     comparable,
     hurt_most,
     interval_of,
+    lowest_here,
     mean_kept,
     share_kept,
     spoken,
@@ -69,6 +70,8 @@ def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
     said += ["kept: its share of the clean score, in %"] if "kept" in columns else []
     if any(scores.spread(measure) for scores in runs):
         said.append("in brackets: 95 % intervals for new images like these")
+    if any(_reaches_down(scores, measure) for scores in runs):
+        said.append("they reach further down where classes have few objects, whose AP chance makes too high")
     if _WORST in columns:
         said.append(f"{_WORST}: those that no other corruption clearly exceeds, if they are few")
     if len(runs) > 1 and not all(scores.spread(measure) for scores in runs):
@@ -76,6 +79,12 @@ def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
     doubts = [footnote(scores, [measure]) for scores in runs]
     words = f"{'; '.join(said)}. " if said else ""
     return f"{words[:1].upper()}{words[1:]}{next(filter(None, doubts), '')}".strip()
+
+
+def _reaches_down(scores: Scores, measure: str) -> bool:
+    """Whether the clean score is much nearer to the upper end of its interval."""
+    found = scores.intervals(measure).get("clean") if scores.replicates is not None else None
+    return found is not None and found.estimate - found.low > 2 * (found.high - found.estimate)
 
 
 def _line(scores: Scores, measure: str) -> dict[str, Entry]:
@@ -116,7 +125,10 @@ def _worst(scores: Scores, measure: str) -> str | None:
     if too_few(scores, ""):
         return _NOT_CLEAR
     named = hurt_most(scores, measure, means)
-    return None if named is None else ", ".join(map(spoken, named)) or _NOT_CLEAR
+    if named is None:
+        return None
+    lowest = lowest_here(means, higher=measures()[measure].higher)
+    return ", ".join(map(spoken, named)) or f"{_NOT_CLEAR}; on these images {', '.join(map(spoken, lowest))}"
 
 
 def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:

@@ -83,6 +83,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     short: str = ""  # the title in the page's menu
     paper: bool = False  # a paper's own figures, which the page shows last and folded
+    finding: str | None = None  # what its numbers say; a section that has one, or "", is folded below it
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import counted
+from stormproof.core.errors import counted, first_few
 from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
@@ -22,6 +22,7 @@ from stormproof.results.leaders import leaders, standouts
 from stormproof.results.scores import Scores
 
 _NAMED = 4  # corruptions named in a sentence
+_LOOKED_AT = 3  # corruptions named where chance may decide
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
 _FEW = 20  # images or clips below which no corruption is said to hurt most
 _WHICH = "which corruption hurts most"
@@ -75,13 +76,22 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
     """The paired difference of a number from `a` to `b`, where both have replicates of the same images."""
+    return changes(a, b, measure, {"": number}).get("")
+
+
+def changes(
+    a: Scores, b: Scores, measure: str, numbers: Mapping[str, Callable[[Values], Score]]
+) -> dict[str, Difference]:
+    """The same of several numbers, with Holm's correction over them; nothing without such replicates."""
     ours, theirs = a.spread(measure), b.spread(measure)
     if not ours or not theirs or a.replicates is None or b.replicates is None:
-        return None
+        return {}
     if a.replicates.count != b.replicates.count:
-        return None
-    estimate = float(number(b.values(measure)) - number(a.values(measure)))
-    return paired_differences({"": estimate}, {"": number(theirs) - number(ours)}, images=a.units)[""]
+        return {}
+    before, after = a.values(measure), b.values(measure)
+    gaps = {name: float(number(after) - number(before)) for name, number in numbers.items()}
+    drawn = {name: number(theirs) - number(ours) for name, number in numbers.items()}
+    return paired_differences(gaps, drawn, images=a.units)
 
 
 # Which runs one number can rank
@@ -147,7 +157,7 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
     higher = measures()[measure].higher
     ranked = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)
     said = _between_two(ranked[0], ranked[1], measure) if len(runs) == 2 else _among_several(ranked, measure)
-    return " ".join(filter(None, (said, _keeping(runs, measure))))
+    return " ".join(filter(None, (said, keeping(runs, measure))))
 
 
 def _between_two(best: Scores, other: Scores, measure: str) -> str:
@@ -157,9 +167,32 @@ def _between_two(best: Scores, other: Scores, measure: str) -> str:
     else:
         more = "scores higher" if measures()[measure].higher else "has a lower error"
         said = f"{best.name} {more} than {other.name} under corruption"
+    _, take = choose([best, other], measure)
     more = more_images(found, best)
     clean = _clean_difference(best, other, measure)
-    return " ".join(filter(None, (f"{said}: {_numbers(best, other, measure, found)}.", more, clean)))
+    return " ".join(filter(None, (take, f"{said}: {_numbers(best, other, measure, found)}.", more, clean)))
+
+
+def choose(runs: Sequence[Scores], measure: str) -> tuple[Scores | None, str]:
+    """Of two runs the one that is clearly better, clean or under corruption, and clearly worse in neither;
+    and why, in a sentence."""
+    if len(runs) != 2:
+        return None, ""
+    first, second = runs
+    found = changes(first, second, measure, _PLACES)
+    ahead = {  # by place: the run that is clearly better there
+        where: second if (gap.interval.estimate > 0) == measures()[measure].higher else first
+        for where, gap in found.items()
+        if gap.clear
+    }
+    if len({scores.name for scores in ahead.values()}) > 1:
+        both = " and ".join(f"{scores.name} {where}" for where, scores in ahead.items())
+        return None, f"Neither is better in both: {both}."
+    if not ahead:
+        return None, ""
+    taken = next(iter(ahead.values()))
+    rest = "".join(f", and not clearly worse {where}" for where in found if where not in ahead)
+    return taken, f"Take {taken.name}: clearly better {' and '.join(ahead)}{rest}."
 
 
 def _clean_difference(best: Scores, other: Scores, measure: str) -> str:
@@ -183,11 +216,15 @@ def clean_of(values: Values) -> Score:
     return values.get("clean", math.nan)
 
 
+_PLACES: dict[str, Callable[[Values], Score]] = {"on clean images": clean_of, "under corruption": mean_of}
+
+
 def more_images(found: Difference | None, scores: Scores) -> str:
     """How many images would likely decide a difference that is not clear; empty if it is or nobody knows."""
     if found is None or found.clear or scores.record is None:
         return ""
-    return advice(images_to_decide(found.interval, 0.0, scores.record.images), scores)
+    said = advice(images_to_decide(found.interval, 0.0, scores.record.images), scores)
+    return said.replace("the run's command", "both runs' commands")
 
 
 def _among_several(ranked: Sequence[Scores], measure: str) -> str:
@@ -227,7 +264,7 @@ def _leading(
     return [runs[int(k)] for k in leaders(values, drawn, highest=highest, images=runs[0].units)]
 
 
-def _keeping(runs: Sequence[Scores], measure: str) -> str:
+def keeping(runs: Sequence[Scores], measure: str) -> str:
     """Which run keeps the largest share of its clean score, and against which other."""
     shares = {scores.name: mean_kept(scores, measure) for scores in runs}
     if not measures()[measure].higher or any(map(math.isnan, shares.values())):
@@ -331,13 +368,20 @@ def _hardest(
     if hardest is None or least is None:
         return ""
     if not hardest:
-        return f"No corruption clearly hurts {whom}most."
+        lowest = lowest_here(means, higher=higher)
+        named = list_names([f"{spoken(each)} ({shown[each]})" for each in lowest])
+        return f"No corruption clearly hurts {whom}most; on these images, {named} do."
     said = f"{list_names([f'{spoken(each)} ({shown[each]})' for each in hardest])} hurt {whom}most"
     if len(hardest) == 1:
         said = f"{spoken(hardest[0])} hurts {whom}most ({shown[hardest[0]]})"
     if len(least) == 1:
         said += f", {spoken(least[0])} least ({shown[least[0]]})"
     return f"{said[:1].upper()}{said[1:]}."
+
+
+def lowest_here(means: Mapping[str, float], *, higher: bool) -> list[str]:
+    """The corruptions that hurt most on these images, be it by chance: where to look first."""
+    return sorted(means, key=lambda name: means[name] if higher else -means[name])[:_LOOKED_AT]
 
 
 def _extremes(scores: Scores, measure: str, means: Mapping[str, float], *, highest: bool) -> list[str] | None:
@@ -370,16 +414,20 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
         if low := [c for c in held if less.get(str(c))]:
             severity = low[0].severity or 0
             # "from" says that lower severities do not do it, so they must have been run
-            first.append((severity, "from" if severity <= 1 or low[0] != held[0] else "at", corruption))
+            since = "from" if severity <= 1 or low[0] != held[0] else "at"
+            first.append((severity, since, scores.score(measure, str(low[0])), corruption))
     clearly = "clearly " if known else ""
     if not known and scores.record is not None:  # a run scored without intervals
         name = f"On these images, {'it' if name == 'It' else name}"
     if not first:
         if all(each is False for each in less.values()):
             return f"{name} stays {clearly}above half of its clean score everywhere."
-        return f"{name} falls clearly below half of its clean score nowhere."
+        left = {text: scores.score(measure, text) / scores.score(measure) for text in less}
+        here = [under(text) for text in sorted(left, key=lambda text: left[text]) if left[text] < 0.5]
+        more = f"; on these images it does under {first_few(here, _LOOKED_AT)}" if here else ""
+        return f"{name} falls clearly below half of its clean score nowhere{more}."
     by_severity: dict[tuple[float, str], list[str]] = {}
-    for severity, since, each in sorted(first)[:_NAMED]:
+    for severity, since, _, each in sorted(first)[:_NAMED]:
         by_severity.setdefault((severity, since), []).append(spoken(each))
     named = ", ".join(
         f"{list_names(each)} {since} severity {s:g}" for (s, since), each in by_severity.items()

@@ -62,7 +62,7 @@ def summary_table(scores: Scores) -> Table:
     have a mean instead."""
     sure = scores.replicates is not None
     columns = summary_columns(scores)
-    table = Table(title=Text(run_title(scores, " (in %)")), title_justify="left")
+    table = Table(title=Text(title_of(scores, "in %")), title_justify="left")
     table.add_column("measure", overflow="fold")
     for _, words in columns:
         table.add_column(words, justify="right")
@@ -84,15 +84,15 @@ def summary_table(scores: Scores) -> Table:
     return table
 
 
-def run_title(scores: Scores, unit: str) -> str:
-    """What was scored, on what, over which conditions, and in which unit."""
+def title_of(scores: Scores, unit: str) -> str:
+    """What the numbers of one run describe, and their unit."""
     reference = f", against {scores.reference.name}" if scores.reference else ""
     over = f", over {scores.over.words}" if scores.over.conditions else ""
     asked = f"; {scores.options.words}" if scores.options.words else ""
     what = f"{scores.called} on {scores.dataset}, {images_scored(scores)}{over}{reference}{asked}"
     if scores.replicates is None:
-        return f"{what}{unit}"
-    return f"{what}: 95 % intervals for {interval_target(scores.clips)}{unit}"
+        return f"{what} ({unit})"
+    return f"{what}: 95 % intervals for {interval_target(scores.clips)} ({unit})"
 
 
 def summary_columns(scores: Scores) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from stormproof.report import tables
 from stormproof.report.decision import decision
 from stormproof.report.sentences import sentence
 from stormproof.report.sources import disambiguate_names
-from stormproof.results.calibrated import MARK, footnote
+from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import curves_of, few_images, images_scored
 from stormproof.results.interaction import interaction_table, interactions, worse_together
 from stormproof.results.scores import Scores
@@ -62,11 +62,10 @@ def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
         yield Tone.TABLE, tables.summary_table(scores)
     else:
         made = decision([scores], scores.headline)
-        doubt = footnote(scores, [scores.headline])
-        unit = " (in %)" if measures()[scores.headline].fraction else ""
-        title = tables.run_title(scores, f"{unit} {MARK}" if doubt else unit)
+        unit = " in %" if measures()[scores.headline].fraction else ""
+        title = tables.title_of(scores, mark(scores, scores.headline) + unit)
         yield Tone.TABLE, replace(made, title=title).as_rich()
-        if doubt:
+        if doubt := footnote(scores, [scores.headline]):
             yield Tone.NOTE, doubt
         if len(scores.cells) > 1:
             others = counted(len(scores.cells) - 1, "other measure")

@@ -20,6 +20,7 @@ from stormproof.report.sections import Scope, all_sections, per_cent
 from stormproof.report.sections.overview import kept_by_group
 from stormproof.report.sections.severity import breaking_points
 from stormproof.report.sentences import (
+    choose,
     comparable,
     interval_of,
     mean_kept,
@@ -93,10 +94,11 @@ def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) 
 
 
 def _weak_points(ranked: Sequence[Scores], measure: str) -> str:
-    """What hurts the best of several runs."""
+    """What hurts the run to take, or the best of several under corruption."""
     if len(ranked) < 2:
         return ""
-    best = (max if measures()[measure].higher else min)(ranked, key=lambda scores: scores.mean(measure))
+    taken, _ = choose(ranked, measure)
+    best = taken or (max if measures()[measure].higher else min)(ranked, key=lambda s: s.mean(measure))
     return weak_points(best, measure, name=best.name)
 
 
@@ -348,7 +350,7 @@ def provenance(scores: Scores) -> Mapping[str, Any]:
         "images": f"{record.images} of {record.dataset.images}",
         "seed": str(record.seed),
         "conditions": f"{len(record.conditions)}",
-        "recipes": ", ".join(f"{name} {version}" for name, version in record.recipes.items()),
+        "recipe versions": ", ".join(f"{name} {version}" for name, version in record.recipes.items()),
         "scored with": scores.options.words or "the usual options",
         "tags": _list(scores.tags, "="),
         "made": plain(made.get("created", "")),

@@ -46,8 +46,7 @@ class Loss(NamedTuple):
         if math.isnan(before):  # the run lacks the clean image
             moved = f"is {after:.0f}{unit}"
         return (
-            f"{self.scores.name}: the {measure.name} of this image alone {moved} "
-            f"(SSIM to the clean image {self.similarity:.2f})."
+            f"The {measure.name} of this image alone {moved} (SSIM to the clean image {self.similarity:.2f})."
         )
 
 
@@ -96,28 +95,30 @@ def measure_losses(losses: Losses, scene: Imagery) -> list[Loss]:
 def cards(
     losses: Sequence[Loss], runs: Sequence[RunPredictions], scene: Imagery, album: Album
 ) -> list[dict[str, Any]]:
-    """The images, clean and corrupted, with truth and the model's predictions for both."""
+    """Images that show a failure, clean and corrupted, with truth and the model's predictions for both."""
     by_name = {run.scores.name: run for run in runs}
     made: list[dict[str, Any]] = []
     for each in losses:
         image, condition = each.loss.image, each.loss.condition
         sample = scene.sample(image)
         changed = scene.under(sample, condition)
-        small = shrunk(sample.image)
-        clean, corrupted = album.add(small), album.add(shrunk(changed.image))
-        if clean is None or corrupted is None:
-            break
         ratio, run = ratio_of(sample.image), by_name[each.scores.name]
         before, after = (confident(run.objects(image, text, ratio)) for text in ("clean", condition))
-        maps = {}
-        for name, text in (("map_before", "clean"), ("map_after", condition)):
-            painting = run.map(image, text)
-            maps[name] = None if painting is None else album.add(painting, exact=True)
         objects, were = (
             scene.objects(truth, ratio) if "AP" in each.scores else []  # a model of label maps finds none
             for truth in (changed.truth, _before_moving(sample.truth, changed.truth))
         )
         fates = find_fates(objects, before, after, clean=were)
+        if objects and not fates.new and "lost" not in fates.words:
+            continue  # only scores or places change: no failure that a picture shows
+        small = shrunk(sample.image)
+        clean, corrupted = album.add(small), album.add(shrunk(changed.image))
+        if clean is None or corrupted is None:
+            break
+        maps = {}
+        for name, text in (("map_before", "clean"), ("map_after", condition)):
+            painting = run.map(image, text)
+            maps[name] = None if painting is None else album.add(painting, exact=True)
         made.append(
             {
                 "image": plain(image),
@@ -126,9 +127,11 @@ def cards(
                 "height": small.shape[0],
                 "clean": clean,
                 "corrupted": corrupted,
-                "under": under(condition),
+                "under": f"{each.scores.name}: {under(condition)}" if len(runs) > 1 else under(condition),
                 "objects": [{**one, "fate": fate} for one, fate in zip(objects, fates.words, strict=True)],
                 "new": fates.new,
+                "before": before,
+                "after": [one for one in after if one not in fates.new],
                 "counts": fates.summary,
                 **maps,
                 "words": each.words,

@@ -87,15 +87,15 @@ def _two_digits(number: float) -> float:
 def advice(number: float | None, scores: Scores) -> str:
     """A number of images in words, and how to add them; empty if there is none.
 
-    'About 340 images like these would likely decide: add --limit 340 to the run's command.'
+    'About 340 images like these would decide in three of four cases (the dataset has 500): …'
     """
     if number is None or scores.record is None:
         return ""
     dataset, run = scores.record.dataset.images, scores.record.images
     if math.isinf(number):
         return f"More than {MOST:,} images like these would be needed to decide."
-    said = f"About {number:,.0f} images like these would likely decide"
+    said = f"About {number:,.0f} images like these would decide in three of four cases"
     if number <= dataset:
-        return f"{said}: repeat the run's command with --limit {number:.0f}."
+        return f"{said} (the dataset has {dataset:,}): repeat the run's command with --limit {number:.0f}."
     rest = f" ({run} of them were run)" if run < dataset else ""
     return f"{said}; the dataset has only {dataset:,}{rest}."

@@ -24,6 +24,7 @@ from stormproof.results.scores import Scores
 
 SEVERITY = Axis("severity (0 is clean)", whole=True)
 RELATIVE = Axis("share of the clean score (%)", zero=True)
+FEW_OBJECTS = 10  # of a class; below, what becomes of its score is chance
 
 
 @dataclass(frozen=True, slots=True)

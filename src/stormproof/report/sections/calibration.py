@@ -55,10 +55,11 @@ def calibration(scope: Scope) -> Section | None:
     return Section(
         "calibration",
         "Can scores be trusted?",
-        " ".join(filter(None, (*said, _TEXT))),
+        _TEXT,
         (_diagram(runs, "boxes", "right at IoU 0.5 (%)"),),
         (Table("calibration", "Calibration and thresholds (in %)", ("run", "corruption", *COLUMNS), rows),),
         short="Calibration",
+        finding=" ".join(filter(None, said)),
     )
 
 
@@ -74,6 +75,7 @@ def _of_maps(runs: Sequence[Scores]) -> Section | None:
         (_diagram(runs, "pixels", "right (%)"),),
         (Table("calibration", "Calibration (in %)", ("run", "corruption", *MAP_COLUMNS), rows),),
         short="Calibration",
+        finding="",
     )
 
 

@@ -27,7 +27,9 @@ def object_errors(scope: Scope) -> Section | None:
         "How objects go wrong",
         "CE is the mean error of objects, 1 − IoU with the best box, over the severities of a corruption; "
         "lower is better. Flaws: CBWO good box, wrong class; WBCO right class, bad box; WBWO both wrong; "
-        "PMD object missed, others found; MD all objects of an image missed.",
+        "PMD object missed, others found; MD all objects of an image missed. Only boxes scored 0.4 or more "
+        "count. Of the types under \u201cWhat goes wrong\u201d, CBWO corresponds to Cls, WBCO to Loc, WBWO "
+        "to Both, PMD and MD to Miss; Dupe and Bkg are boxes without an object, which flaws leave out.",
         (_map_against_mce(runs), _flaws(runs)),
         tables,
         short="Object errors",
@@ -47,7 +49,8 @@ def _map_against_mce(runs: list[Scores]) -> Figure:
     return Figure(
         "map-mce", f"Clean mAP against {_mean_name(runs)}", Kind.POINTS, Axis("clean mAP (%)"),
         Axis(f"{_mean_name(runs)} (%)"), rows if len(rows) > 1 else (), series="model", cite="liu, Fig. 8",
-        by_run=True, trend=True, note="The dashed line is a linear fit over all models.",
+        by_run=True, trend=True,
+        note="The dashed line is a linear fit over all models." if len(rows) > 2 else "",
     )  # fmt: skip
 
 
@@ -108,7 +111,7 @@ def _enhancements(runs: list[Scores]) -> list[Table]:
             lines += [(enhanced.name, how, name, 100 * value) for name, value in change.items()]
     columns = ("model", "enhancement", "corruption", "ΔCE")
     title = "Change of CE with an enhancement, in points"
-    note = "Positive is worse. liu, Table 5."
+    note = "Positive is worse. Liu et al., Table 5."
     return [Table("enhancements", title, columns, lines, note=note)] if lines else []
 
 
@@ -130,4 +133,4 @@ def _scenarios(runs: list[Scores]) -> list[Table]:
         lines += [(detector, trained, tested, 100 * v) for (trained, tested), v in changes.items()]
     columns = ("detector", "trained for", "tested on", "mCE − clean")
     title = "Change of mCE across scenarios, in points"
-    return [Table("scenarios", title, columns, lines, note="liu, Table 4.")] if lines else []
+    return [Table("scenarios", title, columns, lines, note="Liu et al., Table 4.")] if lines else []

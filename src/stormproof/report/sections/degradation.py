@@ -49,7 +49,7 @@ def degradation(scope: Scope) -> Section | None:
         "degradation",
         f"Degradation against {reference}",
         "CD is 1 − score relative to that of the reference; rCD is the loss from clean relative to the "
-        "reference's loss. Noise counts with severities 1 to 3, as in kamann.",
+        "reference's loss. Noise counts with severities 1 to 3, as in Kamann et al.",
         (*_figures(scope, ratios), radar),
         (table,),
         short="Degradation",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stormproof.core.condition import Condition
 from stormproof.core.sample import Floats
 from stormproof.core.table import Table
 from stormproof.metrics.coco import MASKS
@@ -33,11 +34,7 @@ _LEAST = 0.01  # of AP50, below which shares are those of noise
 _HIDDEN = "No bar: AP50 is below 1 %, where no repair gains anything and the mixture means nothing."
 _TEXT = (
     "Every wrong detection has one type (TIDE, Bolya et al. 2020), and what a type costs is the AP50 gained "
-    "if it alone were repaired. The bars show how that mixture shifts with severity. "
-    "liu's flaws, under \u201cHow objects go wrong\u201d, classify objects instead, and count only boxes "
-    "scored 0.4 or more: CBWO corresponds to Cls, WBCO to Loc, WBWO to Both, PMD and MD to Miss. An object "
-    "whose box has a low score is missed there and may be Cls or Loc here; Dupe and Bkg are boxes without an "
-    "object, which flaws leave out."
+    "if it alone were repaired. The bars show how that mixture shifts under corruption."
 )
 
 
@@ -72,7 +69,7 @@ def error_types(scope: Scope) -> Section | None:
     return Section(
         "error-types",
         "What goes wrong",
-        " ".join(filter(None, (*said, _TEXT))),
+        _TEXT,
         (_mixture(runs, names),),
         (
             Table(
@@ -88,7 +85,7 @@ def error_types(scope: Scope) -> Section | None:
                 "recall.",
             ),
         ),
-        short="What goes wrong",
+        finding=" ".join(dict.fromkeys(filter(None, said))),
     )  # fmt: skip
 
 
@@ -101,7 +98,7 @@ def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
     if "clean" not in run.cells[f"{prefix}dAP Miss"]:
         return ""
     if few := too_few(run, "which errors cost most"):
-        return f"{name}: {few}" if name else few
+        return few
     before = _shares(run.cells, prefix, ["clean"])
     shares = {each: _shares(run.cells, prefix, texts) for each, texts in _choose(run, prefix).items()}
     known = {each: now for each, now in shares.items() if all(map(math.isfinite, now.values()))}
@@ -181,22 +178,37 @@ def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequen
 def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str], str]) -> Figure:
     rows: list[Datum] = []
     hidden = False
+    every = [levels for run, _ in runs for levels in all_levels(run.corrupted).values()]
+    places = _bar_each if all(len(levels) == 1 for levels in every) else _panel_each
     for run, prefix in runs:
-        for corruption, levels in all_levels(run.corrupted).items():
-            for text, x in (("clean", "clean"), *((str(c), level_name(c)) for c in levels)):
-                if run.score(f"{prefix}AP50", text) < _LEAST:
-                    hidden = True
-                    continue
-                rows += [
-                    {
-                        "x": x, "y": 100 * run.score(f"{prefix}{kind} share", text), "series": kind,
-                        "panel": corruption, "order": i,
-                    }
-                    | ({"pick": (names[run.name, prefix],)} if len(runs) > 1 else {})
-                    for i, kind in enumerate(TYPES)
-                ]  # fmt: skip
+        for text, place in places(all_levels(run.corrupted)):
+            if run.score(f"{prefix}AP50", text) < _LEAST:
+                hidden = True
+                continue
+            rows += [
+                {**place, "y": 100 * run.score(f"{prefix}{kind} share", text), "series": kind, "order": i}
+                | ({"pick": (names[run.name, prefix],)} if len(runs) > 1 else {})
+                for i, kind in enumerate(TYPES)
+            ]
     return Figure(
-        "error-types", "The mixture of errors by severity", Kind.STACK, Axis("severity", names=True),
+        "error-types", "The mixture of errors", Kind.STACK,
+        Axis("corruption" if places is _bar_each else "severity", names=True),
         Axis("share of what errors cost (%)", end=100.0), rows, series="error", panel="corruption",
         pick=("Run",) if len(runs) > 1 else (), note=_HIDDEN if hidden else "",
     )  # fmt: skip
+
+
+Places = list[tuple[str, Datum]]  # conditions, and where their bars go
+
+
+def _bar_each(levels: Mapping[str, Sequence[Condition]]) -> Places:
+    """One severity of each corruption: all bars below each other."""
+    return [("clean", {"x": "clean"}), *((str(held[0]), {"x": name}) for name, held in levels.items())]
+
+
+def _panel_each(levels: Mapping[str, Sequence[Condition]]) -> Places:
+    return [
+        (text, {"x": x, "panel": name})
+        for name, held in levels.items()
+        for text, x in (("clean", "clean"), *((str(c), level_name(c)) for c in held))
+    ]

@@ -15,6 +15,7 @@ from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import (
+    FEW_OBJECTS,
     RELATIVE,
     Scope,
     all_conditions,
@@ -38,8 +39,9 @@ Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown 
 ALL, MEAN = "all corruptions", "mean"
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
 _BARS = 7  # runs that bars beside each other can show
+_ENDS = ("low", "high")  # of an interval
+_INTERVALS = "Lines are 95 % intervals for new images like these."
 _CLASSES = 30  # in the figure; the table has all
-_FEW_OBJECTS = 10  # of a class; below, what is left of its score is chance
 
 
 def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
@@ -69,7 +71,7 @@ def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
     return Figure(
         "kept", title, Kind.BARS, Axis("group", names=True),
         replace(RELATIVE, end=100.0) if usual else RELATIVE, rows, series="model", by_run=True,
-        note="Lines are 95 % intervals for new images like these." if any("low" in r for r in rows) else "",
+        note=_INTERVALS if any(_ENDS[0] in row for row in rows) else "",
     )  # fmt: skip
 
 
@@ -104,12 +106,15 @@ def every_condition(scope: Scope) -> Section | None:
     value = RELATIVE.title if higher else unit(scope.measure)
     note = "Colours show the share of the clean score that is left. An arrow: more than the clean score."
     note = note if higher else "Colours show the error itself: brighter is worse."
+    single = all(len(levels) == 1 for levels in group_by_severity(conditions).values())
+    cells = _by_harm(grid, higher=higher)
     figures = (
+        _bars_of(cells) if single and higher and len(every) <= _BARS else
         Figure(
             "grid", f"{what} by corruption and severity, the lowest first", Kind.HEAT,
             Axis("severity", names=True), Axis("corruption", names=True),
-            _by_harm(grid, higher=higher), panel="model" if len(every) > 1 else "", pick=("Scale",),
-            value=value, top=100.0, note=note,
+            cells, panel="model" if len(every) > 1 else "", pick=("Scale",), value=value, top=100.0,
+            note=note,
         ),
         Figure(
             "conditions", f"{what} by condition", Kind.HEAT, Axis("model", names=True),
@@ -121,7 +126,7 @@ def every_condition(scope: Scope) -> Section | None:
     return Section(
         "grid",
         "Every condition",
-        "Each square is one corruption at one severity, over all images of the run.",
+        "Each number is of one corruption at one severity, over all images of the run.",
         figures,
         (*_sets(every), _cells(every, what, [str(c) for c in conditions])),
     )
@@ -144,6 +149,20 @@ def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name
         for scale in (RELATIVELY, ABSOLUTE)
         for (y, x), value in scores.items()
     ]  # fmt: skip
+
+
+def _bars_of(cells: Sequence[Datum]) -> Figure:
+    """The shares of a grid with one severity of each corruption."""
+    rows: list[Datum] = [
+        {"x": row["y"], "y": row["v"], "series": row["panel"], **{k: row[k] for k in _ENDS if k in row}}
+        for row in cells
+        if row["pick"] == (RELATIVELY,)
+    ]
+    return Figure(
+        "grid", "Share of the clean score that is left, by corruption, the lowest first", Kind.BARS,
+        Axis("corruption", names=True), RELATIVE, rows, series="model",
+        note=_INTERVALS if any(_ENDS[0] in row for row in rows) else "",
+    )  # fmt: skip
 
 
 def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[str, Interval]:
@@ -260,7 +279,7 @@ def by_class(scope: Scope) -> Section | None:
     left = "left under corruption (% of clean)"
     columns = ("model", "class", "objects", f"clean {kind} (%)", "95 % interval", left)
     few = (
-        f"With fewer than {_FEW_OBJECTS} objects, what is left would be chance and is not shown. A class "
+        f"With fewer than {FEW_OBJECTS} objects, what is left would be chance and is not shown. A class "
         "that scores 0 on clean images has no line."
     )
     return Section(
@@ -287,7 +306,7 @@ def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[st
     cells = run.per_class[kind]
     found: dict[str, dict[str, float]] = {}
     for name, clean in cells["clean"].items():
-        if not clean > 0 or objects.get(name, _FEW_OBJECTS) < _FEW_OBJECTS:
+        if not clean > 0 or objects.get(name, FEW_OBJECTS) < FEW_OBJECTS:
             continue
         means = {
             corruption: share(fmean(cells.get(str(c), {}).get(name, math.nan) for c in levels), clean)

@@ -47,7 +47,7 @@ def detection_rates(scope: Scope) -> Section | None:
         "Average detection rate of people (%)",
         ("condition", *(run.name for run in runs)),
         [(text, *(100 * run.score("ADR", text) for run in runs)) for text in texts],
-        note="The mean over nine sensitivities and five IoU. pezzementi, Table IV.",
+        note="The mean over nine sensitivities and five IoU. Pezzementi et al., Table IV.",
     )
     return Section(
         "people",

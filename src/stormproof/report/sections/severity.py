@@ -81,8 +81,8 @@ def by_group(scope: Scope) -> Section | None:
     kamann = [row for run in scope.runs for row in _groups(run.grid(m), run, m, KAMANN)]
     figures = tuple(
         Figure(
-            f"groups-{paper}", f"{m} by severity, in {paper}'s groups", Kind.LINES, SEVERITY, y, rows,
-            series="model", panel="group", cite=cite, by_run=True,
+            f"groups-{paper}", f"{m} by severity, in the groups of {paper.title()} et al.", Kind.LINES,
+            SEVERITY, y, rows, series="model", panel="group", cite=cite, by_run=True,
             note="The mean over the corruptions of a group that the runs hold whole, at all severities. "
             "Corruptions with fewer severities, such as PSF blur, are left out: the curve would jump.",
         )
@@ -168,7 +168,7 @@ def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Conditi
     strengths, last = np.array([*scores]), max(scores)
     at = crossing(strengths, np.minimum([*scores.values()], clean), clean / 2)
     lowest = min(float(c.severity or 0) for c in levels)
-    if not math.isfinite(at) or at < lowest > 1:  # a line from clean to severity 3 says nothing about 1 and 2
+    if not math.isfinite(at) or at < lowest > 1 or len(levels) < 2:  # from clean to 3, a line is a guess
         return None
     row: Datum = {"x": spoken(name), "y": at, "series": run.name}
     spread = run.spread(measure)
@@ -216,13 +216,13 @@ def against_size(scope: Scope) -> Section | None:
         [row for run in measured for row in _by_snr(run, m, beside)],
         series="corruption", pick=("Group",), panel="model" if beside == "panel" else "",
         dash="model" if overlaid else "", cite="kamann, Fig. 20",
-        note="Groups are kamann's, where brightness is a digital corruption."
+        note="Groups are those of Kamann et al., where brightness is a digital corruption."
         + (" Panels share their axes." if beside == "panel" else ""),
     )  # fmt: skip
     return Section(
         "size",
         "Does the size of the change explain the loss?",
-        "Of two corruptions with equal RMSE or SNR, the higher one does less harm than its size suggests.",
+        "Of two that change pixels equally, the higher one does less harm than its size suggests.",
         (by_rmse, by_snr),
         short="Size of change",
     )

@@ -179,26 +179,27 @@
   });
 
   // --- images --------------------------------------------------------------------------------------
-  const { outline, shape } = stormproof.drawing;
+  const { labels, outline, shape } = stormproof.drawing;
   const webp = (key) => `data:image/webp;base64,${$(`#webp-${key}`).textContent}`;
   const scene = (image, key, words, outlines, map) => {
     const box = make("div", { class: "scene" });
     box.append(make("img", { src: webp(key), width: image.width, height: image.height, alt: words }));
     if (map) box.append(make("img", { src: webp(map), class: "map", alt: "" }));
     const svg = shape("svg", { viewBox: `0 0 ${image.width} ${image.height}`, "aria-hidden": "true" });
-    outlines.forEach(([thing, kind, label]) => svg.append(outline(thing, kind, label)));
+    outlines.forEach(([thing, kind]) => svg.append(outline(thing, kind)));
+    svg.append(...labels(outlines.filter(([, , label]) => label), image.width, image.height));
     box.append(svg);
     return box;
   };
   const scored = (thing) => (thing.score === undefined ? thing.name : `${thing.name} ${thing.score.toFixed(2)}`);
-  const card = (entry, both) => {
-    const clean = entry.objects.map((thing) => [thing, thing.fate === "missed" ? "missed" : "kept", ""]);
+  const card = (entry) => {
+    const predicted = (things) => things.map((thing) => [thing, "found", ""]);
+    const clean = [...entry.objects.map((thing) => [thing, thing.fate === "missed" ? "missed" : "kept", ""]), ...predicted(entry.before)];
     const corrupted = [...entry.objects.map((thing) => [thing, thing.fate, thing.fate === "lost" ? thing.name : ""]),
-      ...entry.new.map((thing) => [thing, "new", scored(thing)])];
-    const after = scene(entry, entry.corrupted, `${entry.image} under ${entry.condition}`, corrupted, entry.map_after);
-    const images = both ? make("div", { class: "two" },
-      scene(entry, entry.clean, `${entry.image}, clean`, clean, entry.map_before), after) : after;
-    return make("div", { class: "card" }, images,
+      ...predicted(entry.after), ...entry.new.map((thing) => [thing, "new", scored(thing)])];
+    return make("div", { class: "card" }, make("div", { class: "two" },
+      scene(entry, entry.clean, `${entry.image}, clean`, clean, entry.map_before),
+      scene(entry, entry.corrupted, `${entry.image} under ${entry.condition}`, corrupted, entry.map_after)),
       make("p", {}, make("strong", {}, entry.under), make("br"), `${entry.counts} ${entry.words}`, make("br"), make("small", {}, entry.image)));
   };
   const browse = (data) => {
@@ -218,6 +219,7 @@
       const level = $("#b-level");
       const corruption = data.corruptions[Number(picks.corruption.value)];
       level.max = corruption.levels.length;
+      level.hidden = level.max < 2; // clean is beside it
       const at = Math.min(Number(level.value), corruption.levels.length);
       const condition = at === 0 ? "clean" : corruption.levels[at - 1];
       $("#b-said").textContent = condition;
@@ -254,10 +256,7 @@
     const holder = $("#scenes");
     if (!holder) return;
     const data = JSON.parse(await unzip(holder.textContent));
-    $$("[data-worst]").forEach((place) => {
-      const all = place.dataset.worst === "all"; // beside the clean images
-      place.append(...data.worst.slice(0, all ? data.worst.length : Number(place.dataset.worst)).map((entry) => card(entry, all)));
-    });
+    $$("[data-worst]").forEach((place) => place.append(...data.worst.slice(0, Number(place.dataset.worst)).map(card)));
     if (data.browser && $("#browser")) browse(data.browser);
   };
 

@@ -16,13 +16,26 @@
     const line = thing.outline ? { d: thing.outline } : { d: `M${x1} ${y1}H${x2}V${y2}H${x1}Z` };
     group.append(shape("path", { ...line, fill: "none", stroke: "#000", "stroke-opacity": ".55", "stroke-width": 4 }),
       shape("path", { ...line, fill: "none", stroke: colours[kind], "stroke-width": kind === "lost" || kind === "new" ? 3 : 2, ...dash }));
-    if (label) {
-      const text = shape("text", { x: x1 + 3, y: Math.max(11, y1 - 4), "font-size": 11, "font-family": "system-ui, sans-serif",
-        fill: "#fff", stroke: "#000", "stroke-width": 3, "paint-order": "stroke" });
-      text.textContent = label;
-      group.append(text);
-    }
+    if (label) group.append(written(label, x1 + 3, Math.max(11, y1 - 4)));
     return group;
   };
-  return { outline, shape, colours, dashes };
+  const written = (label, x, y, size = 11) => {
+    const text = shape("text", { x, y, "font-size": size, "font-family": "system-ui, sans-serif",
+      fill: "#fff", stroke: "#000", "stroke-width": 3, "paint-order": "stroke" });
+    text.textContent = label;
+    return text;
+  };
+  // Labels beside their boxes, inside the image and clear of each other; one that fits nowhere is left out.
+  const labels = (things, width, height) => {
+    const taken = [];
+    return things.flatMap(([{ box: [x1, y1, , y2] }, , label]) => {
+      const long = 7.5 * label.length, x = Math.max(2, Math.min(x1 + 3, width - long));
+      const y = [y1 - 4, y1 + 12, y2 + 12, y2 - 4].find((at) => at > 10 && at < height - 2
+        && taken.every(([left, right, other]) => x > right || x + long < left || Math.abs(at - other) > 12));
+      if (y === undefined) return [];
+      taken.push([x, x + long, y]);
+      return [written(label, x, y, 13)];
+    });
+  };
+  return { labels, outline, shape, colours, dashes };
 })();
