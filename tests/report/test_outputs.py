@@ -50,6 +50,13 @@ def test_papers_figures_are_drawn(tmp_path: Path) -> None:
     assert "weights.png" in names  # what is picked on the page stands side by side in one file
 
 
+def test_figures_of_published_scores_need_no_run_folder(tmp_path: Path) -> None:
+    names = [f"published:michaelis/pascal_voc/detection/{training}" for training in ("standard", "combined")]
+    said = call("figures", *names, "--format", "svg", "--out", str(tmp_path))
+    assert said.exit_code == 0, said.output
+    assert "impulse_noise" in (tmp_path / "rmse.svg").read_text()
+
+
 def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
     marks = {"marks_fppi": [0.1] * 9, "marks_rate": [0.2] * 9}  # one for each sensitivity
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], **marks}

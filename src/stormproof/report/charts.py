@@ -406,7 +406,8 @@ def with_labels(rows: Sequence[Datum], x_axis: Axis, y_axis: Axis, *, width: int
     for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
         x, y = (row["x"] - left) / long, (row["y"] - low) / height
         letters = _LETTER * _WIDE / width * len(row["label"])
-        free = next((place for place in _around_mark(x, y, letters) if _is_free(place, taken)), None)
+        end = (row.get("y2", row["y"]) - low) / height
+        free = next((place for place in _around_mark(x, y, end, letters) if _is_free(place, taken)), None)
         if free is None:
             continue
         taken.append(free)
@@ -422,10 +423,13 @@ def _stroke(row: Datum, height: float) -> list[float]:
     return [row["y"] + (end - row["y"]) * i / count for i in range(count + 1)]
 
 
-def _around_mark(x: float, y: float, letters: float) -> list[tuple[float, float, float]]:
-    """Positions for a label (left, right, middle), the nearest first."""
+def _around_mark(x: float, y: float, end: float, letters: float) -> list[tuple[float, float, float]]:
+    """Positions for a label (left, right, middle), the nearest first: beside the mark, below or above the
+    mark and its arrow, and beside it but higher or lower."""
     heights = [y + side * step * 0.5 * _LINE for step in range(6) for side in ((1, -1) if step else (1,))]
-    return [(lx, lx + letters, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
+    beside = [(lx, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
+    beyond = [(x - letters / 2, ly) for ly in (min(y, end) - 1.2 * _LINE, max(y, end) + 1.2 * _LINE)]
+    return [(lx, lx + letters, ly) for lx, ly in (*beside[:2], *beyond, *beside[2:])]
 
 
 def _is_free(place: tuple[float, float, float], taken: Sequence[tuple[float, float, float]]) -> bool:

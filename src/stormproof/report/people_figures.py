@@ -124,7 +124,9 @@ def required_words(fppi: float, images: int) -> str:
 
 def with_distributions(view: View, runs: Sequence[Run]) -> View:
     """The view with Fig. 8 in the section of predictions: the weights of the fit beside the shares of blur or
-    grey inside people's boxes. Without depth, or predictions, it stays as it is."""
+    grey inside people's boxes. Without depth, predictions or a run (published scores), it stays as it is."""
+    if not runs:
+        return view
     try:
         opened = [open_people(run) for run in runs]
         figures = distributions(opened)
