@@ -164,7 +164,11 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
         scale["domain"] = [0, axis.end]
     if not axis.log:
         scale["nice"] = True
-    ticks = alt.Axis(tickMinStep=1, format="d", tickCount=5) if axis.whole else alt.Axis(tickCount=6)
+    ticks = (
+        alt.Axis(tickMinStep=1, format="d", tickCount=5)
+        if axis.whole
+        else alt.Axis(tickCount=6, labelSeparation=3)
+    )
     if axis.log:
         ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS)
     return {"shorthand": f"{field}:Q", "title": axis.title, "scale": alt.Scale(**scale), "axis": ticks}
@@ -211,18 +215,22 @@ def _plane(shape: Shape) -> dict[str, Any]:
 
 def _lines(shape: Shape) -> Any:
     places = _plane(shape)
-    if shape.dash:
-        legend = alt.Legend(title=shape.dash, orient="bottom", symbolStrokeWidth=2, labelLimit=280)
-        places["strokeDash"] = alt.StrokeDash("dash:N", sort=None, legend=legend)
+    lined: dict[str, Any] = {}
+    if shape.dash:  # in the lines alone, or the legend would show dots
+        legend = alt.Legend(
+            title=shape.dash, orient="bottom", labelLimit=280, symbolSize=400, symbolStrokeWidth=2
+        )
+        lined["strokeDash"] = alt.StrokeDash("dash:N", sort=None, legend=legend)
     elif shape.many:  # in both layers, or each would have a legend of its own
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
     if not shape.stepped:
-        layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36)]
+        layers = [base.mark_line(strokeWidth=2).encode(**lined), base.mark_point(filled=True, size=36)]
         if shape.bars:
             layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
         return _layer(*layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
+    line = line.encode(**lined)
     symbol = alt.Shape("mark:N", scale=alt.Scale(domain=[*SYMBOLS], range=[*SYMBOLS.values()]), legend=None)
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=70).encode(shape=symbol)
     return _layer(line, dots)
@@ -262,7 +270,7 @@ def _bars(shape: Shape) -> Any:
     if shape.bars:
         ends = base.encode(x=alt.X("low:Q"), x2="high:Q")
         if shape.bars_each <= _DASHED:  # on thin bars a halo would hide the bar itself
-            layers.append(ends.mark_rule(strokeWidth=3.5, style="halo"))
+            layers.append(ends.mark_rule(strokeWidth=2.5, style="halo"))
         layers.append(ends.mark_rule(strokeWidth=1.5 if shape.bars_each <= _DASHED else 1))
     return _layer(*layers)
 
