@@ -146,7 +146,7 @@ def _height(shape: Shape) -> Any:
     if shape.kind is Kind.STACK:
         return alt.Step(18 if shape.panel else 28)
     if shape.kind is Kind.BARS:
-        return alt.Step(max(4, 16 - shape.bars_each))
+        return alt.Step(max(4, (10 if shape.panel else 16) - shape.bars_each))
     return _SMALL if shape.panel else _TALL
 
 
@@ -170,7 +170,8 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
         else alt.Axis(tickCount=6, labelSeparation=3)
     )
     if axis.log:
-        ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS)
+        words = f"{_POWER} ? datum.label : ''"
+        ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS, labelExpr=words)
     return {"shorthand": f"{field}:Q", "title": axis.title, "scale": alt.Scale(**scale), "axis": ticks}
 
 
