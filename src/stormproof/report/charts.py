@@ -415,7 +415,7 @@ def with_labels(rows: Sequence[Datum], x_axis: Axis, y_axis: Axis, *, width: int
     for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
         x, y = (row["x"] - left) / long, (row["y"] - low) / height
         letters = _LETTER * _WIDE / width * len(row["label"])
-        end = (row.get("y2", row["y"]) - low) / height
+        end = ((row["y2"] if "y2" in row else row["y"]) - low) / height
         free = next((place for place in _around_mark(x, y, end, letters) if _is_free(place, taken)), None)
         if free is None:
             continue
