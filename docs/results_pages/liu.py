@@ -20,6 +20,7 @@ PHOTOGRAPHS = ResultsRun("camera-coco", YOLOX, f"{COCO} {_SCENARIO}")
 STREET = ResultsRun("camera-street", YOLOX, f"--data world:test {_SCENARIO}")
 RUNS = (PLAIN, CLAHE, PHOTOGRAPHS, STREET)
 FAULTS = tuple(name for group in LIU.values() for name in group)
+CALIBRATED = ("cmos_sensor_damage", "transfer_harness_exception", "colour_space_damage")
 
 INTRODUCTION = """\
 # Camera faults on COCO
@@ -131,29 +132,25 @@ def findings(plain: Row, clahe: Row, theirs: Paper) -> Iterator[Finding]:
     yield from _order(added)
     clean, faulty = _flaw("flaws CBWO")
     yield Finding(
-        f"A well placed box hardly ever has the wrong class (5.1, 5.2): {clean:.1f} % of objects clean, "
+        f"A well placed box hardly ever has the wrong class (5.1): {clean:.1f} % of objects clean, "
         f"{faulty:.1f} % under faults.",
         faulty < 5,
     )
-    for name in (
-        "cmos_sensor_damage",
-        "transfer_harness_exception",
-        "colour_space_damage",
-        "bad_pixel_damage",
-    ):
+    for name in (*CALIBRATED, "bad_pixel_damage"):
         expected = theirs.added(name)
+        no_evidence = " Its severities were set by this network's error: no evidence."
         yield Finding(
             f"{_words(name).capitalize()} costs about as much as in the paper: {added[name]:.1f} points "
-            f"(paper {expected:.1f}).",
+            f"(paper {expected:.1f}).{no_evidence if name in CALIBRATED else ''}",
             abs(added[name] - expected) < 5,
         )
     yield from _clahe(plain, clahe)
     photographs, street = (100 * mce_change(run.scores.covered("E")) for run in (PHOTOGRAPHS, STREET))
     yield Finding(
-        f"Scenarios differ (RQ3): faults of severity 3 add {photographs:.1f} points on "
+        f"Faults add less in the driving scenario (3.1): at severity 3 {photographs:.1f} points on "
         f"{PHOTOGRAPHS.scores.images} photographs of COCO and {street:.1f} on {STREET.scores.images} "
         "renderings of the built-in street, which the network never saw.",
-        abs(photographs - street) > 2,
+        street < photographs,
     )
 
 
@@ -177,13 +174,20 @@ def _clahe(plain: Row, clahe: Row) -> Iterator[Finding]:
     yield Finding(f"CLAHE does not help overall (4.1): ΔmCE {change['mean']:+.1f}.", change["mean"] > -1)
     levels = [change["insufficient_black_level"], change["excessive_black_level"]]
     yield Finding(
-        f"CLAHE helps where light is wrong (4.2): ΔCE {levels[0]:+.1f} on insufficient and {levels[1]:+.1f} "
-        "on excessive black level.",
-        all(level < -1 for level in levels),
+        f"CLAHE helps a one-stage detector on wrong black levels (Table 5: −0.7, −0.8): ΔCE {levels[0]:+.1f} "
+        f"on insufficient and {levels[1]:+.1f} on excessive black level.",
+        all(level < 0 for level in levels),
     )
-    fog, pixels = change["camera_fog"], change["bad_pixel_damage"]
+    fog, harness = change["camera_fog"], change["transfer_harness_exception"]
     yield Finding(f"CLAHE helps on fog (4.2): ΔCE {fog:+.1f}.", fog < -1)
-    yield Finding(f"CLAHE does harm on bad pixels (4.2): ΔCE {pixels:+.1f}.", pixels > 1)
+    yield Finding(
+        f"CLAHE helps on the harness (4.2; in Table 5 +1.0 for one-stage detectors): ΔCE {harness:+.1f}.",
+        harness < -1,
+    )
+    pixels = change["bad_pixel_damage"]
+    yield Finding(
+        f"CLAHE does harm on bad pixels (Table 5, one-stage detectors: +3.3): ΔCE {pixels:+.1f}.", pixels > 1
+    )
 
 
 def _words(name: str) -> str:

@@ -21,8 +21,8 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.charts import place_on_circle, with_labels
 from stormproof.report.comparison import change_table, changes_of, image_table, ranks, verdict
-from stormproof.report.elements import Axis
-from stormproof.report.figures import write_figures
+from stormproof.report.elements import Axis, Figure, Kind
+from stormproof.report.figures import sheets, write_figures
 from stormproof.report.sources import published_scores, run_scores
 from stormproof.report.view import make_view
 from stormproof.results.run import Run
@@ -48,6 +48,25 @@ def test_papers_figures_are_drawn(tmp_path: Path) -> None:
     names = {path.name for path in write_figures(make_view(some), tmp_path, formats=("png",))}
     assert "prediction.png" in names
     assert "weights.png" in names  # what is picked on the page stands side by side in one file
+
+
+def test_a_figure_of_very_many_panels_is_several_files() -> None:
+    rows = [{"x": 0.0, "y": 1.0, "panel": f"{k // 2}"} for k in range(100)]
+    figure = Figure("alpha", "", Kind.LINES, Axis("x"), Axis("y"), rows, panel="panel")
+    found = sheets(figure)
+    assert [(sheet.id, len(sheet.rows)) for sheet in found] == [
+        ("alpha", 48),
+        ("alpha-2", 48),
+        ("alpha-3", 4),
+    ]
+    assert [row for sheet in found for row in sheet.rows] == rows
+
+
+def test_figures_of_published_scores_need_no_run_folder(tmp_path: Path) -> None:
+    names = [f"published:michaelis/pascal_voc/detection/{training}" for training in ("standard", "combined")]
+    said = call("figures", *names, "--format", "svg", "--out", str(tmp_path))
+    assert said.exit_code == 0, said.output
+    assert "impulse_noise" in (tmp_path / "rmse.svg").read_text()
 
 
 def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:

@@ -208,6 +208,7 @@ def test_the_picture_of_lost_people_marks_the_person_and_what_found_them(met: li
     chosen = hardest(people, 4)
     assert len({one.id for _, one in chosen}) == len({text for text, _ in chosen}) == len(chosen) > 1
     assert [one.orders for _, one in chosen] == sorted((one.orders for _, one in chosen), reverse=True)
+    assert all(one.before <= max(0.1, 1 / len(people.run.ids)) for _, one in chosen)  # usable when clean
     text, one = chosen[0]
     assert people.at("clean").finder(one.person) is not None
     assert people.at(text).finder(one.person) is None

@@ -146,7 +146,7 @@ def _height(shape: Shape) -> Any:
     if shape.kind is Kind.STACK:
         return alt.Step(18 if shape.panel else 28)
     if shape.kind is Kind.BARS:
-        return alt.Step(max(4, 16 - shape.bars_each))
+        return alt.Step(max(4, (10 if shape.panel else 16) - shape.bars_each))
     return _SMALL if shape.panel else _TALL
 
 
@@ -164,9 +164,14 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
         scale["domain"] = [0, axis.end]
     if not axis.log:
         scale["nice"] = True
-    ticks = alt.Axis(tickMinStep=1, format="d", tickCount=5) if axis.whole else alt.Axis(tickCount=6)
+    ticks = (
+        alt.Axis(tickMinStep=1, format="d", tickCount=5)
+        if axis.whole
+        else alt.Axis(tickCount=6, labelSeparation=3)
+    )
     if axis.log:
-        ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS)
+        words = f"{_POWER} ? datum.label : ''"
+        ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS, labelExpr=words)
     return {"shorthand": f"{field}:Q", "title": axis.title, "scale": alt.Scale(**scale), "axis": ticks}
 
 
@@ -211,18 +216,22 @@ def _plane(shape: Shape) -> dict[str, Any]:
 
 def _lines(shape: Shape) -> Any:
     places = _plane(shape)
-    if shape.dash:
-        legend = alt.Legend(title=shape.dash, orient="bottom", symbolStrokeWidth=2, labelLimit=280)
-        places["strokeDash"] = alt.StrokeDash("dash:N", sort=None, legend=legend)
+    lined: dict[str, Any] = {}
+    if shape.dash:  # in the lines alone, or the legend would show dots
+        legend = alt.Legend(
+            title=shape.dash, orient="bottom", labelLimit=280, symbolSize=400, symbolStrokeWidth=2
+        )
+        lined["strokeDash"] = alt.StrokeDash("dash:N", sort=None, legend=legend)
     elif shape.many:  # in both layers, or each would have a legend of its own
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
     if not shape.stepped:
-        layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36)]
+        layers = [base.mark_line(strokeWidth=2).encode(**lined), base.mark_point(filled=True, size=36)]
         if shape.bars:
             layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
         return _layer(*layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
+    line = line.encode(**lined)
     symbol = alt.Shape("mark:N", scale=alt.Scale(domain=[*SYMBOLS], range=[*SYMBOLS.values()]), legend=None)
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=70).encode(shape=symbol)
     return _layer(line, dots)
@@ -262,7 +271,7 @@ def _bars(shape: Shape) -> Any:
     if shape.bars:
         ends = base.encode(x=alt.X("low:Q"), x2="high:Q")
         if shape.bars_each <= _DASHED:  # on thin bars a halo would hide the bar itself
-            layers.append(ends.mark_rule(strokeWidth=3.5, style="halo"))
+            layers.append(ends.mark_rule(strokeWidth=2.5, style="halo"))
         layers.append(ends.mark_rule(strokeWidth=1.5 if shape.bars_each <= _DASHED else 1))
     return _layer(*layers)
 
@@ -406,7 +415,8 @@ def with_labels(rows: Sequence[Datum], x_axis: Axis, y_axis: Axis, *, width: int
     for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
         x, y = (row["x"] - left) / long, (row["y"] - low) / height
         letters = _LETTER * _WIDE / width * len(row["label"])
-        free = next((place for place in _around_mark(x, y, letters) if _is_free(place, taken)), None)
+        end = ((row["y2"] if "y2" in row else row["y"]) - low) / height
+        free = next((place for place in _around_mark(x, y, end, letters) if _is_free(place, taken)), None)
         if free is None:
             continue
         taken.append(free)
@@ -422,10 +432,13 @@ def _stroke(row: Datum, height: float) -> list[float]:
     return [row["y"] + (end - row["y"]) * i / count for i in range(count + 1)]
 
 
-def _around_mark(x: float, y: float, letters: float) -> list[tuple[float, float, float]]:
-    """Positions for a label (left, right, middle), the nearest first."""
+def _around_mark(x: float, y: float, end: float, letters: float) -> list[tuple[float, float, float]]:
+    """Positions for a label (left, right, middle), the nearest first: beside the mark, below or above the
+    mark and its arrow, and beside it but higher or lower."""
     heights = [y + side * step * 0.5 * _LINE for step in range(6) for side in ((1, -1) if step else (1,))]
-    return [(lx, lx + letters, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
+    beside = [(lx, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
+    beyond = [(x - letters / 2, ly) for ly in (min(y, end) - 1.2 * _LINE, max(y, end) + 1.2 * _LINE)]
+    return [(lx, lx + letters, ly) for lx, ly in (*beside[:2], *beyond, *beside[2:])]
 
 
 def _is_free(place: tuple[float, float, float], taken: Sequence[tuple[float, float, float]]) -> bool:

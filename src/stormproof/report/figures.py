@@ -40,7 +40,8 @@ _CELL = 22  # points that a number in a heat map needs
 def write_figures(
     view: View, out: Path, *, style: str = "paper", formats: Sequence[str] = ("pdf", "png")
 ) -> list[Path]:
-    """Every figure of a view, one file per format, and every table as CSV, LaTeX and Markdown."""
+    """Every figure of a view, one file per format (several for very many panels), and every table as CSV,
+    LaTeX and Markdown."""
     if style not in STYLES:
         raise UnknownName("style", style, STYLES, f"There are {', '.join(STYLES)}.")
     for name in formats:
@@ -48,8 +49,9 @@ def write_figures(
             raise UnknownName("format", name, FORMATS, f"There are {', '.join(FORMATS)}.")
     make_folder(out)
     charts = {
-        out / f"{file_name(figure.id)}.{kind}": (kind, print_spec(figure, STYLES[style]))
+        out / f"{file_name(sheet.id)}.{kind}": (kind, print_spec(sheet, STYLES[style]))
         for figure in view.figures()
+        for sheet in sheets(as_panels(figure))
         for kind in formats
     }
     for path, content in zip(charts, draw_charts([*charts.values()]), strict=True):
@@ -105,6 +107,17 @@ def as_panels(figure: Figure) -> Figure:
     ]
     several = len({row["panel"] for row in rows}) > 1
     return replace(figure, rows=rows, panel="panel" if several else "", pick=())
+
+
+def sheets(figure: Figure) -> list[Figure]:
+    """A figure of very many panels as several: `alpha`, `alpha-2` and so on."""
+    panels = list(dict.fromkeys(row.get("panel") for row in figure.rows)) or [None]
+    found = []
+    for start in range(0, len(panels), _PANELS):
+        name = f"{figure.id}-{start // _PANELS + 1}" if start else figure.id
+        rows = [row for row in figure.rows if row.get("panel") in panels[start : start + _PANELS]]
+        found.append(replace(figure, id=name, rows=rows))
+    return found
 
 
 def chosen_picks(picks: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
