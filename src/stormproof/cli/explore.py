@@ -56,6 +56,7 @@ def explore(
     load_plugins(plugin or ())
     exploration = serve.open_subjects(runs or (), model or (), data, seed=seed)
     server = serve.Server(exploration, host=host, port=port, token=token or "")
+    server.prepare()
     console.say(f"Explore at {server.link}")
     console.say("The link is for you alone. Stop with Ctrl-C.")
     if browser:

@@ -80,7 +80,15 @@ class Desk:
         self._asked = lru_cache(maxsize=_ASKED)(self._ask)
         self._attribute = lru_cache(maxsize=4)(self._read_attribute)
         self._counting = threading.Lock()
-        threading.Thread(target=exploration.make_scores, daemon=True).start()
+        self._scoring = threading.Thread(target=exploration.make_scores, daemon=True)
+        self._scoring.start()
+
+    def prepare(self) -> None:
+        """Read and open whatever the first page needs, but compute no scores."""
+        if all(subject.keeps_scores(intervals=True) for subject in self.exploration.subjects):
+            self._scoring.join()
+        self.session()
+        self.map("")
 
     # What there is
 
@@ -132,14 +140,15 @@ class Desk:
             len(subject.run.readable) if subject.run is not None else self.exploration.images
             for subject in self.exploration.subjects
         ]
-        return {"runs": ways, "scored": scored, "problems": problems, "images": images}
+        waiting = any(subject.awaits_scores for subject in self.exploration.subjects)
+        return {"runs": ways, "scored": scored, "waiting": waiting, "problems": problems, "images": images}
 
     # The storm map
 
     def map(self, measure: str) -> dict[str, Any]:
         """The report's heat map of every run that is scored, and the condition of each cell."""
         several = self.exploration.scores
-        waiting = any(s.run and s.scores is None and not s.problem for s in self.exploration.subjects)
+        waiting = any(subject.awaits_scores for subject in self.exploration.subjects)
         if not several:
             return {"figures": [], "waiting": waiting, "measures": [], "measure": ""}
         known = list(dict.fromkeys(name for scores in several for name in acts.usual_measures(scores)))

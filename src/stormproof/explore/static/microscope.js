@@ -411,5 +411,5 @@ export const start = (given) => {
   addEventListener("resize", () => draw());
   controls();
 };
-export const begin = async () => { await follow(); await show(); showFields(); };
+export const begin = async () => { await follow(); if (!seen.now) await show(); showFields(); };
 export const forget = () => { tallies = new Map(); };
