@@ -113,7 +113,9 @@ def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
 def test_the_name_of_a_run_folder_stays_a_name(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "'$(touch x)`;\"<script>"
     shutil.copytree(folder, copy)
-    made = Desk(explore_runs([copy])).acts(0, 0, Condition.parse("fog@3"), {"metric": "AP", "at_least": 0.5})
+    made = Desk(explore_runs([copy])).acts(
+        0, 0, Condition.parse("fog@3"), {"id": "R1", "metric": "AP", "at_least": 0.5}
+    )
     assert shlex.split(made["gate"])[2] == str(copy)
     opening = ast.parse(made["python"]).body[1]
     assert isinstance(opening, ast.Assign)

@@ -177,7 +177,7 @@ class Subject:
         return self.run is not None and not is_whole and not self.problem
 
     def make_scores(self) -> None:
-        """Score the run without writing to its folder; kept scores that lack intervals are shown meanwhile."""
+        """Score the run without writing to its folder; kept scores that lack intervals are shown before."""
         if self.run is None or not self.awaits_scores:
             return
         try:
