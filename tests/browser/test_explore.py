@@ -201,6 +201,9 @@ def test_the_slider_asks_the_model_between_severities(
     text = "gaussian_noise@2.5[sigma=0.05]+contrast@1"
     assert np.array_equal(opened.pixels(text), run.sample(run.ids[4], text).image)
     page.select_option("#top", "")
+    page.select_option("#condition", "gaussian_noise@3")
+    opened.wait_for_look("gaussian_noise@3")
+    assert page.locator('[data-field="sigma"]').input_value() == ""  # the ladder would ask for it
     page.click("#clean")
     opened.wait_for_look("clean")
     page.select_option("#corruption", "fog")

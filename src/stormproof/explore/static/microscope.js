@@ -12,7 +12,7 @@ const pictures = { now: undefined, clean: undefined }; // their pixels
 // The parts of a composed condition: split at +, but not inside brackets or quotes.
 const partsOf = (condition) => condition.match(/(?:"(?:\\.|[^"\\])*"|\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[^+])+/gs) ?? [];
 export const corruptionOf = (condition) => condition.split(/[@[]/)[0];
-export const stormName = (condition) => [corruptionOf(condition), ...partsOf(condition).slice(1)].join(", then ");
+export const stormName = (condition) => partsOf(condition.replace(/^(\w+)@[\d.]+/, "$1")).join(", then ");
 export const threshold = () => Number(state.score);
 const wanted = (thing) => !state.class || thing.name === state.class;
 const isWrong = (thing) => thing.verdict !== "right" && thing.verdict !== "excused";
@@ -276,6 +276,7 @@ const readParameters = (condition) => {
   const inside = (partsOf(condition)[0] ?? "").match(/\[(.*)\]$/s)?.[1];
   return inside ? Object.fromEntries(inside.split(",").map((pair) => pair.split("=").map((part) => part.trim().replace(/^"|"$/g, "")))) : {};
 };
+const normal = (values) => JSON.stringify(Object.entries(values).map(([key, value]) => [key, isNaN(value) ? value : Number(value)]).sort());
 const severityOf = (condition) => condition.match(/^\w+@([\d.]+)/)?.[1];
 let stepsOf = "";
 let top = ""; // what is applied after the corruption of the slider, as a condition
@@ -321,9 +322,10 @@ export const lookAt = (condition, signal) => ask("look", { image: state.image, c
 
 const follow = async () => { // the controls follow the state
   const condition = state.at || "clean";
-  if (condition !== "clean" && corruptionOf(condition) !== $("#corruption").value) {
+  const values = readParameters(condition);
+  if (condition !== "clean" && (corruptionOf(condition) !== $("#corruption").value || normal(values) !== normal(parametersOf()))) {
     $("#corruption").value = corruptionOf(condition);
-    fillFields(readParameters(condition));
+    fillFields(values);
   }
   if (condition !== "clean") {
     top = partsOf(condition).slice(1).join("+");
