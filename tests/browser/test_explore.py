@@ -114,7 +114,7 @@ def test_the_bound_of_a_requirement_is_read_whole(desk: Any) -> None:
       pen.font = getComputedStyle(field).font;
       return pen.measureText(field.selectedOptions[0].textContent).width; }""")
     assert page.locator("#r-bound").bounding_box()["width"] > needed
-    assert "difference" in page.locator("#r-bound option:checked").inner_text()
+    assert "minus" in page.locator("#r-bound option:checked").inner_text()
 
 
 def test_labels_end_at_the_edge_of_the_picture(desk: Any) -> None:

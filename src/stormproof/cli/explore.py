@@ -27,7 +27,7 @@ def explore(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 0,
     token: Annotated[
-        str | None, typer.Option(help="The secret in the link. Default: a new one each time.")
+        str | None, typer.Option(help="The secret in the link, 16 letters or more. Default: a new one.")
     ] = None,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     plugin: Plugins = None,

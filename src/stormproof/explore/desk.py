@@ -5,7 +5,6 @@ It holds no arithmetic: numbers come from `Scores`, verdicts from `metrics`, pix
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -160,7 +159,8 @@ class Desk:
         section = every_condition(scope)
         figures = drawable([section], several)[0].figures if section is not None else ()
         return {
-            "measure": chosen, "measures": known, "waiting": waiting,
+            "measure": chosen, "measures": [(name, measures()[name].section) for name in known],
+            "waiting": waiting,
             "clean": {s.name: s.score(chosen) * measures()[chosen].scale for s in having},
             "figures": [self._figure(f, scope) for f in figures if f.id in ("grid", "conditions")],
         }  # fmt: skip
@@ -405,11 +405,9 @@ class Desk:
         made["python"] = acts.python(them, subject, them.image_id(index), condition)
         if row.get("metric"):
             asked, text = acts.requirement({**row, "condition": str(condition)})
-            made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}
+            made |= {"requirement": text, "verdict": acts.verdict(asked, subject)}
             made["peeking"] = acts.PEEKING if made["verdict"] else ""
-            if subject.run is not None:
-                gate = ["stormproof", "check", str(subject.run.folder), "--require", "requirements.yaml"]
-                made["gate"] = shlex.join(gate)
+            made["gate"] = acts.gate(subject, condition)
         return made
 
     def table(self, index: int, condition: Condition) -> str:
