@@ -399,7 +399,7 @@ def test_without_a_run_the_microscope_works(desk: Any, served: Any, tmp_path: Pa
     names = ["<img src=x onerror=alert(1)>", "`$(touch x)`;'\""]
     for name in names:
         PIL.Image.new("RGB", (128, 96), "grey").save(tmp_path / f"{name}.png")
-    opened = desk(at=served([], (BOXES,), f"images:{tmp_path}"))
+    opened = desk(at=served([], ("builtin:street-plain",), f"images:{tmp_path}"))
     page = opened.page
     assert page.locator("#storm").is_hidden()
     assert all(name in page.inner_text("#list") for name in names)
