@@ -1,14 +1,16 @@
 """How fast `stormproof explore` answers, by the browser's own clock.
 
-    python benchmarks/explore.py            every number, with the limit it is held to
-    python benchmarks/explore.py --quick    a small run and a few steps, to see that it runs; fails never
+    python benchmarks/explore.py               every number, with the limit it is held to
+    python benchmarks/explore.py --runs DIR    the same; the runs are kept there, and used again
+    python benchmarks/explore.py --quick       small runs and a few steps, to see that it works; fails never
 
-The map: a run of 5,000 images under 75 conditions and clean, written straight to the store with three boxes
-an image; its kept scores have the shape of that run (errors of every image, 200 halves) but the values of a
-hundred images. The time is from opening the link to the drawn map. The cell: from choosing a condition of
-that run to its list. The slider: from moving it to the picture with its predictions, over every step of four
-corruptions at 640×480. The server has one core. It needs Chromium and Playwright (make test-browser), and
-for yolox-nano the models and photographs of ../shared.
+Three runs: 5,000 images under 75 conditions and clean, written straight to the store with three boxes an
+image; street-grid on generated scenes and yolox-nano on photographs, both at about 640×480 under four
+corruptions. All are scored with intervals before. The start: from the command to its link. The map: from
+opening the link to the drawn map. The cell: from choosing a condition to its list of images. The scroll: from
+a jump in that list to its thumbnails. The slider: from moving it to the picture with its predictions, over
+every step. The server has one core. It needs Chromium and Playwright (make test-browser), and for yolox-nano
+the models and photographs of ../shared.
 """
 
 from __future__ import annotations
@@ -20,29 +22,43 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import PIL.Image
 
+import stormproof
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Prediction
 from stormproof.corruptions import SUITES, find
 from stormproof.datasets import read_dataset
-from stormproof.results.kept import save_scores, scores_key
 from stormproof.results.run import Run
 from stormproof.results.store.parts import part_path, writing_part
 from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim
 from stormproof.results.store.schema import Row
-from stormproof.results.worst import ImageErrors
 
 LIMITS = {"map": 1000.0, "slider": 200.0}  # ms, of the median
+JUMP = """async (share) => {
+  const list = document.querySelector('#list'), began = performance.now();
+  list.scrollTop = share * (list.scrollHeight - list.clientHeight);
+  const frame = () => new Promise(requestAnimationFrame);
+  const seen = () => {
+    const { top, bottom } = list.getBoundingClientRect();
+    return [...list.querySelectorAll('.thumb')].filter((thumb) => {
+      const box = thumb.getBoundingClientRect();
+      return box.bottom > top && box.top < bottom;
+    });
+  };
+  await frame(); await frame();
+  while (!seen().length || !seen().every((thumb) => thumb.querySelector('img').naturalWidth)) await frame();
+  return performance.now() - began;
+}"""
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-CHUNK, SCORED, PHOTOGRAPHS = 50, 100, 8
+CHUNK, STARTS = 50, 3
 SLID = ("gaussian_noise", "fog", "motion_blur", "jpeg_compression")
 FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 
@@ -96,20 +112,23 @@ def write_run(out: Path, spec: str, conditions: Sequence[Condition], images: int
     return Run(out)
 
 
-def keep_scores(run: Run, few: Run) -> None:
-    """Keep scores of a run that have its shape and the values of a run of few images."""
-    scores = few.score(interval=True)
-    errors = scores.image_errors
-    assert errors is not None
-    times = -(-len(run.ids) // len(errors.ids))
-    every = {text: np.tile(values, times)[: len(run.ids)] for text, values in errors.by_condition.items()}
-    whole = replace(scores, images=len(run.ids), image_errors=ImageErrors(tuple(run.ids), every))
-    save_scores(run, scores_key(run, scores.options), whole)
+class Server(NamedTuple):
+    """`stormproof explore`, and how many milliseconds it took to its link."""
+
+    link: str
+    started: float
+    process: int
+
+    def memory(self) -> float:
+        """The most that it has held, in MB."""
+        status = Path(f"/proc/{self.process}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[str]:
-    """The link of `stormproof explore`, on one core."""
+def served(*arguments: str) -> Iterator[Server]:
+    """A server, on one core."""
+    began = time.perf_counter()
     core = min(os.sched_getaffinity(0))
     command = ["taskset", "-c", str(core), sys.executable, "-m", "stormproof", "explore", "--no-open"]
     process = subprocess.Popen(
@@ -119,7 +138,8 @@ def served(*arguments: str) -> Iterator[str]:
     try:
         for line in process.stdout:
             if "http://" in line:
-                yield line[line.index("http://") :].split()[0]
+                link = line[line.index("http://") :].split()[0]
+                yield Server(link, 1000 * (time.perf_counter() - began), process.pid)
                 return
         raise SystemExit(f"stormproof explore {' '.join(arguments)} did not start")
     finally:
@@ -157,15 +177,16 @@ def time_map(browser: Any, link: str, loads: int) -> list[float]:
     return times
 
 
-def time_cells(browser: Any, link: str, count: int) -> list[float]:
-    """Milliseconds from choosing a condition to its list of images."""
+def time_cells(browser: Any, link: str, count: int) -> tuple[list[float], list[float]]:
+    """Milliseconds from choosing a condition to its list of images, and from a jump in it to thumbnails."""
     page = Page(browser, link)
     page.forget("cell listed")
     values = page.tab.eval_on_selector_all("#condition option", "all => all.map((one) => one.value)")
     for value in [value for value in values if value != "clean"][:count]:
         page.tab.select_option("#condition", value)
         page.tab.wait_for_selector(f'html[data-cell="{value}"]', state="attached")
-    return page.durations("cell listed")
+    jumps = [float(page.tab.evaluate(JUMP, place / count)) for place in range(1, count + 1)]
+    return page.durations("cell listed"), jumps
 
 
 def time_slider(browser: Any, link: str, steps: int) -> list[float]:
@@ -197,61 +218,68 @@ def report(name: str, times: Sequence[float], limit: str = "") -> bool:
     return is_met
 
 
-def photographs(folder: Path) -> str | None:
-    """A dataset of a few photographs of ../shared at 640×480; None if there are none."""
-    sources = sorted(p for p in SHARED.rglob("*.jpg") if p.stat().st_size > 20_000)[:PHOTOGRAPHS]
-    if not sources:
-        return None
-    folder.mkdir()
-    for path in sources:
-        image = PIL.Image.open(path).convert("RGB")
-        image.resize((640, 480), PIL.Image.Resampling.BICUBIC).save(folder / f"{path.stem}.png")
-    return f"images:{folder}"
+def make_runs(folder: Path, *, quick: bool) -> dict[str, Path]:
+    """The runs, scored; those that are there already are used again."""
+    images, few = (200, 2) if quick else (5000, 8)
+    many = folder / "many"
+    if not many.exists():
+        write_run(many, write_scene(folder / "scene", images), SUITES["imagenet-c"].conditions, images)
+    runs = {f"{images} images × 76": many, "street-grid": folder / "street", "yolox-nano": folder / "yolox"}
+    asked = {"street": ("builtin:street-grid", f"world:test,size=640x480,count={few}")}
+    photographs = sorted((SHARED / "data" / "coco" / "val2017").glob("*.jpg"))[:few]
+    if photographs:
+        (folder / "ids.txt").write_text("".join(f"{int(path.stem)}\n" for path in photographs))
+        coco = f"coco:{SHARED}/data/coco/instances_val2017.json,images={SHARED}/data/coco/val2017"
+        model = f"onnx:{SHARED}/models/yolox_nano_416_coco.onnx"
+        asked["yolox"] = (model, f"{coco},only={folder / 'ids.txt'}")
+    for name, (model, data) in asked.items():
+        if not (folder / name).exists():
+            stormproof.run(model, data, out=folder / name, conditions=",".join(SLID), engine="local")
+    runs = {name: path for name, path in runs.items() if path.exists()}
+    for path in runs.values():
+        Run(path).score(interval=True)
+    return runs
 
 
-def measure(browser: Any, folder: Path, *, quick: bool) -> bool:
-    """Every number; whether all limits are met."""
-    images, loads, steps = (200, 2, 5) if quick else (5000, 10, 40)
-    conditions = SUITES["imagenet-c"].conditions
-    spec = write_scene(folder / "scene", images)
-    run = write_run(folder / "run", spec, conditions, images)
-    keep_scores(run, write_run(folder / "few", spec, conditions, SCORED))
-    print(f"run of {len(run.ids)} images under {len(run.conditions)} conditions written")
-    judged = []
-    with served(str(folder / "run")) as link:
-        judged.append(report("map, kept scores, just started", time_map(browser, link, 1), "map"))
-        judged.append(report("map, kept scores, opened again", time_map(browser, link, loads), "map"))
-        report("cell of that run", time_cells(browser, link, steps))
-    street = "world:test,size=640x480,count=8"
-    with served("--model", "builtin:street-grid", "--data", street) as link:
-        judged.append(report("slider, street-grid", time_slider(browser, link, steps), "slider"))
-    model, data = SHARED / "models" / "yolox_nano_416_coco.onnx", photographs(folder / "photographs")
-    if data is None or not model.exists():
-        print("slider, yolox-nano: left out, there are no models and photographs in ../shared")
-        return all(judged)
-    with served("--model", f"onnx:{model}", "--data", data) as link:
-        judged.append(report("slider, yolox-nano, photographs", time_slider(browser, link, steps), "slider"))
-    return all(judged)
+def measure(browser: Any, name: str, run: Path, *, quick: bool) -> bool:
+    """Every number of a run; whether its limits are met."""
+    starts, first = [], []
+    for _ in range(1 if quick else STARTS):
+        with served(str(run)) as server:
+            starts.append(server.started)
+            first += time_map(browser, server.link, 1)
+    report(f"{name}: start", starts)
+    met = [report(f"{name}: map, just started", first, "map")]
+    loads, steps = (2, 5) if quick else (10, 40)
+    with served(str(run)) as server:
+        met.append(report(f"{name}: map, opened again", time_map(browser, server.link, loads)[1:], "map"))
+        cells, jumps = time_cells(browser, server.link, steps)
+        report(f"{name}: cell", cells)
+        report(f"{name}: scroll", jumps)
+        if (run / "run.yaml").exists():  # its model can be asked
+            met.append(report(f"{name}: slider", time_slider(browser, server.link, steps), "slider"))
+        print(f"{name}: memory of the server at most {server.memory():.0f} MB, load {os.getloadavg()[0]:.1f}")
+    return all(met)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=Path)
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("Install Chromium and Playwright first: make test-browser")
-    folder = Path(tempfile.mkdtemp(prefix="explore-"))
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
-            is_met = measure(browser, folder, quick=options.quick)
-            browser.close()
-    finally:
-        shutil.rmtree(folder)
-    if not is_met and not options.quick:
+    with tempfile.TemporaryDirectory(prefix="explore-") as made, sync_playwright() as playwright:
+        folder = options.runs or Path(made)
+        folder.mkdir(exist_ok=True)
+        runs = make_runs(folder, quick=options.quick)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        met = [measure(browser, name, run, quick=options.quick) for name, run in runs.items()]
+        browser.close()
+    if not all(met) and not options.quick:
         raise SystemExit(1)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from helpers.explore_desk import BOXES, map_run
@@ -18,20 +18,6 @@ from helpers.scenes import write_scene
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
-
-
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_axe_finds_nothing_and_nothing_goes_wrong(desk: Any, width: int, scheme: str) -> None:
-    opened = desk(width, scheme, "cell=fog@3&at=fog@3")
-    page = opened.page
-    page.click("#help")
-    page.click("#acts summary")
-    page.click("#fields-box summary")
-    page.click("#break")
-    page.wait_for_selector('#ladder[data-done="9/9"]')
-    page.wait_for_selector("#copies pre")
-    page.wait_for_function("document.querySelectorAll('.thumb img[src]').length > 2")
-    opened.require_no_findings()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
@@ -57,8 +43,12 @@ def test_the_map_opens_cells_by_mouse_and_by_keyboard(desk: Any, width: int, sch
     page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
     page.wait_for_selector("#vg-tooltip-element.visible")
     assert "95 %, low" in page.inner_text("#vg-tooltip-element")
+    keys = page.locator("#vg-tooltip-element td.key").all()
+    assert all(key.evaluate("e => e.clientHeight > 10 && e.scrollWidth <= e.clientWidth") for key in keys)
+    before = page.evaluate("scrollY")
     page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] - 0.5 * frame["height"])  # the row above
     page.wait_for_function("(old) => document.documentElement.dataset.cell !== old", arg=condition)
+    assert width < 1100 or page.evaluate("scrollY") == before  # the map stays for the next click
     page.mouse.move(0, 0)  # the tooltip goes
     opened.require_no_findings()
 
@@ -115,21 +105,6 @@ def test_a_narrow_map_keeps_severities_across_and_the_lowest_first(
     assert axes == ["severity", "ascending", "corruption", None]  # None: in the order of the rows
 
 
-def test_the_map_stays_in_view_and_its_tooltip_has_whole_words(desk: Any) -> None:
-    opened = desk(state="cell=fog@3&at=fog@3")
-    page = opened.page
-    frame = page.locator(".cursor").first.bounding_box()
-    x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
-    page.mouse.move(x, y)
-    page.wait_for_selector("#vg-tooltip-element.visible")
-    keys = page.locator("#vg-tooltip-element td.key").all()
-    assert keys
-    assert all(key.evaluate("e => e.clientHeight > 10 && e.scrollWidth <= e.clientWidth") for key in keys)
-    page.mouse.click(x + frame["width"], y)
-    page.wait_for_function("() => document.documentElement.dataset.cell !== 'fog@3'")
-    assert page.evaluate("scrollY") == 0
-
-
 def test_the_bound_of_a_requirement_is_read_whole(desk: Any) -> None:
     page = desk(state="cell=fog@3&at=fog@3").page
     page.click("#acts summary")
@@ -139,7 +114,7 @@ def test_the_bound_of_a_requirement_is_read_whole(desk: Any) -> None:
       pen.font = getComputedStyle(field).font;
       return pen.measureText(field.selectedOptions[0].textContent).width; }""")
     assert page.locator("#r-bound").bounding_box()["width"] > needed
-    assert "difference" in page.locator("#r-bound option:checked").inner_text()
+    assert "minus" in page.locator("#r-bound option:checked").inner_text()
 
 
 def test_labels_end_at_the_edge_of_the_picture(desk: Any) -> None:
@@ -151,8 +126,9 @@ def test_labels_end_at_the_edge_of_the_picture(desk: Any) -> None:
     assert min(edges) >= 0
 
 
-def test_a_hundred_thousand_images_scroll(desk: Any, link: str) -> None:
-    opened = desk(state="cell=fog@1&at=fog@1")
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_a_hundred_thousand_images_scroll(desk: Any, width: int, scheme: str) -> None:
+    opened = desk(width, scheme, state="cell=fog@1&at=fog@1")
     page = opened.page
 
     def many(route: Any) -> None:
@@ -225,6 +201,9 @@ def test_the_slider_asks_the_model_between_severities(
     text = "gaussian_noise@2.5[sigma=0.05]+contrast@1"
     assert np.array_equal(opened.pixels(text), run.sample(run.ids[4], text).image)
     page.select_option("#top", "")
+    page.select_option("#condition", "gaussian_noise@3")
+    opened.wait_for_look("gaussian_noise@3")
+    assert page.locator('[data-field="sigma"]').input_value() == ""  # the ladder would ask for it
     page.click("#clean")
     opened.wait_for_look("clean")
     page.select_option("#corruption", "fog")
@@ -364,8 +343,9 @@ def test_a_look_becomes_an_act(desk: Any, runs: list[Path], tmp_path: Path, widt
     assert opened.faults == []
 
 
-def test_keys_do_everything(desk: Any) -> None:
-    opened = desk(state="cell=fog@3&at=fog@3")
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_keys_do_everything(desk: Any, width: int, scheme: str) -> None:
+    opened = desk(width, scheme, state="cell=fog@3&at=fog@3")
     page = opened.page
     opened.wait_for_look("fog@3")
     page.locator("#main").focus()
@@ -390,6 +370,7 @@ def test_keys_do_everything(desk: Any) -> None:
     page.wait_for_selector('#ladder[data-done="9/9"]')
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
+    opened.require_no_findings()
     page.keyboard.press("r")
     page.wait_for_function("() => !location.hash.includes('mode')")
 
@@ -414,30 +395,32 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_has_come(
     opened.require_no_findings()
 
 
-def test_without_a_run_the_microscope_works(desk: Any, served: Any, runs: list[Path]) -> None:
-    from stormproof.results.run import Run
-
-    link = served([], (BOXES,), Run(runs[0]).record.dataset.spec)
-    opened = desk(at=link)
+def test_without_a_run_the_microscope_works(desk: Any, served: Any, tmp_path: Path) -> None:
+    names = ["<img src=x onerror=alert(1)>", "`$(touch x)`;'\""]
+    for name in names:
+        PIL.Image.new("RGB", (128, 96), "grey").save(tmp_path / f"{name}.png")
+    opened = desk(at=served([], ("builtin:street-plain",), f"images:{tmp_path}"))
     page = opened.page
     assert page.locator("#storm").is_hidden()
+    assert all(name in page.inner_text("#list") for name in names)
     page.select_option("#corruption", "fog")
     opened.wait_for_look("fog@3")
     assert "asked just now" in page.inner_text("#source")
     assert opened.faults == []
 
 
-def test_a_run_whose_model_is_not_opened_snaps_to_its_cells(desk: Any, served: Any, runs: list[Path]) -> None:
-    opened = desk(at=served([runs[1]], ()), state="cell=fog@1&at=fog@1")
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_a_run_whose_model_is_not_opened_snaps_to_its_cells(
+    desk: Any, served: Any, runs: list[Path], width: int, scheme: str
+) -> None:
+    opened = desk(width, scheme, at=served([runs[1]], ()), state="cell=fog@1&at=fog@1")
     page = opened.page
     assert page.locator("#severity").get_attribute("max") == "4"
     page.locator("#severity").focus()
     page.keyboard.press("ArrowRight")
     opened.wait_for_look("fog@2")
     assert "as the run predicted" in page.inner_text("#source")
-    assert (
-        json.loads(page.evaluate("JSON.stringify(performance.getEntriesByName('picture shown').length)")) > 0
-    )
+    opened.require_no_findings()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import shutil
 from pathlib import Path
 
 import pytest
 
 from helpers.explorer import TOKEN, Client
+from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.explore.app import ANSWERS
+from stormproof.explore.desk import Desk
 from stormproof.explore.serve import Server
 from stormproof.explore.subject import explore_models, explore_runs
 
@@ -103,6 +107,17 @@ def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in headers
+
+
+def test_the_name_of_a_run_folder_stays_a_name(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "'$(touch x)`;\"<script>"
+    shutil.copytree(folder, copy)
+    made = Desk(explore_runs([copy])).acts(
+        0, 0, Condition.parse("fog@3"), {"id": "R1", "metric": "AP", "at_least": 0.5}
+    )
+    opening = ast.parse(made["python"]).body[1]
+    assert isinstance(opening, ast.Assign)
+    assert [ast.literal_eval(word) for word in opening.value.args] == [str(copy)]  # type: ignore[attr-defined]
 
 
 def test_beyond_this_machine_a_token_must_be_chosen(folder: Path) -> None:

@@ -177,6 +177,30 @@ def test_exploring_writes_nothing_into_the_run(folder: Path, tmp_path: Path) -> 
     assert content() == before
 
 
+def test_kept_scores_are_there_with_the_link_and_intervals_follow(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(folder, copy)
+    shutil.rmtree(copy / "scores", ignore_errors=True)
+    run = Run(copy)
+    run.score()
+    (subject,) = explore_runs([copy]).subjects
+    shown = []
+    assert subject.run is not None
+    score = subject.run.score
+    subject.run.score = lambda **given: shown.append(subject.scores) or score(**given)  # type: ignore[func-returns-value, method-assign]
+    subject.make_scores()
+    nothing, plain = shown
+    assert nothing is None
+    assert plain is not None
+    assert plain.replicates is None
+    assert not subject.awaits_scores
+    run.score(interval=True)
+    desk = Desk(explore_runs([copy]))
+    desk.prepare()
+    assert not desk.progress()["waiting"]
+    assert desk.map("")["figures"]
+
+
 def test_a_run_that_is_not_finished_is_shown_as_far_as_it_has_come(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(folder, copy)

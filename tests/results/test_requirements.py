@@ -196,7 +196,7 @@ def test_aggregates_losses_and_drops(run, scores):
     assert same.outcome is Outcome.INCONCLUSIVE  # eight equal images say little about others
     assert same.interval.estimate == 0
     count = len(scores.conditions) - 1  # of no suite, so it is no mPC
-    assert same.requirement.text == f"mean over {count} conditions at most drop 0.01"
+    assert same.requirement.text == f"mean over {count} conditions drops at most 0.01"
     assert rpc.text.startswith(f"mean over {count} conditions, relative to P, at least 0.01: ")
     error = judge([parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r")], scores)[0]
     assert error.interval.estimate == pytest.approx(scores.aggregates["E"]["mean"])

@@ -27,7 +27,7 @@ def explore(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 0,
     token: Annotated[
-        str | None, typer.Option(help="The secret in the link. Default: a new one each time.")
+        str | None, typer.Option(help="The secret in the link, 16 letters or more. Default: a new one.")
     ] = None,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     plugin: Plugins = None,
@@ -56,6 +56,7 @@ def explore(
     load_plugins(plugin or ())
     exploration = serve.open_subjects(runs or (), model or (), data, seed=seed)
     server = serve.Server(exploration, host=host, port=port, token=token or "")
+    server.prepare()
     console.say(f"Explore at {server.link}")
     console.say("The link is for you alone. Stop with Ctrl-C.")
     if browser:

@@ -14,9 +14,10 @@ from stormproof.core.errors import StormproofError
 from stormproof.core.text import as_csv
 from stormproof.explore.subject import Exploration, Subject
 from stormproof.metrics.metric import measures
+from stormproof.results.looks import read_looks, spent_at
 from stormproof.results.requirements import Requirement, parse
 from stormproof.results.scores import Scores
-from stormproof.results.verdicts import judge
+from stormproof.results.verdicts import judge, look_at
 
 COLUMNS = (
     "image", "condition", "model", "what", "class", "score", "verdict", "x1", "y1", "x2", "y2",
@@ -40,6 +41,8 @@ def commands(exploration: Exploration, subject: Subject, condition: Condition) -
     run = ["stormproof", "run", "--model", model, "--data", data, "--conditions", text]
     enhance = subject.run.record.model.enhance if subject.run is not None else ()
     run += [word for name in enhance for word in ("--enhance", name)]
+    if exploration.images < len(exploration.dataset):
+        again += ["--limit", str(exploration.images)]
     run += ["--out", f"runs/{folder}", *again]
     made = {"run": shlex.join(run), "condition": text}
     return made if condition.is_clean else {"corrupt": shlex.join(corrupt), **made}
@@ -81,18 +84,28 @@ def requirement(row: Mapping[str, Any]) -> tuple[Requirement, str]:
     )
 
 
-def verdict(asked: Requirement, scores: Scores | None) -> str:
-    """What the gate says of the run that is shown; empty if it cannot tell."""
-    if scores is None or asked.bound == "at_most_drop":
+def gate(subject: Subject, condition: Condition) -> str:
+    """Lines that check a requirement on images that nobody has looked at; which, the user knows."""
+    run = ["stormproof", "run", "--model", subject.specs[0], "--data", "NEW_IMAGES"]
+    run += ["--conditions", str(condition), "--out", "runs/new"]
+    return f"{shlex.join(run)}\nstormproof check runs/new --require requirements.yaml"
+
+
+def verdict(asked: Requirement, subject: Subject) -> str:
+    """What the gate would say now of the run that is shown; empty if it cannot tell."""
+    run, scores = subject.run, subject.scores
+    if run is None or scores is None or asked.condition is None:
         return ""
+    if asked.condition not in run.conditions:
+        return f"{asked.condition} was not run, so {asked.metric} under it is not known."
     try:
-        (found,) = judge([asked], scores)
+        spent = spent_at(look_at(run, [asked], None), read_looks(run.folder), run.record.dataset.images)
+        (found,) = judge([asked], scores, look=spent)
     except StormproofError as error:
         return str(error)
-    if asked.condition is None:
-        return found.text
     clean, here = scores.score(asked.metric), scores.score(asked.metric, asked.condition)
-    return f"{found.text}. {asked.metric} clean {clean:.4f}, under {asked.condition} {here:.4f}."
+    told = f"{found.text}. {asked.metric} clean {clean:.4f}, under {asked.condition} {here:.4f}."
+    return f"{told} {spent.words}".strip()
 
 
 def usual_measures(scores: Scores) -> list[str]:

@@ -13,6 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -172,12 +173,11 @@ ANSWERS: dict[str, Answer] = {
 def make_app(desk: Desk, *, token: str, hosts: frozenset[str], framed: bool = False) -> ASGIApp:
     """The application; `hosts` are the values of the Host header that name this server."""
     held = _static_files()
-    charting = _made_ahead(charting_script)
 
     async def send_file(request: Request) -> Response:
         name = request.path_params.get("name", PAGE)
         if name == VEGA and name not in held:
-            held[name] = (await run_in_threadpool(charting.result)).encode()
+            held[name] = (await run_in_threadpool(charting().result)).encode()
         content = held.get(name)
         if content is None:
             return Response("There is no such file.", 404)
@@ -205,13 +205,14 @@ def make_app(desk: Desk, *, token: str, hosts: frozenset[str], framed: bool = Fa
     return Guard(Starlette(routes=routes), token=token, hosts=hosts, policy=policy)
 
 
-def _made_ahead(make: Callable[[], str]) -> Future[str]:
-    """The answer of a slow function, asked for before anyone needs it."""
+@cache
+def charting() -> Future[str]:
+    """The script that draws charts. It takes a process some seconds, so call this before anyone needs it."""
     made: Future[str] = Future()
 
     def work() -> None:
         try:
-            made.set_result(make())
+            made.set_result(charting_script())
         except Exception as error:  # whoever asks for the answer hears of it
             made.set_exception(error)
 

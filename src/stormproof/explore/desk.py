@@ -5,7 +5,6 @@ It holds no arithmetic: numbers come from `Scores`, verdicts from `metrics`, pix
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -80,7 +79,15 @@ class Desk:
         self._asked = lru_cache(maxsize=_ASKED)(self._ask)
         self._attribute = lru_cache(maxsize=4)(self._read_attribute)
         self._counting = threading.Lock()
-        threading.Thread(target=exploration.make_scores, daemon=True).start()
+        self._scoring = threading.Thread(target=exploration.make_scores, daemon=True)
+        self._scoring.start()
+
+    def prepare(self) -> None:
+        """Read and open whatever the first page needs, but compute no scores."""
+        if all(subject.keeps_scores(intervals=True) for subject in self.exploration.subjects):
+            self._scoring.join()
+        self.session()
+        self.map("")
 
     # What there is
 
@@ -132,14 +139,15 @@ class Desk:
             len(subject.run.readable) if subject.run is not None else self.exploration.images
             for subject in self.exploration.subjects
         ]
-        return {"runs": ways, "scored": scored, "problems": problems, "images": images}
+        waiting = any(subject.awaits_scores for subject in self.exploration.subjects)
+        return {"runs": ways, "scored": scored, "waiting": waiting, "problems": problems, "images": images}
 
     # The storm map
 
     def map(self, measure: str) -> dict[str, Any]:
         """The report's heat map of every run that is scored, and the condition of each cell."""
         several = self.exploration.scores
-        waiting = any(s.run and s.scores is None and not s.problem for s in self.exploration.subjects)
+        waiting = any(subject.awaits_scores for subject in self.exploration.subjects)
         if not several:
             return {"figures": [], "waiting": waiting, "measures": [], "measure": ""}
         known = list(dict.fromkeys(name for scores in several for name in acts.usual_measures(scores)))
@@ -151,7 +159,8 @@ class Desk:
         section = every_condition(scope)
         figures = drawable([section], several)[0].figures if section is not None else ()
         return {
-            "measure": chosen, "measures": known, "waiting": waiting,
+            "measure": chosen, "measures": [(name, measures()[name].section) for name in known],
+            "waiting": waiting,
             "clean": {s.name: s.score(chosen) * measures()[chosen].scale for s in having},
             "figures": [self._figure(f, scope) for f in figures if f.id in ("grid", "conditions")],
         }  # fmt: skip
@@ -396,11 +405,9 @@ class Desk:
         made["python"] = acts.python(them, subject, them.image_id(index), condition)
         if row.get("metric"):
             asked, text = acts.requirement({**row, "condition": str(condition)})
-            made |= {"requirement": text, "verdict": acts.verdict(asked, subject.scores)}
+            made |= {"requirement": text, "verdict": acts.verdict(asked, subject)}
             made["peeking"] = acts.PEEKING if made["verdict"] else ""
-            if subject.run is not None:
-                gate = ["stormproof", "check", str(subject.run.folder), "--require", "requirements.yaml"]
-                made["gate"] = shlex.join(gate)
+            made["gate"] = acts.gate(subject, condition)
         return made
 
     def table(self, index: int, condition: Condition) -> str:

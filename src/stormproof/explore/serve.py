@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 
 from stormproof.core.errors import InvalidOption, RunError
-from stormproof.explore.app import make_app
+from stormproof.explore.app import charting, make_app
 from stormproof.explore.desk import Desk
 from stormproof.explore.subject import Exploration, explore_models, explore_runs
 from stormproof.results.run import Run
@@ -31,6 +31,7 @@ def open_subjects(
 ) -> Exploration:
     """What a command line names: run folders, or models and a dataset."""
     if runs:
+        charting()  # begins, in a process of its own, while the runs are opened
         return explore_runs([Path(run) for run in runs], data=data, models=models)
     if not models or data is None:
         raise InvalidOption("Name a run folder, or give --model and --data.")
@@ -55,7 +56,8 @@ class Server:
         self._socket = _listening(host, port)
         self.port = int(self._socket.getsockname()[1])
         self.host = host
-        app = make_app(Desk(exploration), token=self._token, hosts=self._hosts(), framed=framed)
+        self._desk = Desk(exploration)
+        app = make_app(self._desk, token=self._token, hosts=self._hosts(), framed=framed)
         settings = uvicorn.Config(
             app, log_level="error", access_log=False, server_header=False, lifespan="off", ws="none"
         )
@@ -73,6 +75,12 @@ class Server:
         names = [LOOPBACK, "localhost", "[::1]"] if is_loopback(self.host) else [self.host]
         names += [f"[{self.host}]"] if ":" in self.host else []
         return frozenset(f"{name}:{self.port}".lower() for name in names)
+
+    def prepare(self) -> None:
+        """Have ready what the first page shows: whoever is given the link then does not wait."""
+        self._desk.prepare()
+        if any(subject.run is not None for subject in self._desk.exploration.subjects):
+            charting().exception()  # waits; the page tells of an error
 
     def run(self) -> None:
         """Serve until interrupted."""

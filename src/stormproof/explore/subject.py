@@ -26,8 +26,10 @@ from stormproof.models import full_spec, load_model
 from stormproof.models.classes import match_classes
 from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
+from stormproof.results.kept import FOLDER, scores_key
 from stormproof.results.run import Run
-from stormproof.results.scores import Scores
+from stormproof.results.scores import ScoreOptions, Scores
+from stormproof.results.weights import REPLICATES
 
 # Kinds of models that are files of numbers: opening one that a run folder names runs no code of its own and
 # sends no image anywhere. Any other kind is opened only if the user names it again.
@@ -160,11 +162,27 @@ class Subject:
             raise InvalidOption(f"A run folder does not start code or servers: {again}.")
         return require_model(record.spec, record.enhance, self.dataset, record.fingerprint)
 
+    def keeps_scores(self, *, intervals: bool) -> bool:
+        """Whether there is nothing to compute: no run, or a folder that keeps its scores."""
+        if self.run is None:
+            return True
+        key = scores_key(self.run, ScoreOptions.of(None, None, ()))
+        name = f"{key}-{REPLICATES}.parquet" if intervals else f"{key}.json"
+        return (self.run.folder / FOLDER / name).exists()
+
+    @property
+    def awaits_scores(self) -> bool:
+        """Whether scores, or their intervals, are still to come."""
+        is_whole = self.scores is not None and self.scores.replicates is not None
+        return self.run is not None and not is_whole and not self.problem
+
     def make_scores(self) -> None:
-        """Score the run, with intervals, without writing to its folder."""
-        if self.run is None or self.scores is not None:
+        """Score the run without writing to its folder; kept scores that lack intervals are shown before."""
+        if self.run is None or not self.awaits_scores:
             return
         try:
+            if self.keeps_scores(intervals=False) and not self.keeps_scores(intervals=True):
+                self.scores = self.run.score(partial=True, keep=False)
             self.scores = self.run.score(partial=True, interval=True, keep=False)
         except StormproofError as error:
             self.problem = str(error)

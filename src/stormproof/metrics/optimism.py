@@ -21,7 +21,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.stats import binom
 
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.metric import Weights, mean_of_known, ratio
@@ -123,6 +122,8 @@ def _growth(images: int, power: float) -> float:
     """How much larger 1 / images**power is on a random half of the images that has any of them."""
     if images < 2 or images > _MANY:
         return (2**power - 1) / images**power if images > _MANY else 0.0
+    from scipy.stats import binom  # imported late: it takes a second
+
     held = np.arange(1, images + 1)
     chance = binom.pmf(held, images, 0.5)
     return float((chance / chance.sum()) @ held**-power - images**-power)

@@ -70,9 +70,9 @@ class Requirement:
         """In words: AP50 under fog@3 at least 0.4."""
         where = f" under {self.condition}" if self.condition else f" over {self.suite}" if self.suite else ""
         measure = f" of {self.of}" if self.of else ""
-        return (
-            f"{self.called or self.metric}{measure}{where} {self.bound.replace('_', ' ')} {self.threshold:g}"
-        )
+        verb = {"at_most_loss": "loses at most", "at_most_drop": "drops at most"}
+        bound = verb.get(self.bound, self.bound.replace("_", " "))
+        return f"{self.called or self.metric}{measure}{where} {bound} {self.threshold:g}"
 
 
 class Requirements(tuple[Requirement, ...]):

@@ -199,7 +199,7 @@ def _beam(size: tuple[int, int], camera: Camera) -> imaging.Field:
     owner="frame",
     needs=("depth", "camera"),
     lux=ladder(20.0, 10.0, 3.0, 1.0, 0.3, low=0, high=1000, between="log", unit="lux in the street"),
-    white=constant(40.0, low=0.1, high=100000, unit="lux at which white is just white"),
+    white=constant(40.0, low=0.1, high=100000, unit="exposure: lux of a just saturated white"),
     electrons=constant(2500.0, low=10, high=1e6, unit="electrons at white"),
     headlights=constant(1.0, low=0, high=10, unit="pairs"),
     view=VIEW,
@@ -273,7 +273,7 @@ def _glare(
     lux=ladder(
         2500.0, 5000.0, 10000.0, 20000.0, 40000.0, low=0, high=150000, between="log", unit="lux of the sun"
     ),
-    white=constant(20000.0, low=1, high=200000, unit="lux at which white is just white"),
+    white=constant(20000.0, low=1, high=200000, unit="exposure: lux of a just saturated white"),
     elevation=constant(6.0, low=-20, high=60, unit="degrees above level"),
     view=VIEW,
 )

@@ -4,7 +4,7 @@ import { link, onChange, state } from "./state.js";
 import * as list from "./list.js";
 import * as microscope from "./microscope.js";
 
-const NAMES = [["condition", "Condition"], ["requirement", "Requirement"], ["gate", "Gate"], ["run", "Run"], ["corrupt", "Copies"], ["python", "Python"]];
+const NAMES = [["condition", "Condition"], ["requirement", "Requirement"], ["gate", "Gate, on new images"], ["run", "Run"], ["corrupt", "Copies"], ["python", "Python"]];
 const fill = newest(async (signal) => {
   if (!$("#acts").open || state.image === "") return;
   const bound = $("#r-bound").value;
@@ -16,7 +16,7 @@ const fill = newest(async (signal) => {
   if (list.marked.size) answer.run += " --images ids.txt";
   $("#copies").replaceChildren(...NAMES.filter(([key]) => answer[key]).flatMap(([key, name]) => {
     const button = make("button", { type: "button", "aria-label": `Copy ${name}` }, "Copy");
-    button.addEventListener("click", () => copy(answer[key], name));
+    button.addEventListener("click", async () => { await copy(answer[key], name); button.textContent = "Copied"; });
     return [make("dt", {}, name), make("dd", {}, make("pre", { "data-copy": key, tabindex: "0" }, answer[key])), make("dd", {}, button)];
   }));
   $("#acts").dataset.of = state.at || "clean";

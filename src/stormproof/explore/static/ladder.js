@@ -45,16 +45,16 @@ const draw = (name, steps, looks) => {
   const table = make("table", {}, make("caption", {}, `Where ${clean.image} breaks under ${name}, scores from ${Number(state.score).toFixed(2)}`),
     head(steps, "object"));
   const body = make("tbody");
-  const rows = objects.map((thing, i) => {
+  const rows = objects.map((thing) => {
     const first = microscope.foundAt(clean.subjects[place], thing);
     const met = looks.map((look) => microscope.foundAt(look.subjects[place], thing));
-    return { thing, i, first, met };
+    return { thing, first, met };
   });
   const life = (row) => (row.first ? 100 : 0) + row.met.lastIndexOf(true);
   rows.sort((a, b) => life(a) - life(b));
-  rows.forEach(({ thing, i, first, met }) => {
+  rows.forEach(({ thing, first, met }) => {
     const words = !first && !met.includes(true) ? "never found" : done.length < steps.length ? "…" : lostFrom(met, steps);
-    body.append(make("tr", {}, make("th", { scope: "row" }, `${thing.name} ${i + 1}`), make("td", {}, rung(first ? "" : "weak", first ? "found" : "missed")),
+    body.append(make("tr", {}, make("th", { scope: "row" }, microscope.numbered(thing)), make("td", {}, rung(first ? "" : "weak", first ? "found" : "missed")),
       ...steps.map((each, k) => make("td", {}, ...(k < met.length ? [rung(met[k] ? "" : first ? "gone" : "weak", `${each.severity}: ${met[k] ? "found" : "not found"}`)] : []))),
       make("td", {}, words)));
   });
@@ -70,6 +70,7 @@ export const climb = newest(async (signal) => {
   if (!steps.length || !microscope.seen.clean) { trouble("Choose a corruption that has severities first."); return; }
   const name = microscope.stormName(steps[0].condition), looks = [];
   draw(name, steps, looks);
+  microscope.draw(); // objects get their numbers
   for (const each of steps) {
     looks.push(await microscope.lookAt(each.condition, signal));
     draw(name, steps, looks);

@@ -70,9 +70,9 @@ export const fill = newest(async (signal) => {
   const sorted = counts ? `with ${counts}, most first` : state.cell && state.cell !== "clean" ? "worst first: the rise of each image's error" : "largest error first";
   words.textContent = `${counted(total, "image")} under ${state.cell || "clean"}, ${first.images.every((image) => image.error === null) && total ? "in the dataset's order" : sorted}`;
   await show(true);
-  if (state.image === "" && first.images.length) change({ image: first.images[0].index });
   performance.measure("cell listed", { start: began });
   document.documentElement.dataset.cell = state.cell || "clean";
+  if (state.image === "" && first.images.length) await change({ image: first.images[0].index });
 });
 export const step = async (by) => {
   const now = $(`.thumb[data-index="${CSS.escape(state.image)}"]`);
@@ -146,10 +146,10 @@ export const start = (given) => {
       fillFilters();
       $("#condition").value = state.cell || "clean";
       $("#subject").value = state.subject;
-      fill();
-    } else if (changed.has("image")) {
-      $$(".thumb").forEach((box) => box.setAttribute("aria-current", String(box.dataset.index === state.image)));
+      return fill();
     }
+    if (changed.has("image")) $$(".thumb").forEach((box) => box.setAttribute("aria-current", String(box.dataset.index === state.image)));
+    return undefined;
   });
   showMarks();
 };

@@ -17,7 +17,8 @@ const toggleKeys = () => {
   $("#keys").hidden = !$("#keys").hidden;
   $("#help").setAttribute("aria-expanded", String(!$("#keys").hidden));
 };
-let first = {};
+let first = {}, subjects = [];
+const isScored = (now) => subjects.every((subject, i) => !subject.run || now.scored[i] || now.problems[i]);
 const start = () => reset(first);
 const KEYS = {
   ArrowLeft: () => list.step(-1), ArrowRight: () => list.step(1), ArrowUp: () => microscope.nudge(1), ArrowDown: () => microscope.nudge(-1),
@@ -30,32 +31,30 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   KEYS[event.key]();
 });
-const watch = async (ready) => { // `ready` is called once the scores there are have been drawn
+const watch = async (now, ready) => { // `ready` is called once the scores there are have been drawn
   let before = "";
   for (;;) {
-    const now = await ask("progress").catch(() => undefined);
     if (now === undefined) { $("#progress").textContent = "The server has stopped."; ready(); return; }
     const running = now.runs.filter(Boolean);
     $("#progress").textContent = running.map(({ done, of }) => `running: ${done} of ${of} cells (${Math.floor((100 * done) / of)} %)`).join("; ")
       + (running.length ? `; ${now.images.map((count) => counted(count, "image")).join(" and ")} shown` : "");
     const problem = now.problems.find(Boolean);
     if (problem) trouble(problem);
-    const key = JSON.stringify([now.images, now.scored]);
+    const key = JSON.stringify([now.images, now.scored, now.waiting]);
     if (key !== before) {
       const again = before !== "";
       before = key;
       if (again) { microscope.forget(); list.fill(); }
       await map.draw();
     }
-    const waiting = now.scored.some((done, i) => !done && subjects[i].run && !now.problems[i]);
-    if (!waiting) ready();
-    if (!running.length && !waiting) return;
-    await new Promise((done) => { setTimeout(done, waiting ? 100 : POLL); });
+    if (isScored(now)) ready();
+    if (!running.length && !now.waiting) return;
+    await new Promise((done) => { setTimeout(done, isScored(now) ? POLL : 100); });
+    now = await ask("progress").catch(() => undefined);
   }
 };
-let subjects = [];
 const begin = async () => {
-  const session = await ask("session");
+  const [session, now] = await Promise.all([ask("session"), ask("progress")]);
   subjects = session.subjects;
   $("#title").textContent = `${subjects.map((subject) => subject.name).join(" and ")} on ${session.dataset}, ${counted(session.images, "image")}`;
   document.title = `${subjects.map((subject) => subject.name).join(", ")} · Explore · Stormproof`;
@@ -65,15 +64,18 @@ const begin = async () => {
   [map, list, microscope].forEach((part) => part.start(session));
   [ladder, acts].forEach((part) => part.start());
   const isFresh = !state.at && !state.cell;
-  if (!state.at) change({ at: state.cell || first.at });
-  const mapping = new Promise(watch).then(() => { // whoever has chosen nothing yet looks at what hurts most
+  const mapping = new Promise((ready) => { watch(now, ready).catch(ready); }).then(() => { // whoever has chosen nothing yet looks at what hurts most
     const worst = map.worst();
-    const isUntouched = isFresh && state.at === first.at && !state.cell;
+    const isUntouched = isFresh && (!state.at || state.at === first.at) && !state.cell;
     if (worst) Object.assign(first, { cell: worst, at: worst });
-    if (worst && isUntouched) change(first); // the list is of what the microscope shows
+    return worst && isUntouched ? change(first) : undefined; // the list is of what the microscope shows
   });
-  await list.fill();
-  await microscope.begin();
+  if (isFresh && isScored(now)) await mapping; // with scores at hand, nothing else is looked at before
+  if (!state.at) change({ at: state.cell || first.at });
+  if (!microscope.seen.now) {
+    await list.fill();
+    await microscope.begin();
+  }
   await mapping;
   root.dataset.ready = "yes";
 };

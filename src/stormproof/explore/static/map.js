@@ -90,7 +90,10 @@ const drawOne = async (data, figure, holder) => {
     tooltip: { theme: "custom", disableDefaultStyle: true }, config: stormproof.sizing.configured(themes[theme], width, rows) });
   plot.append(frame);
   const one = { rows, plot, frame, view: made.view, finalize: made.finalize, measure: data.measure, cursor: undefined };
-  made.view.addEventListener("click", (_, item) => pick(item?.datum));
+  made.view.addEventListener("click", (_, item) => {
+    $("#vg-tooltip-element")?.classList.remove("visible"); // it would lie over the picture
+    pick(item?.datum);
+  });
   plot.addEventListener("keydown", (event) => {
     if (event.key.startsWith("Arrow")) { event.preventDefault(); event.stopPropagation(); move(one, event.key); }
     if (event.key === "Enter") pick(rows.find((row) => row.place === one.cursor));
@@ -108,8 +111,9 @@ export const draw = newest(async (signal) => {
   section.hidden = !data.figures.length && !data.waiting;
   $("#map-note").textContent = data.waiting ? "Scores are being computed; the map comes as soon as they are there." : data.figures[0]?.note ?? "";
   if (!data.figures.length) return data;
-  options($("#measure"), data.measures.map((name) => [name, name]), data.measure);
-  options($("#r-metric"), data.measures.map((name) => [name, name]), $("#r-metric").value || data.measure);
+  const measures = data.measures.map(([name, section]) => [name, name, section]);
+  options($("#measure"), measures, data.measure);
+  options($("#r-metric"), measures, $("#r-metric").value || data.measure);
   const scales = [...new Set(data.figures.flatMap((figure) => figure.rows.map((row) => row.pick?.[0])))].filter(Boolean);
   options($("#scale"), scales.map((name) => [name, name]), scales.includes(state.scale) ? state.scale : scales[0]);
   shown.forEach((one) => one.finalize());

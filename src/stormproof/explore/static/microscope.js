@@ -12,7 +12,7 @@ const pictures = { now: undefined, clean: undefined }; // their pixels
 // The parts of a composed condition: split at +, but not inside brackets or quotes.
 const partsOf = (condition) => condition.match(/(?:"(?:\\.|[^"\\])*"|\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[^+])+/gs) ?? [];
 export const corruptionOf = (condition) => condition.split(/[@[]/)[0];
-export const stormName = (condition) => [corruptionOf(condition), ...partsOf(condition).slice(1)].join(", then ");
+export const stormName = (condition) => partsOf(condition.replace(/^(\w+)@[\d.]+/, "$1")).join(", then ");
 export const threshold = () => Number(state.score);
 const wanted = (thing) => !state.class || thing.name === state.class;
 const isWrong = (thing) => thing.verdict !== "right" && thing.verdict !== "excused";
@@ -23,41 +23,52 @@ const sure = (answer) => answer.found.filter((thing) => thing.score >= threshold
 // --- what is drawn over an image ------------------------------------------------------------------------
 const scaled = (thing, ratio) => ({ ...thing, box: thing.box.map((value) => value * ratio),
   ...(thing.outline ? { outline: thing.outline.replace(/[\d.]+/g, (digits) => (Number(digits) * ratio).toFixed(1)) } : {}) });
+// The number of an object in the ladder and, while that is shown, in the picture.
+export const numbered = ({ id, name }) => `${name} ${seen.clean.truth.filter((thing) => thing.counted).findIndex((thing) => thing.id === id) + 1}`;
 const ROOM = 44; // pixels of a box that a label of a right prediction needs; those of wrong ones are always there
-const LETTER = 6.2; // pixels of a letter of a label, at most
+const LETTER = 6.2, LINE = 12; // pixels of a letter of a label, at most, and of its height
 const drawnObjects = (look, answer, before, ratio) => {
   const drawn = [];
-  const isClean = look.condition === "clean";
+  const isClean = look.condition === "clean", isLadder = $("#ladder").childElementCount > 0;
   if (state.truth === "1" && (answer.judged || answer.source === "none")) {
     look.truth.filter((thing) => thing.counted && wanted(thing)).forEach((thing) => {
       const now = foundAt(answer, thing), then = before && foundAt(before, thing);
       const fate = answer.source === "none" ? "truth" : now ? "kept" : !isClean && then ? "lost" : "missed";
-      drawn.push([thing, fate, fate === "lost" ? thing.name : ""]);
+      drawn.push([thing, fate, isLadder ? numbered(thing) : fate === "lost" ? thing.name : ""]);
     });
   }
   if (state.found === "1") {
     sure(answer).forEach((thing) => {
-      const label = `${thing.name} ${thing.score.toFixed(2)}`, wide = (thing.box[2] - thing.box[0]) * ratio >= ROOM;
+      const label = `${thing.name} ${thing.score.toFixed(2)}`, wide = !isLadder && (thing.box[2] - thing.box[0]) * ratio >= ROOM;
       drawn.push([thing, !isClean && isNew(thing) ? "new" : "found", isWrong(thing) ? `${label} ${thing.verdict}` : wide ? label : ""]);
     });
   }
   return drawn;
 };
+const settle = (words, long, width, height, taken) => { // where it covers no other label; one that fits nowhere is left out
+  const isLate = Number(words.getAttribute("x")) + long > width; // it ends at the edge instead of beyond
+  const from = isLate ? width - 3 - long : Number(words.getAttribute("x")), first = Number(words.getAttribute("y"));
+  const at = [0, LINE, -LINE, 2 * LINE, -2 * LINE].map((by) => first + by).find((y) => y >= LINE - 2 && y < height
+    && !taken.some(([left, right, other]) => from < right && from + long > left && Math.abs(y - other) < LINE));
+  if (at === undefined) { words.remove(); return; }
+  taken.push([from, from + long, at]);
+  words.setAttribute("y", at);
+  if (isLate) { words.setAttribute("x", width - 3); words.setAttribute("text-anchor", "end"); }
+};
 export const overlay = (look, place, width) => {
-  const ratio = width / look.width;
+  const ratio = width / look.width, taken = [], labels = [];
   const svg = stormproof.drawing.shape("svg", { viewBox: `0 0 ${width} ${look.height * ratio}`, "aria-hidden": "true" });
   drawnObjects(look, look.subjects[place], seen.clean?.subjects[place], ratio).forEach(([thing, kind, label]) => {
     const group = outline(scaled(thing, ratio), kind, label);
     const words = group.querySelector("text");
-    if (words && Number(words.getAttribute("x")) + LETTER * label.length > width) { // it ends at the edge instead of beyond
-      words.setAttribute("x", width - 3);
-      words.setAttribute("text-anchor", "end");
-    }
+    if (words) settle(words, LETTER * label.length, width, look.height * ratio, taken);
+    labels.push(...group.querySelectorAll("text"));
     group.setAttribute("data-kind", kind);
     group.setAttribute("data-name", thing.name);
     if (thing.score !== undefined) group.setAttribute("data-score", thing.score);
     svg.append(group);
   });
+  svg.append(...labels); // above every line
   return svg;
 };
 const painting = (look, place) => {
@@ -76,7 +87,7 @@ const wiped = (place, width) => {
   return make("div", { class: "view wiped" }, ...layer(seen.clean, pictures.clean, place, width, `${seen.clean.image}, clean`), over, edge,
     make("span", { class: "tag" }, "clean"), make("span", { class: "tag right" }, seen.now.words));
 };
-const draw = () => {
+export const draw = () => {
   if (!seen.now || !seen.clean) return;
   const isClean = seen.now.condition === "clean", several = session.subjects.length > 1;
   const room = $("#pictures").clientWidth;
@@ -109,6 +120,7 @@ const ofCell = (tally, name = state.class) => {
 };
 const whole = (number) => number.toLocaleString("en-GB");
 const share = (part, all) => (all ? `${((100 * part) / all).toFixed(1)} %` : "");
+const under = () => (seen.now.condition === "clean" ? "" : ", corrupted");
 const ofMap = (pixels) => (state.class ? pixels.classes[state.class] ?? { pixels: 0, wrong: 0, iou: null } : pixels);
 const countPixels = () => { // label maps: wrong pixels and IoU, of the image and of the whole cell
   const rows = [];
@@ -119,8 +131,8 @@ const countPixels = () => { // label maps: wrong pixels and IoU, of the image an
     const tally = tallies.get(`${place} ${seen.now.condition}`);
     const { pixels } = seen.now.subjects[place], before = seen.clean?.subjects[place].pixels;
     if (before && seen.now.condition !== "clean") rows.push(line(`${who}this image, clean`, ofMap(before)));
-    if (pixels) rows.push(line(`${who}this image`, ofMap(pixels)));
-    if (tally?.pixels) rows.push(line(`${who}all ${tally.images} images`, ofMap(tally.pixels)));
+    if (pixels) rows.push(line(`${who}this image${under()}`, ofMap(pixels)));
+    if (tally?.pixels) rows.push(line(`${who}all ${tally.images} images${under()}`, ofMap(tally.pixels)));
   });
   const head = ["counted in", state.class ? `pixels of ${state.class}` : "pixels", state.class ? "missed or wrongly called so" : "wrong pixels", state.class ? "" : "share wrong", state.class ? "IoU" : "mean IoU"];
   if (rows.length) $("#counts thead").replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
@@ -133,7 +145,7 @@ export const shownClasses = (answer) => Object.entries(answer.pixels.classes).fi
 const showFoundByClass = (box, place, tally) => { // objects of every class that the whole cell shows, the largest loss first
   const who = session.subjects.length > 1 ? `${session.subjects[place].name}, ` : "";
   $("caption", box).textContent = `${who}classes in all ${tally.images} images, scores from ${threshold().toFixed(2)}, the largest loss first`;
-  const head = ["class", "objects", "found clean", "found here", "false positives clean", "false positives here"];
+  const head = ["class", "objects", "found clean", "found corrupted", "false positives clean", "false positives corrupted"];
   const rows = Object.keys(tally.by_class).map((name) => ({ name, then: ofCell(tally.clean, name), now: ofCell(tally, name) }))
     .map((row) => ({ ...row, lost: row.now.objects ? (row.then.right - row.now.right) / row.now.objects : 0 }))
     .filter(({ now, then }) => now.objects || now.wrong || then.wrong).sort((a, b) => b.lost - a.lost);
@@ -153,7 +165,7 @@ const showClasses = () => { // IoU of every class that the image shows, the larg
   const before = seen.clean?.subjects[place].pixels?.classes ?? {}, cell = tallies.get(`${place} ${seen.now.condition}`)?.pixels?.classes ?? {};
   const rows = Object.entries(answer.pixels.classes).filter(([, held]) => held.pixels > 0)
     .map(([name, held]) => ({ name, held, lost: (before[name]?.iou ?? 0) - (held.iou ?? 0) })).sort((a, b) => b.lost - a.lost);
-  const head = ["class", "share of pixels", ...(isClean ? [] : ["IoU clean"]), "IoU here", "IoU, all images"];
+  const head = ["class", "share of pixels", ...(isClean ? [] : ["IoU clean"]), isClean ? "IoU" : "IoU corrupted", "IoU, all images"];
   $("thead", box).replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
   $("tbody", box).replaceChildren(...rows.map(({ name, held }) => make("tr", { "data-class": name }, make("th", { scope: "row" }, swatch(name), ` ${name}`),
     ...[share(held.pixels, answer.pixels.pixels), ...(isClean ? [] : [percentOf(before[name]?.iou)]), percentOf(held.iou), percentOf(cell[name]?.iou)].map((value) => make("td", {}, value)))));
@@ -166,10 +178,10 @@ const count = () => {
   const rows = [];
   session.subjects.forEach((subject, place) => {
     const who = session.subjects.length > 1 ? `${subject.name}, ` : "";
-    if (seen.now.subjects[place].judged) rows.push(line(`${who}this image`, ofImage(seen.now, place)));
+    if (seen.now.subjects[place].judged) rows.push(line(`${who}this image${under()}`, ofImage(seen.now, place)));
     const tally = tallies.get(`${place} ${seen.now.condition}`);
     if (tally?.clean) rows.push(line(`${who}all ${tally.images} images, clean`, ofCell(tally.clean)));
-    if (ofCell(tally)) rows.push(line(`${who}all ${tally.images} images`, ofCell(tally)));
+    if (ofCell(tally)) rows.push(line(`${who}all ${tally.images} images${under()}`, ofCell(tally)));
   });
   $("#counts thead").replaceChildren(make("tr", {}, ...head.map((words) => make("th", { scope: "col" }, words))));
   if (!rows.length) rows.push(...countPixels());
@@ -235,7 +247,7 @@ const describe = () => {
     const who = session.subjects.length > 1 ? `${session.subjects[i].name}: ` : "";
     const error = answer.error === null || answer.error === undefined ? "" : `; error of this image alone ${(100 * answer.error).toFixed(0)} %`;
     if (answer.source === "stored") return `${who || "Shown: "}as the run predicted${error}.`;
-    if (answer.source === "live") return `${who || "Shown: "}the model was asked just now.`;
+    if (answer.source === "live") return `${who || "Shown: "}the model was asked just now${session.subjects[i].run ? ", about this image alone: the run has no such cell. The command Run below makes one of all images" : ""}.`;
     return `${who}No prediction: the run has none here, and the model cannot be asked. ${answer.why}`;
   });
   const carried = now.carried.length && now.subjects.some((answer) => answer.judged) ? ` Right and wrong are judged by upright boxes (IoU 0.5) here, not by ${now.carried.join(" or ")}.` : "";
@@ -276,6 +288,7 @@ const readParameters = (condition) => {
   const inside = (partsOf(condition)[0] ?? "").match(/\[(.*)\]$/s)?.[1];
   return inside ? Object.fromEntries(inside.split(",").map((pair) => pair.split("=").map((part) => part.trim().replace(/^"|"$/g, "")))) : {};
 };
+const normal = (values) => JSON.stringify(Object.entries(values).map(([key, value]) => [key, isNaN(value) ? value : Number(value)]).sort());
 const severityOf = (condition) => condition.match(/^\w+@([\d.]+)/)?.[1];
 let stepsOf = "";
 let top = ""; // what is applied after the corruption of the slider, as a condition
@@ -321,9 +334,10 @@ export const lookAt = (condition, signal) => ask("look", { image: state.image, c
 
 const follow = async () => { // the controls follow the state
   const condition = state.at || "clean";
-  if (condition !== "clean" && corruptionOf(condition) !== $("#corruption").value) {
+  const values = readParameters(condition);
+  if (condition !== "clean" && (corruptionOf(condition) !== $("#corruption").value || normal(values) !== normal(parametersOf()))) {
     $("#corruption").value = corruptionOf(condition);
-    fillFields(readParameters(condition));
+    fillFields(values);
   }
   if (condition !== "clean") {
     top = partsOf(condition).slice(1).join("+");
@@ -385,7 +399,7 @@ export const start = (given) => {
   options($("#corruption"), [["", "none"], ...session.corruptions.filter((each) => isLive() || each.stored.length).map((each) => [each.name, each.words])], "");
   options($("#class"), [["", "every class"], ...session.classes.map((name) => [name, name])], state.class);
   $("#legend").hidden = !session.objects;
-  $("#legend").replaceChildren(...[["kept", "object found"], ["lost", "lost: found clean, not here"], ["missed", "found in neither"],
+  $("#legend").replaceChildren(...[["kept", "object found"], ["lost", "lost: found only when clean"], ["missed", "found in neither"],
     ["found", "prediction"], ["new", "new: wrong, and not predicted clean"]].map(([kind, words]) => make("span", {}, make("span", { class: `key ${kind}` }), ` ${words}`)));
   $("#corruption").addEventListener("change", chooseCorruption);
   $("#severity").addEventListener("input", () => { const now = steps[Number($("#severity").value)]; if (now) change({ at: now.condition }); });
@@ -411,5 +425,5 @@ export const start = (given) => {
   addEventListener("resize", () => draw());
   controls();
 };
-export const begin = async () => { await follow(); await show(); showFields(); };
+export const begin = async () => { await follow(); if (!seen.now) await show(); showFields(); };
 export const forget = () => { tallies = new Map(); };

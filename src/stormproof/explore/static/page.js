@@ -7,8 +7,10 @@ export const make = (tag, attributes = {}, ...children) => {
   element.append(...children);
   return element;
 };
-export const options = (select, values, chosen) => {
-  select.replaceChildren(...values.map(([value, text]) => new Option(text, value, false, value === chosen)));
+export const options = (select, values, chosen) => { // a value may name its group
+  select.replaceChildren(...values.filter(([, , group]) => !group).map(([value, text]) => new Option(text, value)));
+  [...new Set(values.map(([, , group]) => group).filter(Boolean))].forEach((label) => select.append(
+    make("optgroup", { label }, ...values.filter(([, , group]) => group === label).map(([value, text]) => new Option(text, value)))));
   if (chosen !== undefined) select.value = chosen;
 };
 export const percent = (share) => `${(100 * share).toFixed(0)} %`;

@@ -7,15 +7,15 @@ const heard = [];
 export const state = { ...START };
 
 const written = () => new URLSearchParams(Object.entries(state).filter(([key, value]) => value !== START[key])).toString();
-const told = (changed) => heard.forEach((listener) => listener(changed));
+const told = (changed) => Promise.all(heard.map((listener) => listener(changed)));
 
 export const change = (changes) => {
   const changed = Object.keys(changes).filter((key) => state[key] !== String(changes[key]));
-  if (!changed.length) return;
+  if (!changed.length) return undefined;
   changed.forEach((key) => { state[key] = String(changes[key]); });
   const hash = written();
   history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
-  told(new Set(changed));
+  return told(new Set(changed)); // until everyone has shown it
 };
 export const onChange = (listener) => heard.push(listener);
 export const reset = (first) => change({ ...START, ...first });
