@@ -94,7 +94,7 @@ def test_the_readme_has_these_numbers() -> None:
     text = " ".join((DOCS.parent / "README.md").read_text(encoding="utf-8").split())
     first, second = DETECTORS
     assert f"(YOLOX-nano {clean[first]}, SSDLite {clean[second]})" in text
-    assert f"YOLOX-nano keeps {kept[first]:.0f} % of it and SSDLite {kept[second]:.0f} %" in text
+    assert f"YOLOX-nano keeps {kept[first]:.0f} % of its score and SSDLite {kept[second]:.0f} %" in text
     assert f"a difference of {kept[first] - kept[second]:.0f} points" in text
 
 

@@ -166,7 +166,7 @@ def _conv(ins: int, outs: int, stride: int = 1) -> nn.Sequential:
 
 
 def _example(number: int) -> tuple[Array, Array, Array]:
-    """An image, the heat of each class (Gaussians as long as a fifth of the object), and what to regress."""
+    """An image, the heat of each class (Gaussians), and what to regress."""
     image, boxes, labels = draw_scene(number)
     cells = SIDE // STRIDE
     heat, wanted = np.zeros((len(CLASSES), cells, cells), np.float16), np.zeros((7, cells, cells), np.float16)

@@ -171,6 +171,19 @@ def test_images_of_several_sizes_grey_and_broken_ones(configure: Configure, tmp_
         assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
 
 
+@pytest.mark.parametrize("model", ["brightness_boxes", "thresholds"])
+def test_an_unreadable_label_map_fails_its_image_on_a_device_too(
+    configure: Configure, tmp_path: Path, model: str
+) -> None:
+    data = write_street(tmp_path / "street")
+    (tmp_path / "street/labels/004.png").write_bytes(b"no map")
+    one, two = (configure(model, out=str(device), data=data, device=device) for device in (None, "cpu"))
+    failures = [[(f.cell, f.kind) for f in run(config).failures] for config in (one, two)]
+    assert failures[0] == failures[1]
+    assert {kind for _, kind in failures[1]} == {"image"}
+    assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+
+
 def test_a_batch_that_fails_is_asked_image_by_image(configure: Configure) -> None:
     one, two = (configure("raises_on_marked", out=str(device), device=device) for device in (None, "cpu"))
     failures = [[failure.cell for failure in run(config).failures] for config in (one, two)]

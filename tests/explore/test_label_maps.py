@@ -128,4 +128,5 @@ def test_cells_of_the_map_name_the_model_as_the_list_does(tmp_path: Path) -> Non
     both.exploration.make_scores()
     rows = [row for figure in both.map("")["figures"] for row in figure["rows"]]
     assert {row["model"] for row in rows} == {subject.name for subject in both.exploration.subjects}
-    assert all(row["condition"] for row in rows if row["x"] == "3")
+    # One severity is bars in the report, but a map here: bars could not be clicked.
+    assert {row["condition"] for row in rows if row["x"] == "3"} == {"fog@3"}

@@ -56,7 +56,7 @@ def test_a_task_with_one_entry_point_can_be_gated_and_explained(tmp_path: Path, 
         "--engine", "local", "--out", folder)  # fmt: skip
     shown = say("score", folder, "--interval", "--measure", "tip error")
     title = " ".join(shown[shown.index("point on vanes") : shown.index("┏")].split())
-    assert title.endswith("for new images like these †")  # pixels are not in %
+    assert title.endswith("for new images like these (tip error †)")  # pixels are not in %
     rules = tmp_path / "requirements.yaml"
     rules.write_text("requirements:\n- {id: R1, metric: tip error, condition: contrast@2, at_most: 19}\n")
     (verdict,) = json.loads(say("check", folder, "--require", rules, "--json", code=3))

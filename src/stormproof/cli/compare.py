@@ -53,8 +53,9 @@ def compare(
         console.say(line)
     for table in view.tables():
         if table.id == "changes":
-            console.out.print(_narrow(table).as_rich())
-            console.note(table.note)
+            narrow = _narrow(table)
+            console.out.print(narrow.as_rich())
+            console.note(narrow.note)
         elif table.id in ("class-changes", "image-changes"):
             console.out.print(table.as_rich(_LINES))
     if out is not None:
@@ -64,12 +65,14 @@ def compare(
 
 def _narrow(table: Table) -> Table:
     """The table without ranks, where intervals leave no room for them in a terminal."""
-    from stormproof.report.comparison import RANKS
+    from stormproof.report.comparison import RANK_NOTE, RANKS
 
-    dropped = RANKS if "clear" in table.columns else ()
-    kept = [i for i, name in enumerate(table.columns) if name not in dropped]
+    if "clear" not in table.columns:
+        return table
+    kept = [i for i, name in enumerate(table.columns) if name not in RANKS]
     rows = [tuple(row[i] for i in kept) for row in table.rows]
-    return replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows)
+    columns = tuple(table.columns[i] for i in kept)
+    return replace(table, columns=columns, rows=rows, note=table.note.replace(RANK_NOTE, ""))
 
 
 @app.command()

@@ -316,7 +316,8 @@ def _class_counts(seen: Inspected) -> Iterator[Finding]:
         spelled.setdefault(name.strip().casefold(), []).append(name)
     for same in (held for held in spelled.values() if len(held) > 1):
         yield Finding(
-            Gravity.warning, f"Classes that differ in capitals only: {first_few(same)}; are they one?"
+            Gravity.warning,
+            f"Classes that differ in capitals or spaces only: {first_few(same)}; are they one?",
         )
     present = [label for label in range(len(names)) if seen.objects[label]]
     if total >= _MANY and len(names) >= 5 and len(present) == 1:

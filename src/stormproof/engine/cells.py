@@ -100,7 +100,6 @@ class _Line:
     pair: Pair
     attempt: Attempt
     decode: Decoder
-    decode_ahead: Decoder  # for a device
     corrupt: Corruptor
     predict: Predictor
     encode: Encoder
@@ -109,7 +108,6 @@ class _Line:
     def of(cls, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times) -> _Line:
         config = attempt.work.config
         decode = Decoder(pair.dataset, before, times)
-        ahead = Decoder(pair.dataset, before, times, truth=False)
         corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
 
         def again(cell: PreparedCell) -> PreparedCell | Failure:
@@ -119,7 +117,7 @@ class _Line:
             return corrupt(decoded, cell.condition)
 
         predict = Predictor(model, attempt, times, again)
-        return cls(pair, attempt, decode, ahead, corrupt, predict, Encoder(attempt.work, pair))
+        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair))
 
     def run(self, wanted: Wanted) -> Iterator[Row | Failure]:
         """One batch after the other; at most one of them exists at any time."""
@@ -158,7 +156,7 @@ class _Line:
             read = _reader(self.pair.dataset)
             first = together if read.has_started else batch  # the device waits for the first images
             sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
-            reads = read(self.decode_ahead, [*wanted], following, ahead=2 * together)
+            reads = read(self.decode, [*wanted], following, ahead=2 * together)
             upload = partial(self._upload, corrupt, reads)
             stored: Future[None] | None = None
             for uploaded, failed in run_ahead(uploaders, upload, sizes, ahead=1):

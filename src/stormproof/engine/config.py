@@ -188,7 +188,10 @@ class RunConfig(BaseModel):
 
     profile: Annotated[
         str | None,
-        Setting("Write to FILE how long the model took under each condition, in milliseconds an image."),
+        Setting(
+            "Write to FILE how long the model took under each condition, in milliseconds an image. On a "
+            "device a batch may be of two conditions, which share its time."
+        ),
     ] = None
     allow_missing: Annotated[
         bool,

@@ -182,8 +182,8 @@ def running(plan: Plan, watches: Sequence[Observer] = ()) -> Iterator[RunInProgr
         finally:
             for watch in started:
                 watch.ended(summary)
-            if config.profile is not None:
-                write_text(Path(config.profile), summary.times.profile(summary.done))
+        if config.profile is not None and summary.done:
+            write_text(Path(config.profile), summary.times.profile(summary.done))
 
 
 def _require_some_success(summary: Summary) -> None:

@@ -33,14 +33,11 @@ PEEKING = (
 
 def commands(exploration: Exploration, subject: Subject, condition: Condition) -> dict[str, str]:
     """Lines for a shell: copies of the images as they are shown, and a run under this condition."""
-    model, data = subject.specs
-    text, seed = str(condition), exploration.seed
+    data, text, seed = subject.specs[1], str(condition), exploration.seed
     folder = re.sub(r"[^a-z0-9_.-]+", "-", text).strip("-")
     again = ["--seed", str(seed)] if seed else []
     corrupt = ["stormproof", "corrupt", data, "--conditions", text, "--out", f"corrupted/{folder}", *again]
-    run = ["stormproof", "run", "--model", model, "--data", data, "--conditions", text]
-    enhance = subject.run.record.model.enhance if subject.run is not None else ()
-    run += [word for name in enhance for word in ("--enhance", name)]
+    run = _run(subject, data, text)
     if exploration.images < len(exploration.dataset):
         again += ["--limit", str(exploration.images)]
     run += ["--out", f"runs/{folder}", *again]
@@ -86,9 +83,15 @@ def requirement(row: Mapping[str, Any]) -> tuple[Requirement, str]:
 
 def gate(subject: Subject, condition: Condition) -> str:
     """Lines that check a requirement on images that nobody has looked at; which, the user knows."""
-    run = ["stormproof", "run", "--model", subject.specs[0], "--data", "NEW_IMAGES"]
-    run += ["--conditions", str(condition), "--out", "runs/new"]
-    return f"{shlex.join(run)}\nstormproof check runs/new --require requirements.yaml"
+    run = shlex.join([*_run(subject, "NEW_IMAGES", str(condition)), "--out", "runs/new"])
+    return f"{run}\nstormproof check runs/new --require requirements.yaml"
+
+
+def _run(subject: Subject, data: str, conditions: str) -> list[str]:
+    enhance = subject.run.record.model.enhance if subject.run is not None else ()
+    enhanced = [word for name in enhance for word in ("--enhance", name)]
+    model = subject.specs[0]
+    return ["stormproof", "run", "--model", model, "--data", data, "--conditions", conditions, *enhanced]
 
 
 def verdict(asked: Requirement, subject: Subject) -> str:

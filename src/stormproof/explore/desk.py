@@ -27,7 +27,7 @@ from stormproof.metrics.metric import measures
 from stormproof.report.charts import prepare_rows, spec_of
 from stormproof.report.elements import Figure
 from stormproof.report.sections import Scope
-from stormproof.report.sections.overview import every_condition
+from stormproof.report.sections.overview import map_of_conditions
 from stormproof.report.view import drawable
 from stormproof.results.worst import ImageLoss, image_losses
 
@@ -156,7 +156,7 @@ class Desk:
             raise UnknownName("measure", chosen, known, f"These runs have: {', '.join(known)}.")
         having = [scores for scores in several if chosen in scores]
         scope = Scope(having, chosen, having[0], [s for s in several if chosen not in s])
-        section = every_condition(scope)
+        section = map_of_conditions(scope)
         figures = drawable([section], several)[0].figures if section is not None else ()
         return {
             "measure": chosen, "measures": [(name, measures()[name].section) for name in known],
@@ -406,7 +406,8 @@ class Desk:
         if row.get("metric"):
             asked, text = acts.requirement({**row, "condition": str(condition)})
             made |= {"requirement": text, "verdict": acts.verdict(asked, subject)}
-            made["peeking"] = acts.PEEKING if made["verdict"] else ""
+            run = subject.run
+            made["peeking"] = acts.PEEKING if run is not None and str(condition) in run.conditions else ""
             made["gate"] = acts.gate(subject, condition)
         return made
 

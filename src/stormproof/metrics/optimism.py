@@ -103,12 +103,20 @@ def class_optimism(values: Floats, image: Ints, label: Ints, weights: Weights, p
 def units_by_class(image: Ints, label: Ints, weights: Weights, classes: int) -> Ints:
     """The number of images, or clips, that show each class."""
     counted = weights[0, image] > 0
-    if not _last or _last[0] is not weights:  # every measure of a condition asks
-        _last[:] = [weights, np.unique(weights, axis=1, return_inverse=True)[1].ravel()]
-    return _different(label[counted], _last[1][image[counted]], classes)
+    return _different(label[counted], _units(weights)[image[counted]], classes)
 
 
-_last: list[Ints] = []  # weights, and the unit of each of their columns
+_last: list[tuple[Weights, Ints]] = []  # replaced whole: another thread may score, too
+
+
+def _units(weights: Weights) -> Ints:
+    """The unit of each column of weights. Every measure of a condition asks, so the last answer is kept."""
+    for known, units in [*_last]:
+        if known is weights:
+            return units
+    made: Ints = np.unique(weights, axis=1, return_inverse=True)[1].ravel()
+    _last[:] = [(weights, made)]
+    return made
 
 
 def set_optimism(values: Floats, power: float) -> Floats:

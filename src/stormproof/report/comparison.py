@@ -35,6 +35,10 @@ from stormproof.results.worst import ImageErrors
 _IMAGES = 20  # of those that changed most
 CLEAN = "clean"
 RANKS = ("rank before", "rank after", "change of rank")
+RANK_NOTE = (
+    " Rank 1 hurts most; where the change of rank is positive, a corruption hurts less than before, compared "
+    "with the others. On other images, neighbours may change places."
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -332,11 +336,7 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         place = (old[name], new[name], new[name] - old[name]) if name in old else (None, None, None)
         known = _interval_cells(measure, change.sure) if sure else ()
         rows.append((name, change.before, change.after, change.points, *known, *place))
-    note = (
-        "Sorted from what got worse to what got better. Rank 1 hurts most; where the change of rank is "
-        "positive, a corruption hurts less than before, compared with the others. On other images, "
-        "neighbours may change places."
-    )
+    note = f"Sorted from what got worse to what got better.{RANK_NOTE}"
     if sure:
         target = interval_target(a.clips)
         note += f" Intervals are for {target}; clear: below 5 % by chance over all corruptions, "
@@ -387,14 +387,14 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     kind = class_measure(measure)
     first, second = (_class_means(scores, kind) for scores in (a, b))
     change = {name: second[name] - first[name] for name in first if name in second}
-    if not change:
-        return []
     objects = a.detail("objects").get(CLEAN, {})
     rows = [
         (name, objects.get(name, "–"), 100 * first[name], 100 * second[name], 100 * change[name])
         for name in sorted(change, key=lambda n: change[n])
         if objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
     ]
+    if not rows:
+        return []
     columns = ("class", "objects", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
     note = (
         f"Without intervals: changes may be chance. Classes of fewer than {FEW_OBJECTS} objects are left out."

@@ -71,7 +71,7 @@ def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
     if any(scores.spread(measure) for scores in runs):
         said.append("in brackets: 95 % intervals for new images like these")
     if any(_reaches_down(scores, measure) for scores in runs):
-        said.append("they reach further down where classes have few objects, whose AP chance makes too high")
+        said.append("they reach further down where few objects of a class make its AP too high by chance")
     if _WORST in columns:
         said.append(f"{_WORST}: those that no other corruption clearly exceeds, if they are few")
     if len(runs) > 1 and not all(scores.spread(measure) for scores in runs):
@@ -82,8 +82,10 @@ def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
 
 
 def _reaches_down(scores: Scores, measure: str) -> bool:
-    """Whether the clean score is much nearer to the upper end of its interval."""
-    found = scores.intervals(measure).get("clean") if scores.replicates is not None else None
+    """Whether a clean AP is much nearer to the upper end of its interval."""
+    if "AP" not in measure or scores.replicates is None:
+        return False
+    found = scores.intervals(measure).get("clean")
     return found is not None and found.estimate - found.low > 2 * (found.high - found.estimate)
 
 

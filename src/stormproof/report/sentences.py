@@ -424,7 +424,11 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
             return f"{name} stays {clearly}above half of its clean score everywhere."
         left = {text: scores.score(measure, text) / scores.score(measure) for text in less}
         here = [under(text) for text in sorted(left, key=lambda text: left[text]) if left[text] < 0.5]
-        more = f"; on these images it does under {first_few(here, _LOOKED_AT)}" if here else ""
+        more = (
+            f"; on these images it is below half, not clearly, under {first_few(here, _LOOKED_AT)}"
+            if here
+            else ""
+        )
         return f"{name} falls clearly below half of its clean score nowhere{more}."
     by_severity: dict[tuple[float, str], list[str]] = {}
     for severity, since, _, each in sorted(first)[:_NAMED]:

@@ -340,13 +340,13 @@ def _outside(
 ) -> tuple[tuple[DomainCell, ...], tuple[str, ...]]:
     """Combinations of cells that are not part of the domain, and what else is not, in words."""
     excluded: list[DomainCell] = []
-    words: list[str] = []
+    others: list[str] = []
     if given is not None and not isinstance(given, list):
         raise InvalidOption(f"{called}: outside is a list, of words or combinations of cells.")
     for k, row in enumerate(given or (), 1):
         if isinstance(row, str):
-            words.append(row)
+            others.append(row)
             continue
         chosen = _choose(row, known, f"{called}, outside {k}")
         excluded += product(*([(name, part) for part in parts] for name, parts in chosen))
-    return tuple(excluded), tuple(words)
+    return tuple(excluded), tuple(others)

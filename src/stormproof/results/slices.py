@@ -337,9 +337,10 @@ def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str
     first = next(iter(scored.values()))
     measured = list(first.numbers)
     shown = _scored_classes(first, cells.classes)
+    whole = Scores.before_scoring(run, units if units < images else None)
     return replace(
-        Scores.before_scoring(run, units if units < images else None),
-        images=images, metric=cells.measure, classes=tuple(map(plain, shown)), label=label,
+        whole, origin=replace(whole.origin, left_out=(), tags={}), images=images, metric=cells.measure,
+        classes=tuple(map(plain, shown)), label=label,
         cells={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(
             {

@@ -27,7 +27,7 @@ class Corruptor:
     """Makes corrupted images, or reads copies of them that `stormproof corrupt` made."""
 
     def __init__(self, dataset: Dataset, *, seed: int, copies: str | None, times: Times) -> None:
-        self.dataset, self._seed, self._times = dataset, seed, times
+        self._dataset, self._seed, self._times = dataset, seed, times
         self._copies = None if copies is None else Path(copies)
 
     def __call__(self, decoded: DecodedImage, condition: Condition) -> PreparedCell | Failure:
@@ -43,7 +43,7 @@ class Corruptor:
             self._times.corrupt += perf_counter() - start
 
     def _made(self, decoded: DecodedImage, condition: Condition) -> PreparedCell:
-        sample, dataset = decoded.sample, self.dataset
+        sample, dataset = decoded.sample, self._dataset
         corrupted = apply(
             sample,
             condition,
@@ -59,7 +59,7 @@ class Corruptor:
     def _from_copy(self, copies: Path, decoded: DecodedImage, condition: Condition) -> PreparedCell:
         """A stored corrupted copy of an image, with the truth under its condition."""
         sample = decoded.sample
-        path, content = read_copy(copies, self.dataset, decoded.index, condition)
+        path, content = read_copy(copies, self._dataset, decoded.index, condition)
         image, size = read_image(content, str(path)), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
             raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")

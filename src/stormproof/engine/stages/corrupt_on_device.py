@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.forms import Size
 from stormproof.core.randomness import Frame
-from stormproof.core.sample import Camera, Truth
+from stormproof.core.sample import Camera, Sample, Truth
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
@@ -112,12 +112,12 @@ class DeviceCorruptor:
             return [
                 PreparedCell(
                     read.index, read.sample.id, condition, image, size,
-                    partial(self._truth, read, condition), read.content, partial(changes.of, i),
+                    partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
                 )
                 for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
             ]  # fmt: skip
         except StormproofError:
-            return [self._on_host(self._with_truth(read), condition) for read in batch.reads]
+            return [self._on_host(read, condition) for read in batch.reads]
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently
             return [
                 Failure.of(error, read.index, read.sample.id, condition, "corruption") for read in batch.reads
@@ -136,13 +136,9 @@ class DeviceCorruptor:
             sizes=batch.padded_sizes,
         )
 
-    def _truth(self, read: DecodedImage, condition: Condition) -> Truth:
-        sample = self._with_truth(read).sample
+    def _truth(self, sample: Sample, condition: Condition) -> Truth:
         size = (sample.image.shape[0], sample.image.shape[1])
         return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
-
-    def _with_truth(self, read: DecodedImage) -> DecodedImage:
-        return replace(read, sample=replace(read.sample, truth=self._on_host.dataset.truth(read.index)))
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:

@@ -19,15 +19,10 @@ _READERS = 8  # threads, at most: more wait for each other
 
 
 class Decoder:
-    """Reads images; refuses one that changed since existing rows recorded its digest in `before`.
+    """Reads images; refuses one that changed since existing rows recorded its digest in `before`."""
 
-    Without `truth` samples may lack theirs, which takes time to read: the dataset's `truth` has it.
-    """
-
-    def __init__(
-        self, dataset: Dataset, before: Mapping[int, str], times: Times, *, truth: bool = True
-    ) -> None:
-        self._dataset, self._before, self._times, self._truth = dataset, before, times, truth
+    def __init__(self, dataset: Dataset, before: Mapping[int, str], times: Times) -> None:
+        self._dataset, self._before, self._times = dataset, before, times
         self._read_file = abilities(dataset).read_file
 
     def __call__(self, index: int) -> DecodedImage | Exception:
@@ -49,9 +44,9 @@ class Decoder:
         if self._read_file is None:
             sample = self._dataset[index]
             return sample, content_of(self._dataset, index, sample.image)
-        truth = self._dataset.truth(index) if self._truth else None
+        truth = self._dataset.truth(index)
         sample, stored = self._read_file(index)
-        return sample if truth is None else replace(sample, truth=truth), size_and_digest(stored)
+        return replace(sample, truth=truth), size_and_digest(stored)
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""

@@ -59,13 +59,11 @@ class Predictor:
         except Exception as error:
             return self._after_error(cells, error)
         finally:
-            self._count(cells, perf_counter() - start)
-        return AnsweredBatch(cells, returned)
-
-    def _count(self, cells: Sequence[PreparedCell], seconds: float) -> None:
-        self._times.model += seconds
+            spent = perf_counter() - start
+            self._times.model += spent
         for cell in cells:
-            self._times.model_by_condition[str(cell.condition)] += seconds / len(cells)  # type: ignore[assignment]
+            self._times.model_by_condition[str(cell.condition)] += spent / len(cells)  # type: ignore[assignment]
+        return AnsweredBatch(cells, returned)
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)

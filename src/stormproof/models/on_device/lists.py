@@ -79,7 +79,9 @@ def _are_scores(scores: npt.NDArray[Any]) -> bool:
 
 def _queries(outputs: Sequence[Any], size: tuple[int, int], count: int) -> _Lists | None:
     """The best of queries × classes, by their logits."""
-    if len(outputs) != 2 or any(one.ndim != 3 or one.dtype != torch.float32 for one in outputs):
+    if len(outputs) != 2 or not all(isinstance(one, torch.Tensor) for one in outputs):
+        return None
+    if any(one.ndim != 3 or one.dtype != torch.float32 for one in outputs):
         return None
     logits, boxes = outputs
     if boxes.shape != (*logits.shape[:2], 4) or not logits.numel():
@@ -103,7 +105,9 @@ def _detections(outputs: Sequence[Any], size: tuple[int, int], count: int) -> _L
         return None
     boxes, labels, scores = outputs
     counts = np.array([len(own) for own in scores])
-    if any(own.shape != (n, 4) for own, n in zip(boxes, counts.tolist(), strict=True)):
+    if [len(own) for own in labels] != counts.tolist() or any(
+        own.shape != (n, 4) for own, n in zip(boxes, counts.tolist(), strict=True)
+    ):
         return None
     columns = torch.cat(boxes).double(), *(torch.cat(each).double()[:, None] for each in (labels, scores))
     there = np.arange(counts.max(initial=1)) < counts[:, None]

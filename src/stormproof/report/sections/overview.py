@@ -87,6 +87,17 @@ def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Datu
 
 @section(place=10)
 def every_condition(scope: Scope) -> Section | None:
+    """Every condition of every run, as a map; as bars if there is one severity of each corruption."""
+    mapped = map_of_conditions(scope)
+    if mapped is None or len(scope.every()) > _BARS or not measures()[scope.measure].higher:
+        return mapped
+    levels = group_by_severity(all_conditions(run for run, _ in scope.every()))
+    if any(len(held) != 1 for held in levels.values()):
+        return mapped
+    return replace(mapped, figures=tuple(_bars_of(f) if f.id == "grid" else f for f in mapped.figures if f))
+
+
+def map_of_conditions(scope: Scope) -> Section | None:
     """Every condition of every run: corruption × severity, and conditions given by parameters."""
     every = scope.every()
     conditions = all_conditions(run for run, _ in every)
@@ -106,15 +117,12 @@ def every_condition(scope: Scope) -> Section | None:
     value = RELATIVE.title if higher else unit(scope.measure)
     note = "Colours show the share of the clean score that is left. An arrow: more than the clean score."
     note = note if higher else "Colours show the error itself: brighter is worse."
-    single = all(len(levels) == 1 for levels in group_by_severity(conditions).values())
-    cells = _by_harm(grid, higher=higher)
     figures = (
-        _bars_of(cells) if single and higher and len(every) <= _BARS else
         Figure(
             "grid", f"{what} by corruption and severity, the lowest first", Kind.HEAT,
             Axis("severity", names=True), Axis("corruption", names=True),
-            cells, panel="model" if len(every) > 1 else "", pick=("Scale",), value=value, top=100.0,
-            note=note,
+            _by_harm(grid, higher=higher), panel="model" if len(every) > 1 else "", pick=("Scale",),
+            value=value, top=100.0, note=note,
         ),
         Figure(
             "conditions", f"{what} by condition", Kind.HEAT, Axis("model", names=True),
@@ -151,15 +159,15 @@ def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name
     ]  # fmt: skip
 
 
-def _bars_of(cells: Sequence[Datum]) -> Figure:
-    """The shares of a grid with one severity of each corruption."""
+def _bars_of(grid: Figure) -> Figure:
+    """The shares of a map with one severity of each corruption."""
     rows: list[Datum] = [
         {"x": row["y"], "y": row["v"], "series": row["panel"], **{k: row[k] for k in _ENDS if k in row}}
-        for row in cells
+        for row in grid.rows
         if row["pick"] == (RELATIVELY,)
     ]
     return Figure(
-        "grid", "Share of the clean score that is left, by corruption, the lowest first", Kind.BARS,
+        grid.id, "Share of the clean score that is left, by corruption, the lowest first", Kind.BARS,
         Axis("corruption", names=True), RELATIVE, rows, series="model",
         note=_INTERVALS if any(_ENDS[0] in row for row in rows) else "",
     )  # fmt: skip

@@ -220,7 +220,7 @@
       const corruption = data.corruptions[Number(picks.corruption.value)];
       level.max = corruption.levels.length;
       level.hidden = level.max < 2; // clean is beside it
-      const at = Math.min(Number(level.value), corruption.levels.length);
+      const at = level.hidden ? corruption.levels.length : Math.min(Number(level.value), corruption.levels.length);
       const condition = at === 0 ? "clean" : corruption.levels[at - 1];
       $("#b-said").textContent = condition;
       const least = Number($("#b-score").value);

@@ -129,7 +129,8 @@ def _labels(held: dict[str, pa.Array], classes: Classes) -> str:
         if name in held and not _is_within(_flat(held[name]), 0, (count or 1 << 31) - 1):
             many = f" (there are {count} classes)" if count else ""
             return f"a label is out of range{many}"
-    for column in (column for column in OF_MAPS if column.name in held):
+    checked = ("segment", "true segment", "pixels")
+    for column in (column for column in OF_MAPS if column.name in held and column.holds in checked):
         values = _flat(held[column.name])
         if column.holds == "segment" and not _are_segments(values, classes.maps):
             return "the class of a segment is out of range"
