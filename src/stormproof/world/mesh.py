@@ -25,7 +25,7 @@ GRID = 4096.0  # a model's coordinates are whole multiples of 1/4096 m
 class Mesh:
     """Triangles: corner positions, normals and texture coordinates (n×3×3), material and slot (n).
 
-    `places` are those on it that truth is told about, such as somebody's shoulders.
+    `places` are points on it that labels need, such as a person's joints.
     """
 
     corners: Floats
