@@ -177,7 +177,7 @@ def test_exploring_writes_nothing_into_the_run(folder: Path, tmp_path: Path) -> 
     assert content() == before
 
 
-def test_kept_scores_are_there_with_the_link_and_intervals_follow(folder: Path, tmp_path: Path) -> None:
+def test_shows_kept_scores_at_once_and_adds_intervals_later(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(folder, copy)
     shutil.rmtree(copy / "scores", ignore_errors=True)

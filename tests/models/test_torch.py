@@ -200,7 +200,7 @@ def test_tables_decoded_on_the_device_give_the_bits_of_the_host(
     assert seed == 2 or sum(found.counts) > 30
 
 
-def test_of_equal_scores_at_the_number_considered_the_first_ones_count() -> None:
+def test_ties_at_the_candidate_limit_keep_the_first() -> None:
     from stormproof.models.on_device.boxes import decode_tables, keep_candidates
 
     given = {"decoder": "yolov8", "input": {"size": (64, 64)}, "score": 0.1, "keep": 2900, "iou": 0.99}
@@ -224,7 +224,9 @@ def _require_bits_of_host(found: Any, outputs: Any, fits: Any, card: Any, backgr
 @pytest.mark.parametrize(
     ("queries", "score", "ties"), [(40, 0.01, False), (300, 0.3, True), (300, 0.9, False)]
 )
-def test_queries_decoded_together_give_the_bits_of_the_host(queries: int, score: float, ties: bool) -> None:
+def test_decoding_a_batch_of_queries_equals_the_host_bit_for_bit(
+    queries: int, score: float, ties: bool
+) -> None:
     from stormproof.models.on_device.lists import decode_lists
 
     given = {"decoder": "rtdetr", "input": {"size": (64, 96), "resize": "stretch"}, "score": score}
@@ -246,7 +248,7 @@ def test_queries_decoded_together_give_the_bits_of_the_host(queries: int, score:
     assert (decode_lists(equal, fits, card, ()) is None) == (score < 0.5)  # any of them may be the best
 
 
-def test_lists_of_detections_decoded_together_give_the_bits_of_the_host() -> None:
+def test_decoding_a_batch_of_detection_lists_equals_the_host_bit_for_bit() -> None:
     from stormproof.models.on_device.lists import decode_lists
 
     card = complete_card({}, {"decoder": "torchvision", "label_offset": -1, "keep": 9, "score": 0.2}, "lists")

@@ -67,7 +67,7 @@ def test_points_are_those_of_transformers(tmp_path: Path, experts: int) -> None:
     assert found.scores == pytest.approx([0.9 * mean[0], 0.5 * mean[1]])
 
 
-def test_without_a_detector_the_image_is_one_person(tmp_path: Path) -> None:
+def test_vitpose_without_a_detector_treats_the_image_as_one_person(tmp_path: Path) -> None:
     folder = vitpose(tmp_path / "pose")
     (found,) = load_model(f"vitpose:{folder}")([IMAGE])
     places, _ = decode(folder, np.array([[0.0, 0.0, 80.0, 60.0]]))

@@ -62,7 +62,7 @@ def test_breaking_points_are_where_the_lines_cross_half() -> None:
     assert "No bar: more than half is left" in mixed.note
 
 
-def test_half_is_not_located_from_one_severity_or_below_the_lowest_that_was_run() -> None:
+def test_half_life_needs_two_severities_and_stays_within_those_run() -> None:
     cells = {"clean": 0.4, "fog@3": 0.1, "snow@2": 0.3, "snow@3": 0.1, "frost@1": 0.1}
     scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
     rows = {row["x"]: row["y"] for row in breaking_points([scores], "AP").rows}
