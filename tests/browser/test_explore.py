@@ -105,7 +105,7 @@ def test_a_narrow_map_keeps_severities_across_and_the_lowest_first(
     assert axes == ["severity", "ascending", "corruption", None]  # None: in the order of the rows
 
 
-def test_the_bound_of_a_requirement_is_read_whole(desk: Any) -> None:
+def test_the_selected_bound_of_a_requirement_fits_its_field(desk: Any) -> None:
     page = desk(state="cell=fog@3&at=fog@3").page
     page.click("#acts summary")
     page.select_option("#r-bound", "at_most_loss")
@@ -211,7 +211,7 @@ def test_the_slider_asks_the_model_between_severities(
     opened.require_no_findings()
 
 
-def test_only_the_newest_place_of_the_slider_counts(desk: Any) -> None:
+def test_only_the_newest_slider_position_is_drawn(desk: Any) -> None:
     opened = desk(state="cell=fog@1&at=fog@1&image=0")
     page = opened.page
     page.evaluate("""() => { const slider = document.querySelector('#severity');
@@ -224,7 +224,7 @@ def test_only_the_newest_place_of_the_slider_counts(desk: Any) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], width: int, scheme: str) -> None:
+def test_changing_thresholds_and_classes_redraws_at_once(desk: Any, runs: list[Path], width: int, scheme: str) -> None:
     from stormproof.core.condition import Condition
     from stormproof.explore.desk import Desk as Answers
     from stormproof.explore.subject import explore_runs
@@ -257,7 +257,7 @@ def test_thresholds_and_classes_follow_at_once(desk: Any, runs: list[Path], widt
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_two_models_are_shown_on_the_same_pixels_with_a_wipe(desk: Any, width: int, scheme: str) -> None:
+def test_a_wipe_compares_two_models_on_the_same_pixels(desk: Any, width: int, scheme: str) -> None:
     opened = desk(width, scheme, state="cell=fog@3&at=fog@3&image=1")
     page = opened.page
     assert page.locator("#pictures .of").count() == 2
@@ -288,7 +288,7 @@ def test_the_ladder_shows_where_each_object_is_lost(desk: Any, width: int, schem
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_a_look_becomes_an_act(desk: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str) -> None:
+def test_copies_requirements_and_commands_for_the_cell_in_view(desk: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str) -> None:
     from stormproof.datasets.attributes import read_attribute
     from stormproof.datasets.chosen import with_chosen
     from stormproof.results.run import Run
@@ -344,7 +344,7 @@ def test_a_look_becomes_an_act(desk: Any, runs: list[Path], tmp_path: Path, widt
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_keys_do_everything(desk: Any, width: int, scheme: str) -> None:
+def test_everything_works_by_keyboard(desk: Any, width: int, scheme: str) -> None:
     opened = desk(width, scheme, state="cell=fog@3&at=fog@3")
     page = opened.page
     opened.wait_for_look("fog@3")
@@ -376,7 +376,7 @@ def test_keys_do_everything(desk: Any, width: int, scheme: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_a_run_that_goes_on_is_shown_as_far_as_it_has_come(
+def test_shows_the_finished_part_of_a_run_in_progress(
     desk: Any, served: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str
 ) -> None:
     copy = tmp_path / "run"
@@ -395,7 +395,7 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_has_come(
     opened.require_no_findings()
 
 
-def test_without_a_run_the_microscope_works(desk: Any, served: Any, tmp_path: Path) -> None:
+def test_the_microscope_works_without_a_run(desk: Any, served: Any, tmp_path: Path) -> None:
     names = ["<img src=x onerror=alert(1)>", "`$(touch x)`;'\""]
     for name in names:
         PIL.Image.new("RGB", (128, 96), "grey").save(tmp_path / f"{name}.png")
@@ -410,7 +410,7 @@ def test_without_a_run_the_microscope_works(desk: Any, served: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_a_run_whose_model_is_not_opened_snaps_to_its_cells(
+def test_without_its_model_the_slider_snaps_to_stored_cells(
     desk: Any, served: Any, runs: list[Path], width: int, scheme: str
 ) -> None:
     opened = desk(width, scheme, at=served([runs[1]], ()), state="cell=fog@1&at=fog@1")

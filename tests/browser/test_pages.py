@@ -44,7 +44,7 @@ def test_intervals_of_the_decision_table_stay_on_one_line(visit: Any) -> None:
     assert cell.evaluate("cell => getComputedStyle(cell).whiteSpace") == "nowrap"
 
 
-def test_the_report_is_read_within_8000_pixels(visit: Any) -> None:
+def test_the_report_is_at_most_8000_pixels_long(visit: Any) -> None:
     page = visit("report", width=1400).page
     assert page.evaluate("document.documentElement.scrollHeight") <= 8000
 
@@ -113,7 +113,7 @@ def test_choices_redraw_a_chart(visit: Any) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_everything_is_reached_by_keyboard(visit: Any, name: str) -> None:
+def test_everything_can_be_reached_by_keyboard(visit: Any, name: str) -> None:
     page = visit(name).page
     count = page.evaluate(
         f"() => {{ window.all = ({_REACHED})(); window.met = new Set(); return all.length; }}"
@@ -126,7 +126,7 @@ def test_everything_is_reached_by_keyboard(visit: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_phone_shows_it_without_scrolling_sideways(visit: Any, name: str) -> None:
+def test_fits_a_phone_without_scrolling_sideways(visit: Any, name: str) -> None:
     found = visit(name, width=390)
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 390
     wide = found.page.evaluate(
@@ -138,7 +138,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(visit: Any, name: str) -> N
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_dark_is_dark_everywhere(visit: Any, name: str) -> None:
+def test_dark_mode_leaves_nothing_light(visit: Any, name: str) -> None:
     page = visit(name, scheme="dark").page
     light = """() => { const bright = c => { const m = c.match(/[\\d.]+/g).map(Number);
       return (m.length < 4 || m[3] > 0) && (m[0] + m[1] + m[2]) / 3 > 128; };
@@ -170,7 +170,7 @@ def test_axe_finds_no_serious_fault(visit: Any, name: str, width: int, scheme: s
     assert serious == []
 
 
-def test_a_print_has_everything_open(visit: Any) -> None:
+def test_printing_unfolds_everything(visit: Any) -> None:
     page = visit("report").page
     assert len(page.pdf()) > 10_000
     assert page.evaluate("() => [...document.querySelectorAll('details')].every(d => d.open)")

@@ -20,7 +20,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_one_image_to_one_file(tmp_path: Path, photos: Path) -> None:
+def test_corrupts_one_image_into_one_file(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "foggy.png"
     run = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@3")
     assert run.returncode == 0, run.stderr
@@ -30,7 +30,7 @@ def test_one_image_to_one_file(tmp_path: Path, photos: Path) -> None:
     assert "exists" in again.stderr
 
 
-def test_the_destination_may_be_named_as_in_other_verbs(tmp_path: Path, photos: Path) -> None:
+def test_the_destination_may_be_given_by_out(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "foggy.png"
     run = stormproof("corrupt", photos / "a.png", "--conditions", "fog@3", "--out", out)
     assert run.returncode == 0, run.stderr
@@ -41,7 +41,7 @@ def test_the_destination_may_be_named_as_in_other_verbs(tmp_path: Path, photos: 
     assert "with --out" in none.stderr
 
 
-def test_the_same_pixels_on_a_device(tmp_path: Path, photos: Path) -> None:
+def test_a_device_gives_the_same_pixels(tmp_path: Path, photos: Path) -> None:
     pytest.importorskip("torch", reason="needs torch")
     write_image(photos / "small.png", make_image(9, (20, 31, 3)))
     (photos / "broken.png").write_bytes(b"no image")
@@ -63,7 +63,7 @@ def test_the_same_pixels_on_a_device(tmp_path: Path, photos: Path) -> None:
     assert "cannot run on batches" in run.stderr
 
 
-def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, photos: Path) -> None:
+def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path, photos: Path) -> None:
     trees = []
     for workers in (1, 2, 8):
         out = tmp_path / f"out{workers}"
@@ -108,7 +108,7 @@ def test_verify_does_not_look_outside_its_folder(tmp_path: Path) -> None:
     assert "points outside" in run.stderr
 
 
-def test_unreadable_files_are_named_counted_and_passed_over(tmp_path: Path, photos: Path) -> None:
+def test_unreadable_files_are_named_counted_and_skipped(tmp_path: Path, photos: Path) -> None:
     write_image(photos / "whole.jpg", make_image(1, (300, 300, 3)))
     (photos / "cut.jpg").write_bytes((photos / "whole.jpg").read_bytes()[:9000])
     (photos / "text.png").write_text("hello")
@@ -170,7 +170,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path, photos: Path) -> None:
     assert stormproof("corrupt", photos, out, "-c", "fog@1", "--overwrite").returncode == 0
 
 
-def test_missing_sources_and_empty_folders(tmp_path: Path) -> None:
+def test_refuses_missing_sources_and_empty_folders(tmp_path: Path) -> None:
     run = stormproof("corrupt", tmp_path / "nothing", tmp_path / "out", "-c", "fog")
     assert run.returncode == 2
     assert "does not exist" in run.stderr
@@ -225,7 +225,7 @@ def test_depth_of_a_dataset_reaches_the_corruption(tmp_path: Path, scenes: str) 
     assert "depth=FOLDER" in refused.stderr
 
 
-def test_what_a_killed_corrupt_left_is_swept_by_the_next(tmp_path: Path, photos: Path) -> None:
+def test_the_next_corrupt_removes_what_a_killed_one_left(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     left = [out / ".a.png.0123456789ab.tmp", out / ".0123456789ab.tmp"]
@@ -248,7 +248,7 @@ def test_verify_of_a_file_is_one_line(tmp_path: Path, photos: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("path", ["a"]), ("path", "x" * 5000), ("path", "a\0b"), ("sha256", None)]
 )
-def test_a_manifest_of_other_things_is_refused(tmp_path: Path, key: str, value: object) -> None:
+def test_refuses_a_manifest_with_invalid_entries(tmp_path: Path, key: str, value: object) -> None:
     entry = {
         "path": "a",
         "source": "a",

@@ -116,14 +116,14 @@ def test_label_maps_move_too(tmp_path: Path) -> None:
         (["--overwrite"], "--overwrite: a dataset is written to a new folder"),
     ],
 )
-def test_what_cannot_be_written_is_refused_by_name(tmp_path: Path, words: list[str], message: str) -> None:
+def test_names_what_a_format_cannot_hold(tmp_path: Path, words: list[str], message: str) -> None:
     street = write_street(tmp_path / "camvid", images=1)
     done = CliRunner().invoke(app, ["corrupt", street, str(tmp_path / "out"), "-c", MOVED, *words])
     assert message in str(done.exception)
     assert not (tmp_path / "out").exists()
 
 
-def test_images_without_labels_are_warned_of(tmp_path: Path) -> None:
+def test_warns_of_images_without_labels(tmp_path: Path) -> None:
     write_scene(tmp_path / "scene", images=1)
     output, _ = corrupt(tmp_path / "scene" / "images", tmp_path / "out", "-c", MOVED)
     assert f"{MOVED} moves objects" in output

@@ -25,14 +25,14 @@ def test_the_full_demo_takes_everything() -> None:
         assert demo.conditions_of(suite, full=True) == find_suite(suite).conditions
 
 
-def test_all_networks_meet_the_same_storm(tmp_path: Path) -> None:
+def test_all_networks_run_under_the_same_conditions(tmp_path: Path) -> None:
     configs = demo.plan_demo(tmp_path, full=False, scenes=None, workers=0)
     assert [c.model for c in configs.values()] == [f"builtin:{name}" for name in demo.NETWORKS]
     assert len({(c.data, c.limit, c.conditions) for c in configs.values()}) == 1
 
 
 @pytest.mark.slow
-def test_it_answers_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_prints_scores_and_continues_without_new_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = demo.plan_demo
 
     def here(out: Path, *, full: bool, scenes: int | None, workers: int) -> dict[str, RunConfig]:

@@ -92,7 +92,7 @@ def outcomes(place: Path) -> dict[tuple[str, str], tuple[int | None, str]]:
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("what", COMMANDS)
-def test_what_never_ends_is_refused_in_a_sentence(outcomes: Any, what: str, file: str) -> None:
+def test_refuses_pipes_and_devices_in_a_sentence(outcomes: Any, what: str, file: str) -> None:
     code, text = outcomes[what, file]
     assert code in (1, 2), text
     assert "Traceback" not in text
@@ -110,7 +110,7 @@ def test_a_pipe_in_a_run_folder_is_named(outcomes: Any, name: str, file: str) ->
 
 
 @pytest.mark.parametrize("verb", ["report", "run"])  # a report scores too
-def test_with_few_descriptors_it_works_or_says_why(place: Path, tmp_path: Path, verb: str) -> None:
+def test_with_few_file_descriptors_it_works_or_says_why(place: Path, tmp_path: Path, verb: str) -> None:
     """In a fresh process, since importing opens files too."""
     out, data = str(tmp_path / "out"), (place / "spec").read_text()
     words = {

@@ -120,7 +120,7 @@ def test_a_mistake_gets_the_right_hint(place: Path, monkeypatch: pytest.MonkeyPa
     assert {*place.iterdir()} == before
 
 
-def test_a_run_takes_files_by_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_takes_files_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_scene(tmp_path / "coco", images=2)
     shutil.copy(MODELS, tmp_path / "mine.py")
@@ -132,11 +132,11 @@ def test_a_run_takes_files_by_their_place(tmp_path: Path, monkeypatch: pytest.Mo
     assert "152, of which 152 are left" in plan  # two images, clean and under imagenet-c
 
 
-def test_there_are_thirty() -> None:
+def test_at_least_thirty_mistakes_are_tried() -> None:
     assert len(MISTAKES) >= 30
 
 
-def test_an_entry_does_not_collide_with_a_report(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submission_does_not_overwrite_the_json_of_a_report(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     (place / "done.json").write_text("{}")  # as 'report done --out done.html' leaves it
     assert call("submit", "done") == (0, "done.submission.json\n")

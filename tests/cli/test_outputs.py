@@ -52,7 +52,7 @@ def test_a_wrong_path_makes_no_folder_at_the_root(tmp_path: Path, words: list[st
     assert isinstance(done.exception, OutputError) or done.exit_code == 2, done.output
 
 
-def test_printed_json_and_csv_steer_neither_terminal_nor_spreadsheet(
+def test_printed_json_and_csv_hold_no_control_codes_or_formulas(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [{"condition": CODES, "value": -1.5}, {"condition": "=HYPERLINK(1)", "value": 2.0},
@@ -69,7 +69,7 @@ def test_printed_json_and_csv_steer_neither_terminal_nor_spreadsheet(
     assert [float(row["value"]) for row in read] == [-1.5, 2.0, 0.0]
 
 
-def test_verbs_print_such_names_safely(tmp_path: Path) -> None:
+def test_verbs_print_hostile_names_safely(tmp_path: Path) -> None:
     folder = tmp_path / "=1+1\x9b"
     folder.mkdir()
     write_image(folder / "a.png", np.random.default_rng(0).integers(0, 255, (90, 90, 3), np.uint8))
@@ -85,7 +85,7 @@ def test_verbs_print_such_names_safely(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file_format", "model"), [("coco", "brightness_boxes"), ("png", "thresholds")])
-def test_an_export_that_was_killed_leaves_nothing_behind(
+def test_a_killed_export_leaves_nothing_behind(
     tmp_path: Path, file_format: str, model: str
 ) -> None:
     data = (write_scene if file_format == "coco" else write_street)(tmp_path / "data", images=2)

@@ -17,7 +17,7 @@ from stormproof.style.commands import read_sequence
 WORLD = "world:val,count=2,size=64x48"
 
 
-def test_a_sequence_in_two_modes(tmp_path: Path) -> None:
+def test_stylizes_a_sequence_in_two_modes(tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ["--sequence", "0:1:0.5", "--mode", "objects", "--mode", "image", "--out", str(out), "-j", "1"]
     said = CliRunner().invoke(app, ["stylize", WORLD, *asked])
@@ -32,7 +32,7 @@ def test_a_sequence_in_two_modes(tmp_path: Path) -> None:
     assert isinstance(again.exception, OSError)  # finished: nothing to go on with
 
 
-def test_trainset_as_yolo(tmp_path: Path) -> None:
+def test_writes_a_trainset_as_yolo(tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ["--mix", "combined", "--layout", "yolo", "--out", str(out), "-j", "1"]
     said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
@@ -40,7 +40,7 @@ def test_trainset_as_yolo(tmp_path: Path) -> None:
     assert len(read_dataset(f"yolo:{out}/data.yaml,split=train")) == 4
 
 
-def test_trainset_of_the_street_as_cityscapes(tmp_path: Path) -> None:
+def test_writes_a_trainset_of_the_street_as_cityscapes(tmp_path: Path) -> None:
     asked = ["--mix", "standard", "--layout", "cityscapes", "--out", str(tmp_path / "out"), "-j", "1"]
     said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
     assert said.exit_code == 0, said.output
@@ -60,7 +60,7 @@ def test_quality_by_size_prints_a_table() -> None:
 
 
 @pytest.mark.parametrize("text", ["0:1", "a:b:c", "1:0:0.1", "0:2:0.1", "0:1:0"])
-def test_wrong_sequences_are_refused(text: str) -> None:
+def test_refuses_an_invalid_sequence(text: str) -> None:
     with pytest.raises(InvalidOption, match=r"0:1:0\.1"):
         read_sequence(text)
 

@@ -75,7 +75,7 @@ def test_every_suite_names_registered_corruptions_with_valid_parameters() -> Non
 
 @pytest.mark.parametrize("corruption", EVERY, ids=lambda c: c.name)
 class TestEveryCorruption:
-    def test_says_what_it_is(self, corruption: Corruption) -> None:
+    def test_declares_its_description_citation_version_and_ladders(self, corruption: Corruption) -> None:
         assert len(corruption.doc) > 20
         assert corruption.doc.endswith((".", ":")) or corruption.doc[-1].isalnum()
         assert corruption.cite
@@ -139,7 +139,7 @@ class TestEveryCorruption:
 
 
 @pytest.mark.parametrize("corruption", RANDOM, ids=lambda c: c.name)
-def test_ids_seeds_and_severities_never_share_a_field(corruption: Corruption) -> None:
+def test_ids_seeds_and_severities_have_different_random_fields(corruption: Corruption) -> None:
     image = np.full((160, 200, 3), (120, 100, 140), np.uint8)
     image[::7, ::5] = 30
     listed = conditions(corruption)
@@ -153,7 +153,7 @@ def test_ids_seeds_and_severities_never_share_a_field(corruption: Corruption) ->
 
 
 @pytest.mark.parametrize("corruption", [c for c in EVERY if not c.is_random], ids=lambda c: c.name)
-def test_what_is_not_random_ignores_identity(corruption: Corruption) -> None:
+def test_a_deterministic_corruption_ignores_id_and_seed(corruption: Corruption) -> None:
     image = photograph(40, 56)
     condition = conditions(corruption)[0]
     assert (corrupted(image, condition) == corrupted(image, condition, seed=9, name="other")).all()
@@ -169,7 +169,7 @@ def test_what_is_not_random_ignores_identity(corruption: Corruption) -> None:
     fill=st.sampled_from(["photograph", "black", "white", "noise"]),
     pick=st.integers(0, 1000),
 )
-def test_any_image_under_any_condition(
+def test_any_image_works_under_any_condition(
     corruption: Corruption, height: int, width: int, channels: int | None, seed: int, fill: str, pick: int
 ) -> None:
     shape = (height, width) if channels is None else (height, width, channels)
@@ -190,7 +190,7 @@ def test_any_image_under_any_condition(
 
 @settings(max_examples=150)
 @given(corruption=st.sampled_from(EVERY), data=st.data())
-def test_any_parameters_within_their_bounds(corruption: Corruption, data: st.DataObject) -> None:
+def test_any_parameters_within_their_bounds_work(corruption: Corruption, data: st.DataObject) -> None:
     """Free parameters over their whole declared range, not only the published rungs."""
     values: dict[str, int | float | str] = {}
     for key, rungs in corruption.ladders.items():
@@ -208,7 +208,7 @@ def test_any_parameters_within_their_bounds(corruption: Corruption, data: st.Dat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("corruption", EVERY, ids=lambda c: c.name)
-def test_a_row_of_8192_pixels_and_a_large_image(corruption: Corruption) -> None:
+def test_works_on_a_row_of_8192_pixels_and_on_a_large_image(corruption: Corruption) -> None:
     for size in ((2, 8192), (8192, 2), (520, 530)):
         image = photograph(*size)
         assert corrupted(image, conditions(corruption)[-1]).shape == image.shape
@@ -229,7 +229,7 @@ for name in CORRUPTIONS:
 
 
 @pytest.mark.slow
-def test_the_same_bytes_in_another_process_and_on_a_plainer_processor() -> None:
+def test_another_process_and_a_plainer_processor_give_the_same_bytes() -> None:
     """A fresh interpreter, another hash seed, libraries without their fast paths: none may matter."""
     with redirect_stdout(io.StringIO()) as here:
         exec(_BYTES, {})
@@ -250,7 +250,7 @@ def test_sweeping_a_parameter_keeps_the_noise() -> None:
     assert np.corrcoef(weak.ravel(), strong.ravel())[0, 1] > 0.999
 
 
-def test_severities_have_fields_of_their_own() -> None:
+def test_noise_of_two_severities_is_uncorrelated() -> None:
     image = np.full((50, 50, 3), 128, np.uint8)
     one = corrupt_image(image, "gaussian_noise@1").astype(int) - 128
     two = corrupt_image(image, "gaussian_noise@2").astype(int) - 128
@@ -268,13 +268,13 @@ def test_no_fog_on_a_black_image_is_black() -> None:
     assert not corrupt_image(np.zeros((8, 8, 3), np.uint8), "fog@3[amount=0]").any()
 
 
-def test_a_zoom_goes_no_farther_than_its_reach() -> None:
+def test_zoom_factors_stay_below_the_largest() -> None:
     assert _factors(1.3, 0.2).tolist() == pytest.approx([1, 1.2])
     assert _factors(1.1, 0.2).tolist() == [1]
     assert _factors(1.3, 0.03).tolist() == pytest.approx([1 + 0.03 * k for k in range(11)])
 
 
-def test_a_rim_softened_by_next_to_nothing_is_a_hard_one() -> None:
+def test_a_rim_with_almost_no_softening_is_hard() -> None:
     image = photograph(20, 30)
     hard = corrupted(image, Condition.parse("defocus_blur[radius=3,softness=0]"))
     assert np.array_equal(corrupted(image, Condition.parse("defocus_blur[radius=3,softness=1e-200]")), hard)

@@ -55,7 +55,7 @@ def test_composed_text_round_trips(parts: list[Condition]) -> None:
         ("x[p=-3]", "x[p=-3]"),
     ],
 )
-def test_one_treatment_has_one_text(written: str, canonical: str) -> None:
+def test_spellings_of_a_condition_have_one_canonical_text(written: str, canonical: str) -> None:
     assert str(Condition.parse(written)) == canonical
     assert Condition.parse(canonical) == Condition.parse(written)
 
@@ -66,7 +66,7 @@ def test_one_treatment_has_one_text(written: str, canonical: str) -> None:
      "fog[a=1,a=2]", "fog[a=nan]", "fog[a=inf]", "fog[a=b c]", 'fog[a="x]', 'fog[a="x"y]', "clean@3",
      "clean[a=1]", "3fog@1", "fog@3]"],
 )  # fmt: skip
-def test_nonsense_is_refused_with_what_was_given(text: str) -> None:
+def test_refuses_nonsense_and_quotes_it(text: str) -> None:
     with pytest.raises(InvalidCondition) as error:
         Condition.parse(text)
     assert len(str(error.value)) > 20
@@ -84,7 +84,7 @@ def test_parameters_must_be_finite_numbers_or_texts() -> None:
             Condition.of("fog", 3, {"amount": value})  # type: ignore[dict-item]
 
 
-def test_clean_is_clean() -> None:
+def test_only_the_clean_condition_is_clean() -> None:
     assert Condition.parse("clean") == CLEAN
     assert CLEAN.is_clean
     assert not Condition.parse("fog@1").is_clean

@@ -56,14 +56,14 @@ def a_device(folder: Path) -> Path:
 
 @pytest.mark.parametrize("make", [a_pipe, a_link_to_one, a_device])
 @pytest.mark.parametrize("read", READERS)
-def test_what_never_ends_is_not_read(make: Callable[[Path], Path], read: Reader, tmp_path: Path) -> None:
+def test_refuses_pipes_and_devices_without_reading(make: Callable[[Path], Path], read: Reader, tmp_path: Path) -> None:
     path = make(tmp_path)
     with pytest.raises(StormproofError, match=r"is a (pipe|device); give a file\.") as caught:
         read(path)
     assert str(path) in str(caught.value)
 
 
-def test_a_socket_and_a_folder_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_a_socket_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     with pytest.raises(DatasetError, match="is a socket"):
         read_text(a_socket(Path()))
@@ -85,7 +85,7 @@ def test_a_file_larger_than_allowed_is_refused_unread(tmp_path: Path) -> None:
     assert read_bytes(path, at_most=5) == b"12345"
 
 
-def test_a_file_that_states_no_size_is_read_to_its_end_or_to_the_limit() -> None:
+def test_a_file_of_unknown_size_is_read_up_to_the_limit() -> None:
     endless = Path("/proc/self/maps")
     if not endless.exists():
         pytest.skip("needs /proc")
@@ -106,7 +106,7 @@ def test_a_missing_file_is_named_with_the_nearest(tmp_path: Path) -> None:
         read_bytes(tmp_path / "a\0b")
 
 
-def test_lines_end_in_any_way(tmp_path: Path) -> None:
+def test_reads_lines_with_any_line_ending(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeffa\r\nb\rc\n".encode())
     assert read_text(path) == "a\nb\nc\n"

@@ -29,7 +29,7 @@ def test_lossless_formats_return_every_pixel(tmp_path: Path, suffix: str, image:
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
-def test_jpeg_is_of_quality_95(tmp_path: Path) -> None:
+def test_jpeg_is_written_with_quality_95(tmp_path: Path) -> None:
     smooth = np.tile(np.arange(64, dtype=np.uint8)[None, :, None] * 4, (64, 1, 3))
     write_image(tmp_path / "a.jpg", smooth)
     assert np.abs(read_image(tmp_path / "a.jpg").astype(int) - smooth).max() <= 4
@@ -43,7 +43,7 @@ def test_other_8_bit_modes_are_converted(tmp_path: Path, mode: str) -> None:
     assert (image.dtype, image.shape) == (np.uint8, (5, 7) if mode == "1" else (5, 7, 3))
 
 
-def test_stored_pixels_are_not_turned(tmp_path: Path) -> None:
+def test_orientation_tags_do_not_turn_stored_pixels(tmp_path: Path) -> None:
     exif = PIL.Image.Exif()
     exif[0x0112] = 6  # "turn by 90 degrees"
     PIL.Image.fromarray(RGB).save(tmp_path / "a.jpg", exif=exif)
@@ -59,7 +59,7 @@ def test_stored_pixels_are_not_turned(tmp_path: Path) -> None:
         (np.zeros((4, 4), np.float32), "not 8-bit"),
     ],
 )
-def test_what_has_no_obvious_conversion_is_refused(tmp_path: Path, array: np.ndarray, part: str) -> None:
+def test_refuses_modes_without_an_obvious_conversion(tmp_path: Path, array: np.ndarray, part: str) -> None:
     path = tmp_path / "a.tif"
     PIL.Image.fromarray(array).save(path)
     with pytest.raises(InvalidImage, match=rf"a\.tif.*{part}"):
@@ -78,7 +78,7 @@ def test_truncated_files_are_named(tmp_path: Path, suffix: str, keep: float) -> 
         read_image(path)
 
 
-def test_missing_and_foreign_files(tmp_path: Path) -> None:
+def test_refuses_missing_files_and_files_that_are_no_images(tmp_path: Path) -> None:
     with pytest.raises(InvalidImage, match="no such file"):
         read_image(tmp_path / "absent.png")
     (tmp_path / "a.png").write_text("hello")
@@ -88,7 +88,7 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
         read_image(b"hello", "frame 3")
 
 
-def test_writing_fails_readably_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_is_explained_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="unknown extension"):
         write_image(tmp_path / "a.gif", RGB)
     with pytest.raises(OutputError, match="folder exists"):
@@ -131,7 +131,7 @@ def test_nvjpeg_is_opt_in_and_part_of_what_a_dataset_is(
         read_dataset(f"images:{tmp_path},decode=nvjpeg,exif=apply")
 
 
-def test_nvjpeg_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_nvjpeg_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_image(tmp_path / "a.jpg", RGB)
     monkeypatch.setitem(sys.modules, "torchvision", None)
     with pytest.raises(MissingExtra, match="torchvision"):
@@ -143,12 +143,12 @@ def test_nvjpeg_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytes
         read_dataset(f"images:{tmp_path},decode=nvjpeg")
 
 
-def test_a_rule_that_came_later_leaves_older_datasets_as_they_are() -> None:
+def test_a_newer_pixel_rule_enters_the_identity_only_if_set() -> None:
     assert AS_STORED.identity() == {"exif": "ignore", "alpha": "refuse", "bits": 0}
     assert PixelRules(decode="nvjpeg").identity()["decode"] == "nvjpeg"
 
 
-def test_a_file_cut_short_is_refused_whatever_a_models_code_set(
+def test_model_code_cannot_make_truncated_files_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = np.random.default_rng(1).integers(0, 256, (64, 64, 3), np.uint8)
@@ -163,7 +163,7 @@ def test_a_file_cut_short_is_refused_whatever_a_models_code_set(
     assert PIL.ImageFile.LOAD_TRUNCATED_IMAGES  # as the model left it
 
 
-def test_the_largest_image_does_not_follow_from_a_models_code(
+def test_model_code_cannot_change_the_largest_image_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_image(tmp_path / "a.png", RGB)

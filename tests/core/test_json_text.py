@@ -16,14 +16,14 @@ _KEYS = st.text() | st.integers() | st.booleans() | st.none() | st.floats(allow_
 
 
 @given(st.recursive(_PLAIN, lambda inner: st.lists(inner) | st.dictionaries(_KEYS, inner)))
-def test_indented_json_is_that_of_the_standard_library(value: Any) -> None:
+def test_indented_json_equals_the_standard_librarys(value: Any) -> None:
     assert indented_json(value) == json.dumps(value, indent=1, ensure_ascii=False)
 
 
-def test_tuples_are_lists() -> None:
+def test_tuples_are_written_as_lists() -> None:
     value = {"images": (1, (2, 3)), "none": (), "nested": [{}, {"a": []}]}
     assert indented_json(value) == json.dumps(value, indent=1, ensure_ascii=False)
 
 
-def test_numbers_that_json_lacks_are_null() -> None:
+def test_numbers_that_json_lacks_become_null() -> None:
     assert json_safe({1: [math.nan, (math.inf, 0.5)], "a": True}) == {"1": [None, [None, 0.5]], "a": True}

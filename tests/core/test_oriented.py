@@ -79,7 +79,7 @@ def test_a_box_within_another_shares_its_own_area():
     assert oriented_iou(SQUARE[None], shared_side[None])[0, 0] == pytest.approx(0.25, abs=1e-15)
 
 
-def test_a_thin_box_across_another():
+def test_a_thin_box_across_another_equals_shapely():
     thin = rotated_corners(np.array([[5.0, 5.0, 40.0, 1e-6, 0.3]]))
     expected = shapely_iou(SQUARE[None], thin)
     assert oriented_iou(SQUARE[None], thin) == pytest.approx(expected, rel=1e-9)

@@ -22,10 +22,10 @@ from stormproof.core.private import without_secrets
         ("http://pa55word${NAME}@h/p", "http://h/p"),
     ],
 )
-def test_only_variables_of_the_environment_stay_in_an_address(given: str, shown: str) -> None:
+def test_an_address_keeps_environment_variables_and_no_secrets(given: str, shown: str) -> None:
     assert without_secrets(given) == shown
 
 
-def test_the_mark_of_a_query_stays_when_a_text_is_cleaned_again() -> None:
+def test_cleaning_a_text_twice_keeps_the_mark_of_its_query() -> None:
     once = without_secrets("http://me:pa55word@h/p?api_key=k3y", mark="?…")
     assert once == without_secrets(once) == "http://h/p?…"

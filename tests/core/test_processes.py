@@ -64,7 +64,7 @@ def test_reports_a_killed_worker_and_what_to_do() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
-def test_kernels_are_started_once_for_all_workers() -> None:
+def test_one_process_loads_kernels_for_all_workers() -> None:
     found = list(spread(family, range(12), workers=3))
     assert all(started for _, _, started in found)
     parents = {parent for _, parent, _ in found}
@@ -73,18 +73,18 @@ def test_kernels_are_started_once_for_all_workers() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
-def test_work_goes_on_in_another_call_after_whoever_forks_workers_was_killed() -> None:
+def test_the_next_call_works_after_the_fork_server_was_killed() -> None:
     with pytest.raises(RunError, match="Run the same command again"):
         list(spread(kill_whoever_forked_me, [0], workers=2))
     assert sorted(spread(abs, [-3, -1, -2], workers=2)) == [1, 2, 3]
 
 
-def test_jobs_of_none_give_nothing() -> None:
+def test_an_empty_list_of_jobs_gives_no_results() -> None:
     assert list(spread(abs, [], workers=2)) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_workers_end_with_a_planner_that_is_killed(tmp_path: Path) -> None:
+def test_workers_exit_when_their_planner_is_killed(tmp_path: Path) -> None:
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     planner = subprocess.Popen([sys.executable, "-c", _PLANNER, str(tmp_path)], env=here)
     deadline = time.monotonic() + 300

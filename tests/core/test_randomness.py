@@ -40,7 +40,7 @@ def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[in
         ),
     ],
 )
-def test_the_definition_gives_the_published_vectors(
+def test_the_plain_definition_gives_the_published_vectors(
     counter: tuple[int, int, int, int], key: tuple[int, int], expected: tuple[int, ...]
 ) -> None:
     assert philox(counter, key) == expected
@@ -58,7 +58,7 @@ def test_the_compiled_generator_is_philox(key: tuple[int, int], stream: int, sta
     assert out.tolist() == expected
 
 
-def test_a_prefix_does_not_depend_on_how_much_is_drawn() -> None:
+def test_the_first_numbers_do_not_depend_on_how_many_are_drawn() -> None:
     draw = Draw.keyed(0, "image", "fog", 3)
     long = draw.bits("noise", (1000,))
     assert (draw.bits("noise", (137,)) == long[:137]).all()
@@ -83,7 +83,7 @@ def test_ids_cannot_be_confused_by_joining() -> None:
 
 
 @given(st.integers(), st.lists(st.text(), max_size=4), st.lists(st.text() | st.integers(), max_size=3))
-def test_many_draws_have_the_keys_of_single_ones(seed: int, ids: list[str], rest: list[str | int]) -> None:
+def test_a_batch_of_draws_has_the_keys_of_single_draws(seed: int, ids: list[str], rest: list[str | int]) -> None:
     many = KeyedDraws(seed, ids, *rest)
     assert list(many) == [Draw.keyed(seed, name, *rest) for name in ids]
     assert list(many[1:]) == list(many)[1:]
@@ -127,7 +127,7 @@ def test_digest_sees_every_byte(data: bytes, position: int, change: int) -> None
     assert digest(image) != digest(image.T) or image.shape == image.T.shape
 
 
-def test_random_numbers_and_fingerprints_do_not_follow_from_replaced_functions(
+def test_replacing_library_functions_changes_no_random_number_or_fingerprint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A model's code may replace functions of the standard library in our process."""

@@ -55,7 +55,7 @@ def test_anyone_may_replace_a_thing_without_a_module(hats: Registry[object]) -> 
     assert hats["beret"] == "the real one"
 
 
-def test_ours_take_precedence_over_an_entry_point(
+def test_our_own_things_take_precedence_over_an_entry_point(
     hats: Registry[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(monkeypatch, bowler="json:loads", cap="json:dumps")

@@ -36,13 +36,13 @@ from stormproof.core.sample import (
         (np.zeros((4, 0), np.uint8), "empty"),
     ],
 )
-def test_what_is_not_a_image_is_refused(image: object, says: str) -> None:
+def test_refuses_arrays_that_are_no_image(image: object, says: str) -> None:
     with pytest.raises(InvalidImage, match=says):
         check_image(image)
 
 
 @given(arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12))))
-def test_rle_is_what_coco_makes_it(mask: np.ndarray) -> None:
+def test_rle_equals_pycocotools(mask: np.ndarray) -> None:
     rle = RLE.from_mask(mask)
     assert (rle.to_mask() == mask).all()
     assert rle.area == mask.sum()
@@ -95,7 +95,7 @@ def test_maps_must_have_the_images_size() -> None:
         SemanticMap(np.zeros((4, 5), np.int32))  # type: ignore[arg-type]
 
 
-def test_scores_a_rounding_above_one_are_one() -> None:
+def test_scores_just_above_one_are_rounded_to_one() -> None:
     scores = np.array([np.float32(1) + np.finfo(np.float32).eps, 0.5])
     said = Prediction(np.array([[0.0, 0, 1, 1]] * 2), scores, np.zeros(2, int))
     assert said.scores.tolist() == [1.0, 0.5]
@@ -126,6 +126,6 @@ def test_a_prediction_keeps_its_own_copy_of_every_array() -> None:
 
 @pytest.mark.parametrize("kind", [Prediction, Instances])
 @pytest.mark.parametrize("shape", [(4, 2), (2, 5), (2, 2, 2), (8,)])
-def test_boxes_of_another_shape_are_not_rearranged(kind: type, shape: tuple[int, ...]) -> None:
+def test_refuses_boxes_of_another_shape_instead_of_reshaping_them(kind: type, shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"Boxes have shape .*they must be n×4"):
         kind(np.zeros(shape), *([np.zeros(2)] if kind is Prediction else []), np.zeros(2, np.int64))

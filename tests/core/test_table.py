@@ -18,7 +18,7 @@ def test_a_change_has_a_sign_and_zero_is_not_negative(change: float, shown: str)
     assert [str(cell) for cell in table.columns[1].cells] == [shown]
 
 
-def test_names_of_corruptions_are_whole_at_80_columns() -> None:
+def test_corruption_names_are_not_cut_at_80_columns() -> None:
     columns = ("corruption", "street-grid", "street-grid-combined", "change", "95 % from", "to", "clear")
     row = ["elastic_transform", 46.1, 41.8, -4.3, -5.5, -3.1, "yes"]
     console = Console(width=80)

@@ -43,7 +43,7 @@ def test_sweeping_a_folder_removes_what_was_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_somebody_writes_is_not_swept(tmp_path: Path) -> None:
+def test_a_file_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
     path = tmp_path / "clean.json"
     with whole_file(path) as file:
         file.write(b"first")

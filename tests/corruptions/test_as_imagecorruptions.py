@@ -59,7 +59,7 @@ def _run(code: str) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_the_names_of_the_package() -> None:
+def test_offers_the_names_of_imagecorruptions() -> None:
     _run("""
 import imagecorruptions
 from imagecorruptions import corrupt, corruption_dict, corruption_tuple, get_corruption_names

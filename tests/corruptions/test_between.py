@@ -38,18 +38,18 @@ def test_whole_severities_are_what_is_declared(name):
 
 
 @pytest.mark.parametrize("name", SWITCHING)
-def test_what_switches_refuses_by_name(name):
+def test_a_corruption_that_switches_refuses_fractional_severities(name):
     with pytest.raises(
         InvalidCondition, match=rf"{name}@1.5: {name} has no values between.*{name}@1 or {name}@2"
     ):
         corrupt_image(IMAGE, f"{name}@1.5")
 
 
-def test_a_given_parameter_no_longer_switches():
+def test_fixing_the_switching_parameter_allows_fractional_severities():
     corrupt_image(IMAGE, "spatter@1.5[liquid=water]")
 
 
-def test_the_last_severity_is_the_end():
+def test_refuses_a_severity_beyond_the_last():
     with pytest.raises(InvalidCondition, match=r"haze has no severity 3.5"):
         find("haze").parameters(Condition.parse("haze@3.5"))
 
@@ -61,7 +61,7 @@ def test_the_last_severity_is_the_end():
         ("motion_blur@1.5", "motion_blur[radius=12,sigma=4]"),
     ],
 )
-def test_it_is_the_image_of_its_parameters(between, given):
+def test_a_fractional_severity_equals_its_interpolated_parameters(between, given):
     # Both share severity 0's noise: a sweep over a severity or a parameter keeps it.
     one, two = (corrupt_image(IMAGE, text, image_id="a") for text in (between, given))
     assert (one == two).all()

@@ -26,7 +26,7 @@ def test_a_band_of_the_stated_height_is_black(severity: int) -> None:
 @pytest.mark.parametrize(
     "name", ["synchronization_exception", "memory_exception", "memory_block_loss", "bad_pixel_damage"]
 )
-def test_a_severity_destroys_what_the_one_below_destroys(name: str) -> None:
+def test_a_higher_severity_destroys_at_least_what_the_lower_one_does(name: str) -> None:
     for image_id in "abcdefgh":
         lost = [corrupt_image(COLOUR, f"{name}@{s}", image_id=image_id) == 0 for s in range(1, 6)]
         for weaker, stronger in pairwise(lost):
@@ -34,7 +34,7 @@ def test_a_severity_destroys_what_the_one_below_destroys(name: str) -> None:
             assert stronger.sum() >= weaker.sum()
 
 
-def test_a_tear_stays_when_more_come() -> None:
+def test_higher_severities_keep_the_tears_of_lower_ones() -> None:
     rows = np.repeat(np.arange(1, 201, dtype=np.uint8)[:, None, None], 8, axis=1)
     arrived = [set(corrupt_image(rows, f"synchronization_tearing@{s}")[:, 0, 0].tolist()) for s in (1, 3, 5)]
     assert arrived[2] <= arrived[1] <= arrived[0]
@@ -78,7 +78,7 @@ def test_memory_blocks_are_whole_and_in_the_stated_share() -> None:
 
 
 @pytest.mark.parametrize("wire", ["serial", "parallel"])
-def test_the_cable_hits_crossings_of_rows_and_columns(wire: str) -> None:
+def test_cable_faults_hit_crossings_of_rows_and_columns(wire: str) -> None:
     big = np.random.default_rng(0).integers(128, 256, (600, 800, 1), dtype=np.uint8)
     out = corrupt_image(big, f"transfer_harness_exception[share=0.2,wire={wire}]")
     hit = (out != big)[..., 0]
@@ -97,7 +97,7 @@ def test_a_serial_wire_makes_dark_bytes_jump_and_a_parallel_one_does_not() -> No
     assert set(np.unique(parallel)) == {5, 0b100, 0b001}
 
 
-def test_what_the_cable_spares_is_untouched() -> None:
+def test_cable_faults_leave_other_pixels_untouched() -> None:
     image = np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8)
     out = corrupt_image(image, "transfer_harness_exception[share=0.14]")
     assert (out != image).any()
@@ -114,7 +114,7 @@ def test_stripes_lose_one_channel() -> None:
     assert len(set(map(bytes, (s[0, 0].tobytes() for s in stripes)))) == 3
 
 
-def test_faults_of_no_size_leave_the_image_and_faults_of_any_size_show() -> None:
+def test_faults_of_size_zero_change_nothing_and_any_others_show() -> None:
     for condition in ("synchronization_exception[height=0]", "memory_exception[side=0]",
                       "memory_block_loss[share=0]", "transfer_stripe_loss[chance=0]"):  # fmt: skip
         assert (corrupt_image(COLOUR, condition) == COLOUR).all(), condition

@@ -98,7 +98,7 @@ def test_every_fault_changes_colours_more_at_each_severity() -> None:
         ("transfer_harness_exception", "share", (0.03, 0.06, 0.09, 0.11, 0.14)),
     ],
 )
-def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tuple[float, ...]) -> None:
+def test_variants_meet_the_papers_disputed_ssim_values(name: str, parameter: str, numbers: tuple[float, ...]) -> None:
     five = [Condition.of(name, s, {parameter: v}) for s, v in zip(SEVERITIES, numbers, strict=True)]
     assert set(five) <= set(VARIANTS)
     values = q.mean_similarities(q.photographs(q.COCO, PHOTOS), five)
@@ -106,7 +106,7 @@ def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tup
 
 
 @needs_photos
-def test_an_undamaged_camera_gives_the_photograph() -> None:
+def test_a_camera_without_faults_returns_the_photograph() -> None:
     for path in q.photographs(q.COCO, 3):
         photograph = read_image(path)
         for neutral in (
@@ -140,7 +140,7 @@ def test_fog_is_thickest_at_its_centre_and_alike_at_any_resolution() -> None:
     assert (corrupt_image(black, "camera_fog@3[scale=pixels]") == corrupt_image(black, "camera_fog@3")).all()
 
 
-def test_fog_by_pixels_ends_where_its_depth_does() -> None:
+def test_fog_by_pixels_ends_where_its_depth_turns_negative() -> None:
     wide = np.zeros((1200, 4000, 1), np.uint8)
     fogged = corrupt_image(wide, "camera_fog@3[scale=pixels]")[..., 0]
     assert fogged[240, 2000] > 100
@@ -193,7 +193,7 @@ def test_a_damaged_sensor_shows_at_any_width_and_a_sound_one_nowhere(name: str) 
         assert (corrupt_image(image, f"{name}[spots=0]") == image).all()
 
 
-def test_focus_is_the_gaussian_blur_it_says() -> None:
+def test_loss_of_focus_is_the_stated_gaussian_blur() -> None:
     image = scene()
     blurred = corrupt_image(image, "gaussian_blur[sigma=2.2]")
     assert (corrupt_image(image, "focus_motor_damage@4") == blurred).all()

@@ -54,7 +54,7 @@ def _alone(image: np.ndarray, part: str, place: int, *, identity: str = "a.png",
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_every_pair_of_imagenet_c_is_its_parts_in_a_row_on_cpu_and_on_a_device(pair: str) -> None:
+def test_every_pair_of_imagenet_c_equals_its_parts_in_sequence_on_cpu_and_device(pair: str) -> None:
     torch = pytest.importorskip("torch")
     from stormproof.corruptions.on_device import corrupt_batch
 
@@ -180,7 +180,7 @@ def test_a_part_that_needs_depth_sees_the_depth_that_an_earlier_part_moved() -> 
     "chain", [f"{WARP}+haze[visibility=50]+gaussian_noise@2", f"rain@3+{WARP}+night@2+jpeg_compression@2",
               "elastic_transform@5[labels=moved]+fog_3d@3+rain@2", "motion_blur@3[scale=auto]+pixelate@2"],
 )  # fmt: skip
-def test_depth_cameras_and_scales_hold_for_every_part_on_a_device(chain: str) -> None:
+def test_every_part_on_a_device_sees_depth_camera_and_scale(chain: str) -> None:
     torch = pytest.importorskip("torch")
     from stormproof.corruptions.on_device import corrupt_batch
 
@@ -213,7 +213,7 @@ def test_each_part_may_change_another_part_of_the_image() -> None:
     assert (made.image[~inside] == flat[~inside]).all()
 
 
-def test_owners_of_randomness_hold_for_every_part_of_a_clip() -> None:
+def test_every_part_of_a_chain_keeps_its_owner_of_randomness() -> None:
     """Dirt on the pane stays through a clip; noise before it is drawn anew in every frame."""
     grey = np.full((*SIZE, 3), 128, np.uint8)
     frames = [Frame("0.png", "drive", 0.0), Frame("1.png", "drive", 0.5)]
@@ -231,7 +231,7 @@ def test_owners_of_randomness_hold_for_every_part_of_a_clip() -> None:
     assert (noisy[0] != noisy[1]).any()
 
 
-def test_warns_of_an_order_that_light_would_not_take() -> None:
+def test_warns_of_a_physically_impossible_order() -> None:
     good = ["night@3+rain@3+frost@2+gaussian_noise@1+jpeg_compression@2", "fog@3+snow@3", "fog@1",
             "sparkles@1+rain@1"]  # fmt: skip
     assert order_doubts(map(Condition.parse, good)) == ""

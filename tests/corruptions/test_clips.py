@@ -35,7 +35,7 @@ def pixels(condition: Condition | str, name: str, sequence: str = "", time: floa
     return apply(scene(name, sequence, time), condition).image
 
 
-def test_every_recipe_that_draws_says_whom_its_numbers_belong_to() -> None:
+def test_every_random_recipe_declares_the_owner_of_its_numbers() -> None:
     for path in Path(recipes.__file__).parent.glob("*.py"):
         for function in ast.parse(path.read_text(encoding="utf-8")).body:
             if not isinstance(function, ast.FunctionDef) or not function.decorator_list:
@@ -63,7 +63,7 @@ def test_owners_decide_what_changes_from_frame_to_frame(one: object) -> None:
     assert (first != later).any() == (one.name in MOVING)
 
 
-def test_streams_may_belong_to_others_than_their_recipe() -> None:
+def test_a_stream_may_have_another_owner_than_its_recipe() -> None:
     rain = find("rain")
     draw = rain.draw(Frame("a", "clip", 0.5), Condition.parse("rain@3"), 0)
     other = rain.draw(Frame("b", "clip", 0.9), Condition.parse("rain@3"), 0)
@@ -77,7 +77,7 @@ def test_streams_may_belong_to_others_than_their_recipe() -> None:
 @pytest.mark.parametrize(
     "condition", ["fog@3", "frost@2", "gaussian_noise@1", "rain@4", "caustic_refraction@3"]
 )
-def test_without_a_sequence_time_means_nothing(condition: str) -> None:
+def test_time_is_ignored_without_a_sequence(condition: str) -> None:
     assert (pixels(condition, "a", "", 5.0) == pixels(condition, "a")).all()
 
 
@@ -154,7 +154,7 @@ def test_a_condition_may_choose_another_owner() -> None:
         ("contrast@3[owner=frame]", "contrast draws nothing, so it takes no owner"),
     ],
 )
-def test_wrong_owners(condition: str, words: str) -> None:
+def test_refuses_unknown_owners(condition: str, words: str) -> None:
     with pytest.raises(InvalidCondition, match=words):
         pixels(condition, "a")
 

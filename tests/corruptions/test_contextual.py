@@ -122,7 +122,7 @@ def test_a_sharp_object_keeps_its_edge_and_the_background_leaks_over_it() -> Non
     assert row[40] - row[39] > 150  # a gather blur would leave a ramp of about 30 a pixel
 
 
-def test_the_edge_is_sharper_than_a_blur_would_leave_it(shared: Path) -> None:
+def test_an_object_in_focus_keeps_its_texture_and_the_wall_behind_it_does_not(shared: Path) -> None:
     """The motorcycle in focus: its own texture survives, the wall behind it does not."""
     folder = shared / "data/stereo_depth/middlebury2014_motorcycle_Q"
     image = read_image(folder / "im0.png")

@@ -20,13 +20,13 @@ def test_severities_follow_from_the_ladders() -> None:
     assert find("alpha_blend").severities == ()
 
 
-def test_a_need_that_no_sample_can_meet_is_refused() -> None:
+def test_refuses_a_need_other_than_depth_and_camera() -> None:
     with pytest.raises(ValueError, match="depth and camera, not lidar"):
         corruption(family="test", cite="none", needs=("depth", "lidar"))
 
 
 @pytest.mark.parametrize("severity", [4, 5])
-def test_a_missing_severity_is_refused_with_those_there_are(severity: int) -> None:
+def test_a_missing_severity_is_refused_and_the_others_are_listed(severity: int) -> None:
     with pytest.raises(InvalidCondition, match="1, 2, 3"):
         corrupt_image(GREY, f"psf_blur@{severity}")
 
@@ -46,7 +46,7 @@ def test_the_mutators_are_the_papers_34_and_the_contextual_ones_its_15() -> None
     assert "defocus[focus=10,kappa=3.6]" in map(str, SUITES["contextual"])
 
 
-def test_visibility_stands_for_extinction() -> None:
+def test_visibility_is_converted_to_extinction() -> None:
     given = find("haze").parameters(Condition.parse("haze[visibility=97.8]"))
     assert given["beta"] == pytest.approx(0.04)
     with pytest.raises(InvalidCondition, match="only one of beta, visibility, mor"):
@@ -86,12 +86,12 @@ def test_depth_that_is_not_positive_is_refused(value: float) -> None:
         apply(_with_depth(depth), "haze[beta=0.04]")
 
 
-def test_millimetres_are_not_metres() -> None:
+def test_depth_in_millimetres_is_refused_with_its_scale() -> None:
     with pytest.raises(InvalidTruth, match="depth_scale=1000"):
         apply(_with_depth(_flat(4200)), "haze[beta=0.04]")
 
 
-def test_a_sky_is_not_a_mistake() -> None:
+def test_infinite_depth_is_sky_and_accepted() -> None:
     assert (apply(_with_depth(_flat(np.inf)), "haze[beta=0.04]").image == (205, 208, 211)).mean() > 0.99
     assert (apply(_with_depth(_flat(np.inf)), "defocus[kappa=3.6,focus=1]").image == GREY).all()
 
@@ -101,7 +101,7 @@ def test_depth_of_another_size_is_refused() -> None:
         Sample("a", GREY, context=Context(depth=np.ones((5, 5), np.float32)))
 
 
-def test_sparse_depth_is_refused_and_small_holes_take_the_nearest() -> None:
+def test_refuses_sparse_depth_and_fills_small_holes_with_the_nearest() -> None:
     sparse = _flat(np.nan)
     sparse[::4, ::4] = 10
     with pytest.raises(MissingContext, match="fill_depth=true"):
@@ -112,7 +112,7 @@ def test_sparse_depth_is_refused_and_small_holes_take_the_nearest() -> None:
     assert (filled == apply(_with_depth(_flat(10)), "haze[beta=0.04]").image).all()
 
 
-def test_reserved_parameters_are_part_of_the_text_and_not_of_the_draw() -> None:
+def test_reserved_parameters_are_in_the_text_and_change_no_random_number() -> None:
     texts = ("fog@3[on=objects]", "elastic_transform@2[labels=moved]")
     assert [str(Condition.parse(text)) for text in texts] == list(texts)
     image = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)

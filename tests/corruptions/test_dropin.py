@@ -16,11 +16,11 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
 
 
 @pytest.mark.parametrize("subset", ["common", "validation", "all", "noise", "blur", "weather", "digital"])
-def test_subsets_are_the_references(subset: str) -> None:
+def test_subsets_equal_those_of_the_reference(subset: str) -> None:
     assert get_corruption_names(subset) == reference.package().get_corruption_names(subset)
 
 
-def test_the_signature_begins_as_the_references() -> None:
+def test_the_signature_begins_like_that_of_the_reference() -> None:
     theirs = inspect.signature(reference.package().corrupt).parameters
     ours = inspect.signature(corrupt).parameters
     assert [(p.name, p.default) for p in theirs.values()] == [
@@ -29,7 +29,7 @@ def test_the_signature_begins_as_the_references() -> None:
     assert list(ours)[4:] == ["seed", "image_id"]
 
 
-def test_name_and_number_mean_the_same() -> None:
+def test_a_corruption_number_equals_its_name() -> None:
     for number, name in enumerate(get_corruption_names("all")):
         assert (corrupt(IMAGE, 2, name) == corrupt(IMAGE, 2, corruption_number=number)).all()
 
@@ -50,14 +50,14 @@ def test_calls_repeat_and_images_differ() -> None:
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.05
 
 
-def test_seed_and_image_id_decide() -> None:
+def test_seed_and_image_id_decide_the_pixels() -> None:
     base = corrupt(IMAGE, 3, "fog", seed=1, image_id="a")
     assert (base == corrupt(IMAGE, 3, "fog", seed=1, image_id="a")).all()
     assert (base != corrupt(IMAGE, 3, "fog", seed=2, image_id="a")).any()
     assert (base != corrupt(IMAGE, 3, "fog", seed=1, image_id="b")).any()
 
 
-def test_without_a_seed_numpys_own_decides_as_in_the_reference() -> None:
+def test_without_a_seed_numpys_generator_decides_as_in_the_reference() -> None:
     np.random.seed(7)
     first, second = (corrupt(IMAGE, 3, "gaussian_noise", seed=None) for _ in range(2))
     np.random.seed(7)
@@ -67,7 +67,7 @@ def test_without_a_seed_numpys_own_decides_as_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("severity", [0, 6, "3", 2.5, None, True])
-def test_wrong_severities(severity: object) -> None:
+def test_refuses_wrong_severities(severity: object) -> None:
     with pytest.raises(InvalidCondition, match="1 to 5"):
         corrupt(IMAGE, severity, "fog")  # type: ignore[arg-type]
 
@@ -76,7 +76,7 @@ def test_numpy_integers_are_severities() -> None:
     assert (corrupt(IMAGE, np.int64(3), "fog") == corrupt(IMAGE, 3, "fog")).all()  # type: ignore[arg-type]
 
 
-def test_wrong_names_and_images() -> None:
+def test_refuses_wrong_names_and_images() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'gaussian_noise'"):
         corrupt(IMAGE, 1, "gausian_noise")
     with pytest.raises(UnknownName, match="subset"):
@@ -89,14 +89,14 @@ def test_wrong_names_and_images() -> None:
         corrupt(IMAGE / 255, 1, "fog")
 
 
-def test_smaller_images_than_the_reference_takes() -> None:
+def test_accepts_smaller_images_than_the_reference() -> None:
     for size in (1, 2, 8, 31):
         tiny = np.full((size, size, 3), 90, np.uint8)
         for name in get_corruption_names("all"):
             assert corrupt(tiny, 5, name).shape == tiny.shape
 
 
-def test_public_names_are_there() -> None:
+def test_public_names_exist() -> None:
     for name in stormproof.__all__:
         assert getattr(stormproof, name) is not None
     with pytest.raises(AttributeError, match="no_such"):

@@ -25,7 +25,7 @@ def test_deterministic_corruptions_agree_with_the_reference(name: str, severity:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("name", a.REPLAYED)
-def test_with_the_references_draws_the_image_is_the_references(name: str, severity: int) -> None:
+def test_with_the_draws_of_the_reference_images_equal_those_of_the_reference(name: str, severity: int) -> None:
     # The reference scatters glass_blur in pure Python: seconds an image, so the smallest size only.
     photo, size = VIEWS[0 if name == "glass_blur" else severity % 3]
     measured = a.replayed(name, severity, a.photo(photo, size), severity)
@@ -119,7 +119,7 @@ def test_motion_blur_shifts_the_image_by_the_stated_pixels() -> None:
     assert shifts == pytest.approx([2.09, 3.68, 6.07, 8.99, 11.43], abs=0.01)
 
 
-def test_zoom_blur_counts_the_references_factors() -> None:
+def test_zoom_blur_uses_the_factors_of_the_reference() -> None:
     ladders = find("zoom_blur").ladders
     pairs = zip(ladders["reach"].values, ladders["step"].values, strict=True)
     assert [round((reach - 1) / step) + 1 for reach, step in pairs] == [12, 16, 11, 13, 11]

@@ -72,7 +72,7 @@ def test_masks_boxes_and_maps_agree_with_the_image(warp: str, disk: np.ndarray) 
 
 
 @pytest.mark.parametrize("warp", WARPS)
-def test_boxes_without_masks_hold_what_the_box_held(warp: str) -> None:
+def test_boxes_without_masks_enclose_the_moved_pixels(warp: str) -> None:
     for row, column, radius in PLACES:
         square = np.zeros(SIZE, bool)
         square[max(row - radius, 0) : row + radius, max(column - radius, 0) : column + radius] = True
@@ -103,7 +103,7 @@ def test_what_has_no_source_is_black_and_ignored() -> None:
     assert (np.isnan(moved.context.disparity) == outside).all()
 
 
-def test_a_pincushion_leaves_nothing_uncovered() -> None:
+def test_a_pincushion_covers_the_whole_image() -> None:
     moved = apply(_sample(np.full((*SIZE, 3), 200, np.uint8)), "geometric_distortion[delta=-0.2]")
     assert (moved.image == 200).all()
 
@@ -168,7 +168,7 @@ def inverse_field(dy: imaging.Field, dx: imaging.Field) -> tuple[imaging.Field, 
 
 
 @pytest.mark.parametrize("name", ["barrel", "pincushion", "elastic"])
-def test_there_and_back_is_within_half_a_pixel(name: str) -> None:
+def test_moving_points_there_and_back_errs_by_less_than_half_a_pixel(name: str) -> None:
     dy, dx = _fields()[name]
     there_dy, there_dx = inverse_field(dy, dx)
     points = np.random.default_rng(0).uniform((90, 70), (330, 230), (500, 2))
@@ -176,7 +176,7 @@ def test_there_and_back_is_within_half_a_pixel(name: str) -> None:
     assert np.abs(move_points(there, there_dy, there_dx) - points).max() < 0.5
 
 
-def test_an_image_there_and_back_is_the_image() -> None:
+def test_an_image_warped_there_and_back_is_the_image() -> None:
     image = np.ascontiguousarray(skimage.data.astronaut()[: SIZE[0], : SIZE[1]])
     smooth = imaging.gaussian_blur(image, 2)
     dy, dx = radial_field(SIZE, delta=0.1)
@@ -213,21 +213,21 @@ def test_zoom_moves_labels_by_the_mean_enlargement() -> None:
     assert (x1 + x2) / 2 == pytest.approx(columns, abs=2.0)
 
 
-def test_tiny_images_move_too() -> None:
+def test_truth_moves_in_tiny_images() -> None:
     for size in ((1, 1), (1, 5), (5, 1), (2, 2)):
         image = np.zeros((*size, 3), np.uint8)
         sample = Sample("a", image, Truth(Instances([[0, 0, size[1], size[0]]], [0])))
         assert apply(sample, "geometric_distortion@5").image.shape == image.shape
 
 
-def test_the_image_alone_is_distorted_alike() -> None:
+def test_an_image_without_truth_is_distorted_alike() -> None:
     sample = pattern(disks()[2], masks=True)
     assert (
         corrupt_image(sample.image, "geometric_distortion@4") == apply(sample, "geometric_distortion@4").image
     ).all()
 
 
-def test_a_lens_bends_by_a_polynomial_of_grade_four() -> None:
+def test_lens_distortion_is_a_polynomial_of_degree_four() -> None:
     """Along the horizontal axis the shift is δ·(r⁴ + r³ + r²)/3 of the half diagonal."""
     height, width = 301, 401
     _, dx = radial_field((height, width), delta=0.1)

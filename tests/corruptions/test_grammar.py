@@ -14,7 +14,7 @@ def texts(*given: str | Condition) -> list[str]:
     return [str(condition) for condition in read_conditions(given)]
 
 
-def test_names_stand_for_all_of_their_own() -> None:
+def test_a_name_stands_for_all_its_severities() -> None:
     assert texts("fog, snow@2") == [*(f"fog@{s}" for s in range(1, 6)), "snow@2"]
     assert len(texts("noise")) == 15
     assert texts("psf_blur") == ["psf_blur@1", "psf_blur@2", "psf_blur@3"]
@@ -31,7 +31,7 @@ def test_ranges_of_corruptions_and_suites() -> None:
     assert len(texts("imagenet-c@1-2")) == 30
 
 
-def test_lists_of_strings_and_conditions_name_each_once() -> None:
+def test_lists_of_strings_and_conditions_drop_repeats() -> None:
     assert texts("clean", "fog@3,clean", Condition.of("fog", 3), "fog@3-4") == ["clean", "fog@3", "fog@4"]
     assert str(read_condition("fog@3")) == "fog@3"
     with pytest.raises(InvalidCondition, match="names 5 conditions"):

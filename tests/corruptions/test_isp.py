@@ -70,13 +70,13 @@ def bilinear_by_hand(raw: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [(2, 2), (2, 3), (5, 4), (17, 24), (24, 17)])
-def test_demosaicking_against_black_is_plain_bilinear(size: tuple[int, int]) -> None:
+def test_demosaicking_on_black_equals_plain_bilinear(size: tuple[int, int]) -> None:
     raw = np.random.default_rng(1).integers(1, 256, size, dtype=np.uint8)
     black = np.zeros((*size, 3), np.uint8)
     assert (imaging.demosaic(raw, black) == bilinear_by_hand(raw)).all()
 
 
-def test_demosaicking_keeps_what_no_fault_can_reach() -> None:
+def test_demosaicking_leaves_pixels_beyond_a_faults_reach() -> None:
     image = colours(30, 40)
     raw = imaging.mosaic(image)
     assert (imaging.demosaic(raw, image) == image).all()
@@ -97,7 +97,7 @@ def test_black_level_lifts_one_colour() -> None:
     assert (green[..., ::2] == NEUTRAL[..., ::2]).all()
 
 
-def test_black_level_as_the_authors_and_as_the_paper_have_it() -> None:
+def test_black_level_follows_the_authors_script_or_the_paper() -> None:
     scripted = corrupt_image(NEUTRAL, "insufficient_black_level@1[share=0.3,level=51]")
     assert scripted[0, 0].tolist() == [15, 0, 0]
     weak = corrupt_image(NEUTRAL, "insufficient_black_level@5[law=gain]")
@@ -118,7 +118,7 @@ def test_black_level_as_the_authors_and_as_the_paper_have_it() -> None:
         "gamma_damage@3",
     ],
 )
-def test_grey_is_the_luma_of_what_a_neutral_scene_becomes(condition: str) -> None:
+def test_a_grey_image_becomes_the_luma_of_a_neutral_scene(condition: str) -> None:
     in_colour = corrupt_image(NEUTRAL, condition).astype(float) @ LUMA
     assert np.abs(corrupt_image(RAMP, condition)[..., 0] - in_colour).max() <= 1.01
 
@@ -207,7 +207,7 @@ def test_hot_and_dead_pixels_come_in_equal_numbers() -> None:
         assert (out == 255).mean() == pytest.approx(0.05, abs=0.004)
 
 
-def test_interpolation_damage_takes_the_colour_of_a_share_of_pixels() -> None:
+def test_interpolation_damage_removes_the_colour_of_a_share_of_pixels() -> None:
     image = colours(200, 200)
     for severity, share in ((1, 0.2), (4, 0.8), (5, 1.0)):
         out = corrupt_image(image, f"cfa_interpolation_damage@{severity}")
@@ -248,7 +248,7 @@ def test_colour_space_damage_is_chroma_noise_and_soft_luma() -> None:
     assert (corrupt_image(grey, "colour_space_damage@3") == blurred).all()
 
 
-def test_wraparound_takes_the_offsets_off_twice() -> None:
+def test_wraparound_subtracts_the_offsets_twice() -> None:
     grey = np.full((200, 200, 1), 10, np.uint8)
     out = corrupt_image(grey, "colour_space_wraparound@5")
     assert (out == 250).mean() == pytest.approx(0.4, abs=0.01)  # 10 − 16 wraps

@@ -33,7 +33,7 @@ def test_objects_and_background_share_the_image() -> None:
     assert (objects ^ background).all()
 
 
-def test_masks_go_before_boxes() -> None:
+def test_masks_take_precedence_over_boxes() -> None:
     mask = np.zeros(IMAGE.shape[:2], bool)
     mask[6:9, 7:12] = True
     sample = Sample("a", IMAGE, Truth(Instances([[5, 5, 20, 15]], [0], masks=(RLE.from_mask(mask),))))
@@ -58,7 +58,7 @@ def test_class_names_choose_regions_of_a_semantic_map() -> None:
     assert (changed(sample, "objects", semantic_classes=("background", "road")) == (labels == 1)).all()
 
 
-def test_what_is_missing_is_named() -> None:
+def test_names_the_truth_that_is_missing() -> None:
     with pytest.raises(MissingContext, match="the positions of objects"):
         corrupt_image(IMAGE, "fog@3[on=objects]")
     with pytest.raises(MissingContext, match="does not say where objects are"):
@@ -82,7 +82,7 @@ def test_grey_images_of_two_dimensions_work() -> None:
 @pytest.mark.parametrize(
     "corruption", [c for c in CORRUPTIONS.values() if c.labels == "fixed"], ids=lambda c: c.name
 )
-def test_any_corruption_keeps_to_its_part(corruption: Corruption) -> None:
+def test_any_corruption_changes_only_its_part_of_the_image(corruption: Corruption) -> None:
     listed = {c for suite in SUITES.values() for c in suite if c.corruption == corruption.name}
     condition = max(listed or {Condition.of(corruption.name, corruption.severities[-1])}, key=str)
     truth = Truth(Instances(BOXES, [0, 1]))

@@ -24,7 +24,7 @@ def images_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [rng.integers(0, 256, shape, np.uint8) for shape in shapes]
 
 
-def test_images_of_any_sizes_go_together_and_come_back() -> None:
+def test_images_of_any_sizes_form_a_batch_and_come_back() -> None:
     images = images_of((6, 8, 3), (8, 6, 3), (6, 8, 3), (6, 8))
     groups = {tuple(members): batch for members, batch in upload(images, "cpu")}
     assert {members: tuple(batch.shape) for members, batch in groups.items()} == {
@@ -34,7 +34,7 @@ def test_images_of_any_sizes_go_together_and_come_back() -> None:
     assert (download(groups[0, 1, 2], [(6, 8), (8, 6), (6, 8)])[1] == images[1]).all()
 
 
-def test_images_of_any_sizes_are_what_they_are_one_by_one() -> None:
+def test_images_of_any_sizes_equal_those_corrupted_one_by_one() -> None:
     images = images_of((20, 30, 3), (17, 9, 3), (20, 30), (20, 30, 3))
     ids = list("abcd")
     made = corrupt_images(images, "fog@3", ids=ids, seed=4, device="cpu")
@@ -44,7 +44,7 @@ def test_images_of_any_sizes_are_what_they_are_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu", "mps", "cuda:x", ""])
-def test_names_that_are_no_device(name: str) -> None:
+def test_refuses_names_that_are_no_device(name: str) -> None:
     with pytest.raises(InvalidOption, match="write cuda, cuda:1 or cpu"):
         check_device(name)
 
@@ -69,7 +69,7 @@ def _cuda(monkeypatch: pytest.MonkeyPatch, init: object, count: int = 1) -> None
         ),
     ],
 )
-def test_a_driver_that_is_missing_or_too_old_is_one_line(
+def test_reports_a_missing_or_too_old_driver_in_one_line(
     monkeypatch: pytest.MonkeyPatch, said: str, expected: str
 ) -> None:
     def init() -> None:
@@ -82,7 +82,7 @@ def test_a_driver_that_is_missing_or_too_old_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_gpu_beyond_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_a_gpu_number_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     _cuda(monkeypatch, lambda: None, count=2)
     check_device("cuda")
     check_device("cuda:1")
@@ -90,13 +90,13 @@ def test_a_gpu_beyond_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
         check_device("cuda:2")
 
 
-def test_a_torch_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_torch_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "version", SimpleNamespace(cuda=None, hip=None))
     with pytest.raises(InvalidOption, match="built without CUDA"):
         check_device("cuda")
 
 
-def test_without_torch() -> None:
+def test_reports_that_torch_is_missing() -> None:
     code = (
         "import sys; sys.modules['torch'] = None; from stormproof.corruptions.on_device import check_device;"
         "check_device('cuda')"

@@ -41,7 +41,7 @@ def test_intensity_noise_works_on_grey() -> None:
     assert _noise(128, 0.03, channels=1).std() == pytest.approx(_noise(128, 0.03).std(), rel=0.05)
 
 
-def test_intensity_noise_stands_where_the_paper_puts_it() -> None:
+def test_intensity_noise_has_the_papers_signal_to_noise_ratios() -> None:
     levels = [snr(PHOTO, corrupt_image(PHOTO, f"intensity_noise@{s}")) for s in range(1, 6)]
     assert all(a > b + 1.5 for a, b in pairwise(levels))
     assert abs(levels[2] - snr(PHOTO, corrupt_image(PHOTO, "gaussian_noise@1"))) < 4
@@ -100,6 +100,6 @@ def test_a_missing_lens_table_is_named() -> None:
         corrupt_image(PHOTO, "psf_blur[lens=no_such.csv]")
 
 
-def test_even_light_stays_even() -> None:
+def test_lens_blur_keeps_a_flat_image() -> None:
     flat = np.full((90, 130, 3), 77, np.uint8)
     assert (corrupt_image(flat, "psf_blur@3") == flat).all()

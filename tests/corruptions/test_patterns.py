@@ -38,12 +38,12 @@ def test_the_suite_has_ten_corruptions_of_five_severities() -> None:
     assert len(suite) == 50
 
 
-def test_a_plane_wave() -> None:
+def test_a_plane_wave_by_its_formula() -> None:
     made = imaging.plane_wave(SIZE, (0.3, -1.1), 0.7)
     assert made == pytest.approx(np.sin(0.3 * Y - 1.1 * X + 0.7), abs=1e-6)
 
 
-def test_rings() -> None:
+def test_rings_by_their_formula() -> None:
     made = imaging.rings(SIZE, (20.3, 31.7), petals=3.3, amplitude=4.0, width=7.0)
     angle = np.arctan2(X - 31.7, Y - 20.3)
     radius = np.hypot(X - 31.7, Y - 20.3) + 4 * np.sin(3.3 * angle)
@@ -52,7 +52,7 @@ def test_rings() -> None:
     assert (np.abs(made - expected) > 1e-4).mean() < 1e-3  # where a tooth ends
 
 
-def test_a_swirl() -> None:
+def test_a_swirl_by_its_formula() -> None:
     made = imaging.swirl(SIZE, scale=11.0, time=2.0, octaves=5, sharpness=0.8)
     u, v, rate, slow, damping = X / 11, Y / 11, 1.0, 1.0, 1.0
     for _ in range(5):
@@ -64,7 +64,7 @@ def test_a_swirl() -> None:
 
 
 @pytest.mark.parametrize("exponent", [1.0, 0.4])
-def test_a_star(exponent: float) -> None:
+def test_a_star_by_its_formula(exponent: float) -> None:
     lengths = np.random.default_rng(0).uniform(3, 9, 60)
     made = imaging.stars(SIZE, np.array([[25.2, 40.6]]), [lengths], exponent)
     place = (np.arctan2(X - 40.6, Y - 25.2) / (2 * np.pi) + 0.5) * 60
@@ -115,7 +115,7 @@ SCALED = ("caustic_refraction", "checkerboard_cutout", "cocentric_sine_waves", "
 
 
 @pytest.mark.parametrize("name", SCALED)
-def test_a_pattern_grows_with_the_image(name: str) -> None:
+def test_a_pattern_scales_with_the_image(name: str) -> None:
     """Random numbers do not depend on the size, so an image twice as large has the same pattern."""
     small = np.full((120, 160, 3), 110, np.uint8)
     small[30:80, 40:110] = 30

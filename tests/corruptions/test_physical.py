@@ -79,7 +79,7 @@ def test_heavy_rain_veils_the_distance() -> None:
     assert np.median(made[60]) == pytest.approx(220 + t * (30 - 220), abs=6)
 
 
-def test_a_wall_shows_the_light_that_falls_on_it() -> None:
+def test_a_wall_at_night_has_the_brightness_and_noise_of_its_light() -> None:
     """Beyond the headlights only the street's light is left; the lamp's tint is 1 in red."""
     made = seen("night[lux=10,headlights=0]", depth=50.0)[..., 0]
     lit = np.interp(made, np.arange(256), LINEAR)

@@ -18,7 +18,7 @@ OTHERS = [name for name in PRESETS if name not in KAMANN_BENCHMARKS]
 
 @pytest.mark.parametrize("name", KAMANN_BENCHMARKS)
 @pytest.mark.parametrize("named", [True, False])
-def test_means_of_kamann_cover_noise_of_severities_1_to_3(name: str, *, named: bool) -> None:
+def test_kamanns_means_cover_noise_up_to_severity_3(name: str, *, named: bool) -> None:
     conditions = PRESETS[name].conditions()
     kept = covered_by_mean(conditions, benchmark=name if named else None)
     left_out = {*conditions} - {*kept} - {CLEAN}
@@ -41,7 +41,7 @@ def test_the_suite_kamann_is_the_benchmark_cityscapes_seg_c() -> None:
     assert len(covered_by_mean(suite, suite="kamann")) == len(covered_by_mean((CLEAN, *suite))) == 93 - 10
 
 
-def test_one_more_condition_makes_it_another_mean() -> None:
+def test_the_mean_of_a_suite_with_more_conditions_covers_all_of_them() -> None:
     more = (*find_suite("kamann"), Condition.of("zoom_blur", 1))
     assert covered_by_mean(more) == more
     assert len(covered_by_mean(more, suite="kamann")) == len(more) - 10
@@ -82,7 +82,7 @@ def test_benchmarks_find_their_data(name: str, tmp_path: Path) -> None:
     assert words in find_preset(name).locate(tmp_path)
 
 
-def test_benchmarks_say_what_they_looked_for(tmp_path: Path) -> None:
+def test_benchmarks_name_the_files_they_looked_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="does not look like COCO 2017 val: it has no annotations/"):
         find_preset("coco-c").locate(tmp_path)
     with pytest.raises(InvalidOption, match="is not a folder"):
@@ -128,7 +128,7 @@ def test_stylized_coco_is_the_papers_sixty_versions_and_clean() -> None:
     assert str(looks[1]) == "style[alpha=0,space=feature,styles=looks]"
 
 
-def test_michaelis_is_76_conditions() -> None:
+def test_michaelis_has_76_conditions() -> None:
     assert len(find_preset("coco-c").conditions()) == 76
 
 

@@ -27,12 +27,12 @@ def photograph(height: int, width: int) -> np.ndarray:
         ("fog@3[scale=auto]", (120, 160), "fog@3"),  # its clouds follow the size in any case
     ],
 )
-def test_lengths_follow_the_size(condition: str, size: tuple[int, int], same: str) -> None:
+def test_lengths_scale_with_the_image(condition: str, size: tuple[int, int], same: str) -> None:
     image = photograph(*size)
     assert (corrupt_image(image, condition) == corrupt_image(image, same)).all()
 
 
-def test_streaks_follow_the_size_and_draws_do_not_change() -> None:
+def test_streaks_scale_with_the_image_and_draws_do_not_change() -> None:
     values = find("motion_blur").parameters(Condition.parse("motion_blur@5[scale=auto]"), (240, 320))
     assert values == {"radius": 10, "sigma": 7.5}
     image = photograph(240, 320)
@@ -75,7 +75,7 @@ def test_a_batch_on_a_device_is_scaled_alike() -> None:
     assert (made == corrupt_image(image, "motion_blur@3[scale=auto]", image_id="x")).all()
 
 
-def test_a_scaled_condition_is_not_taken_for_the_plain_one() -> None:
+def test_a_scaled_condition_differs_from_the_plain_one() -> None:
     from stormproof.results.sets import same_condition
 
     assert same_condition("motion_blur@3", ["motion_blur@3[scale=auto]"]) is None

@@ -50,7 +50,7 @@ def test_without_a_camera_the_view_is_assumed() -> None:
 
 
 @pytest.mark.parametrize("name", ["haze", "ray_fog"])
-def test_one_number_has_three_names(name: str) -> None:
+def test_beta_visibility_and_mor_give_the_same_fog(name: str) -> None:
     depth = np.full((60, 100), 80, np.float32)
     by_beta = fogged(street(), depth, f"{name}[beta=0.02]")
     assert (fogged(street(), depth, f"{name}[mor={2.996 / 0.02}]") == by_beta).all()
@@ -91,7 +91,7 @@ def contrast(image: np.ndarray, part: slice) -> float:
     return float(image[8:-8, part].std(axis=1).mean())
 
 
-def test_the_suite_of_3d_common_corruptions() -> None:
+def test_the_suite_lists_the_3d_common_corruptions() -> None:
     assert len(SUITES["3dcc"].corruptions) == 10
     assert len(SUITES["3dcc"]) == 50
 
@@ -117,7 +117,7 @@ def test_focus_is_near_or_far() -> None:
 
 
 @pytest.mark.parametrize("share", [0, 0.125, 0.5, 0.875, 1])
-def test_the_depth_of_a_share_of_the_pixels(share: float) -> None:
+def test_finds_the_depth_below_which_a_share_of_pixels_lies(share: float) -> None:
     """Equal depths at both ends, as clipping and the sky make them, change nothing."""
     rng = np.random.default_rng(5)
     for low, high in ((0, 99), (4, 6), (5, 5), (20, 99)):
@@ -160,7 +160,7 @@ def test_a_streak_is_the_mean_along_its_line() -> None:
 
 
 @pytest.mark.parametrize("tilt", [0.0, 0.5, 1.0])
-def test_a_plane_faces_the_camera_by_its_tilt(tilt: float) -> None:
+def test_the_normal_of_a_plane_follows_its_tilt(tilt: float) -> None:
     """The plane z = 10 + tilt·X, seen through the axis: its normal makes the angle atan(tilt)."""
     u = (np.arange(101) - 50) / 80
     depth = np.tile(10 / (1 - tilt * u), (41, 1)).astype(np.float32)
@@ -178,7 +178,7 @@ def test_the_sky_takes_no_flash() -> None:
     assert (fogged(image, depth, "flash@5") == image).all()
 
 
-def test_noise_of_few_photons() -> None:
+def test_iso_noise_has_the_spread_of_its_formula() -> None:
     grey = np.full((200, 200, 3), 128, np.uint8)
     noisy = corrupt_image(grey, "iso_noise@1").astype(float)
     assert noisy.mean() == pytest.approx(128, abs=1.5)

@@ -61,7 +61,7 @@ def test_built_in_images_have_the_stated_statistics(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_statistics_are_those_of_the_photographs(index: int) -> None:
+def test_stated_statistics_equal_those_of_the_photographs(index: int) -> None:
     photograph, look = textures.from_imagecorruptions()[index], LOOKS[index]
     assert photograph.shape == (*look.size, 3)
     assert np.abs(photograph.mean(axis=(0, 1)) - look.mean).max() < 0.06
@@ -88,7 +88,7 @@ def test_built_in_images_have_the_same_bytes_everywhere() -> None:
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_drawing_again_gives_the_kept_image(index: int) -> None:
+def test_drawing_again_gives_the_stored_image(index: int) -> None:
     assert np.array_equal(drawn(index), textures.load("built-in")[index])
 
 
@@ -97,7 +97,7 @@ def test_built_in_images_differ() -> None:
     assert all(abs(np.corrcoef(a, b)[0, 1]) < 0.2 for a, b in combinations(corners, 2))
 
 
-def test_no_part_is_the_photograph() -> None:
+def test_no_part_of_a_built_in_image_copies_a_photograph() -> None:
     for own, photograph in zip(textures.load("built-in"), textures.from_imagecorruptions(), strict=True):
         assert abs(np.corrcoef(own[..., 1].ravel(), photograph[..., 1].ravel())[0, 1]) < 0.3
 
@@ -185,7 +185,7 @@ def test_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
         textures.from_imagecorruptions.__wrapped__()
 
 
-def test_package_is_not_imported() -> None:
+def test_loading_textures_does_not_import_imagecorruptions() -> None:
     script = (
         "import sys; from stormproof.corruptions import textures; textures.load('imagecorruptions');"
         "sys.exit('imagecorruptions' in sys.modules)"
