@@ -224,7 +224,9 @@ def test_only_the_newest_slider_position_is_drawn(desk: Any) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_changing_thresholds_and_classes_redraws_at_once(desk: Any, runs: list[Path], width: int, scheme: str) -> None:
+def test_changing_thresholds_and_classes_redraws_at_once(
+    desk: Any, runs: list[Path], width: int, scheme: str
+) -> None:
     from stormproof.core.condition import Condition
     from stormproof.explore.desk import Desk as Answers
     from stormproof.explore.subject import explore_runs
@@ -288,7 +290,9 @@ def test_the_ladder_shows_where_each_object_is_lost(desk: Any, width: int, schem
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_copies_requirements_and_commands_for_the_cell_in_view(desk: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str) -> None:
+def test_copies_requirements_and_commands_for_the_cell_in_view(
+    desk: Any, runs: list[Path], tmp_path: Path, width: int, scheme: str
+) -> None:
     from stormproof.datasets.attributes import read_attribute
     from stormproof.datasets.chosen import with_chosen
     from stormproof.results.run import Run

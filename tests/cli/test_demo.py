@@ -32,7 +32,9 @@ def test_all_networks_run_under_the_same_conditions(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_prints_scores_and_continues_without_new_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_prints_scores_and_continues_without_new_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     planned = demo.plan_demo
 
     def here(out: Path, *, full: bool, scenes: int | None, workers: int) -> dict[str, RunConfig]:

@@ -136,7 +136,9 @@ def test_at_least_thirty_mistakes_are_tried() -> None:
     assert len(MISTAKES) >= 30
 
 
-def test_a_submission_does_not_overwrite_the_json_of_a_report(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submission_does_not_overwrite_the_json_of_a_report(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(place)
     (place / "done.json").write_text("{}")  # as 'report done --out done.html' leaves it
     assert call("submit", "done") == (0, "done.submission.json\n")

@@ -85,9 +85,7 @@ def test_verbs_print_hostile_names_safely(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file_format", "model"), [("coco", "brightness_boxes"), ("png", "thresholds")])
-def test_a_killed_export_leaves_nothing_behind(
-    tmp_path: Path, file_format: str, model: str
-) -> None:
+def test_a_killed_export_leaves_nothing_behind(tmp_path: Path, file_format: str, model: str) -> None:
     data = (write_scene if file_format == "coco" else write_street)(tmp_path / "data", images=2)
     words = ["run", "--model", f"{MODELS}:{model}", "--data", data, "-c", "fog@1", "--engine", "local"]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "run")])

@@ -56,7 +56,9 @@ def a_device(folder: Path) -> Path:
 
 @pytest.mark.parametrize("make", [a_pipe, a_link_to_one, a_device])
 @pytest.mark.parametrize("read", READERS)
-def test_refuses_pipes_and_devices_without_reading(make: Callable[[Path], Path], read: Reader, tmp_path: Path) -> None:
+def test_refuses_pipes_and_devices_without_reading(
+    make: Callable[[Path], Path], read: Reader, tmp_path: Path
+) -> None:
     path = make(tmp_path)
     with pytest.raises(StormproofError, match=r"is a (pipe|device); give a file\.") as caught:
         read(path)

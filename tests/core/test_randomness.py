@@ -83,7 +83,9 @@ def test_ids_cannot_be_confused_by_joining() -> None:
 
 
 @given(st.integers(), st.lists(st.text(), max_size=4), st.lists(st.text() | st.integers(), max_size=3))
-def test_a_batch_of_draws_has_the_keys_of_single_draws(seed: int, ids: list[str], rest: list[str | int]) -> None:
+def test_a_batch_of_draws_has_the_keys_of_single_draws(
+    seed: int, ids: list[str], rest: list[str | int]
+) -> None:
     many = KeyedDraws(seed, ids, *rest)
     assert list(many) == [Draw.keyed(seed, name, *rest) for name in ids]
     assert list(many[1:]) == list(many)[1:]

@@ -98,7 +98,9 @@ def test_every_fault_changes_colours_more_at_each_severity() -> None:
         ("transfer_harness_exception", "share", (0.03, 0.06, 0.09, 0.11, 0.14)),
     ],
 )
-def test_variants_meet_the_papers_disputed_ssim_values(name: str, parameter: str, numbers: tuple[float, ...]) -> None:
+def test_variants_meet_the_papers_disputed_ssim_values(
+    name: str, parameter: str, numbers: tuple[float, ...]
+) -> None:
     five = [Condition.of(name, s, {parameter: v}) for s, v in zip(SEVERITIES, numbers, strict=True)]
     assert set(five) <= set(VARIANTS)
     values = q.mean_similarities(q.photographs(q.COCO, PHOTOS), five)

@@ -25,7 +25,9 @@ def test_deterministic_corruptions_agree_with_the_reference(name: str, severity:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("name", a.REPLAYED)
-def test_with_the_draws_of_the_reference_images_equal_those_of_the_reference(name: str, severity: int) -> None:
+def test_with_the_draws_of_the_reference_images_equal_those_of_the_reference(
+    name: str, severity: int
+) -> None:
     # The reference scatters glass_blur in pure Python: seconds an image, so the smallest size only.
     photo, size = VIEWS[0 if name == "glass_blur" else severity % 3]
     measured = a.replayed(name, severity, a.photo(photo, size), severity)
