@@ -308,14 +308,14 @@ def test_right_files_raise_no_alarm(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_files_are_named(tmp_path: Path, name: str) -> None:
+def test_names_what_is_wrong_with_a_file(tmp_path: Path, name: str) -> None:
     build, words = WRONG[name]
     said = said_of(build(tmp_path), *Gravity)
     assert said
     assert any(words in one for one in said), said
 
 
-def test_there_are_twenty_wrong_files() -> None:
+def test_at_least_twenty_wrong_files_are_tried() -> None:
     assert len(WRONG) >= 20
 
 
@@ -335,7 +335,7 @@ def test_real_files_raise_no_alarm(shared: Path, kind: str) -> None:
     assert [one for one in found.findings if one.level is Gravity.warning] == []
 
 
-def test_inspect_says_it_and_exits_with_1(tmp_path: Path) -> None:
+def test_inspect_prints_the_problem_and_exits_with_1(tmp_path: Path) -> None:
     spec = coco(tmp_path, box=same)
     for arguments in ([spec], [spec, "--check"], [spec, "--json"]):
         result = CliRunner().invoke(app, ["inspect", *arguments])
@@ -343,7 +343,7 @@ def test_inspect_says_it_and_exits_with_1(tmp_path: Path) -> None:
         assert "holds corners" in " ".join(result.stdout.split())
 
 
-def test_tags_decide_how_a_fingerprint_reads_only_if_they_turn_images(tmp_path: Path) -> None:
+def test_orientation_tags_enter_the_fingerprint_only_if_they_are_applied(tmp_path: Path) -> None:
     spec = yolo(tmp_path)
     plain, stated, turned = (read_dataset(spec + rule) for rule in ("", ",exif=ignore", ",exif=apply"))
     assert plain.fingerprint == stated.fingerprint != turned.fingerprint

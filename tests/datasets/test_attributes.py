@@ -27,14 +27,14 @@ def by_table(tmp_path: Path, values: list[str]) -> tuple[tuple[str | None, ...],
     return found.values, found.slices
 
 
-def test_an_image_on_the_bound_of_a_third_goes_below_it(tmp_path: Path) -> None:
+def test_an_image_on_the_bound_of_a_third_belongs_to_the_lower_third(tmp_path: Path) -> None:
     """Of 0 to 9 the bounds are 3 and 6."""
     values, slices = by_table(tmp_path, [str(k) for k in range(10)])
     assert values == ("low",) * 4 + ("middle",) * 3 + ("high",) * 3
     assert slices == ("low", "middle", "high")
 
 
-def test_a_few_numbers_are_slices_of_their_own_in_the_order_of_their_size(tmp_path: Path) -> None:
+def test_few_distinct_numbers_are_one_slice_each_in_ascending_order(tmp_path: Path) -> None:
     values, slices = by_table(tmp_path, ["10", "9", "100", "none", "9", "-1"])
     assert slices == ("-1", "9", "10", "100", "none")
     assert values == ("10", "9", "100", "none", "9", "-1")
@@ -52,7 +52,7 @@ def test_crowds_and_ignored_objects_are_not_counted() -> None:
     assert found.values == ("low",) * 3 + ("middle",) * 2 + ("high",) * 2
 
 
-def test_an_object_is_as_far_as_the_median_of_its_pixels() -> None:
+def test_the_distance_of_an_object_is_the_median_of_its_pixels() -> None:
     """Five pixels of it are at 10 m, four of the background at 90 m; sky and unknown depth do not count."""
     depth = np.full((4, 4), 500, np.float32)
     depth[1:, 1:] = [[10, 10, 90], [10, 90, 90], [10, 10, 90]]

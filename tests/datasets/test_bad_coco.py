@@ -82,7 +82,7 @@ COCO_CHANGES: dict[str, tuple[Change, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", COCO_CHANGES)
-def test_coco(build: Build, tmp_path: Path, case: str) -> None:
+def test_names_the_broken_record_of_a_coco_file(build: Build, tmp_path: Path, case: str) -> None:
     spec = build("coco")
     change, expected = COCO_CHANGES[case]
     edit_coco(tmp_path, change)
@@ -91,7 +91,7 @@ def test_coco(build: Build, tmp_path: Path, case: str) -> None:
         assert part in text
 
 
-def test_all_problems_of_a_file_come_together(build: Build, tmp_path: Path) -> None:
+def test_all_problems_of_a_file_are_reported_together(build: Build, tmp_path: Path) -> None:
     spec = build("coco")
     edit_coco(tmp_path, lambda c: [row.update(bbox=[0, 0, -1, 1]) for row in c["annotations"]])
     with pytest.raises(DatasetError) as caught:

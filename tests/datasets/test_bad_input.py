@@ -17,28 +17,30 @@ from stormproof.datasets import read_dataset
 Build = Callable[..., str]
 
 
-def test_image_of_another_size_than_stated(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_an_image_of_another_size_than_stated(
+    build: Build, tmp_path: Path, trees: ModuleType
+) -> None:
     spec = build("coco")
     trees.save(tmp_path / "tree/photos/b.png", np.zeros((10, 32, 3), np.uint8))
     assert "(10, 32)" in complaint(spec)
     assert "(24, 32)" in complaint(spec)
 
 
-def test_missing_image_file(build: Build, tmp_path: Path) -> None:
+def test_names_a_missing_image_file(build: Build, tmp_path: Path) -> None:
     spec = build("coco")
     (tmp_path / "tree/photos/b.png").unlink()
     text = complaint(spec)
     assert "b.png, image '9': no such image file" in text
 
 
-def test_truncated_jpeg(build: Build, tmp_path: Path) -> None:
+def test_names_a_truncated_jpeg(build: Build, tmp_path: Path) -> None:
     spec = build("voc")
     path = tmp_path / "tree/JPEGImages/2007_000002.jpg"
     path.write_bytes(path.read_bytes()[:-300])
     assert "2007_000002.jpg" in complaint(spec)
 
 
-def test_label_map_with_unknown_ids(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_a_label_map_with_unknown_ids(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     for kind, path, value in [
         ("voc-seg", "SegmentationClass/2007_000001.png", 33),
         ("ade20k", "annotations/validation/ADE_val_00000001.png", 151),
@@ -52,19 +54,19 @@ def test_label_map_with_unknown_ids(build: Build, tmp_path: Path, trees: ModuleT
         assert f"384 pixels have unknown class ids [{value}]" in text
 
 
-def test_label_map_of_colours(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_a_label_map_of_colours(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("camvid")
     trees.save(tmp_path / "tree/testannot/0001TP_008550.png", trees.make_image())
     assert "0001TP_008550.png: contains colours (mode RGB)" in complaint(spec)
 
 
-def test_label_map_of_another_size(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_a_label_map_of_another_size(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("ade20k")
     trees.save(tmp_path / "tree/annotations/validation/ADE_val_00000001.png", np.zeros((5, 6), np.uint8))
     assert "(24, 32)" in complaint(spec)
 
 
-def test_labels_without_image_and_image_without_labels(build: Build, tmp_path: Path) -> None:
+def test_names_labels_without_an_image_and_images_without_labels(build: Build, tmp_path: Path) -> None:
     spec = build("ade20k")
     image = tmp_path / "tree/images/validation/ADE_val_00000001.jpg"
     image.rename(image.with_name("ADE_val_00000002.jpg"))
@@ -75,7 +77,7 @@ def test_labels_without_image_and_image_without_labels(build: Build, tmp_path: P
     assert texts == ["ADE_val_00000001.png has no image.", "ADE_val_00000002.jpg has no label file."]
 
 
-def test_panoptic_segments_without_a_description(build: Build, tmp_path: Path) -> None:
+def test_refuses_panoptic_segments_without_a_description(build: Build, tmp_path: Path) -> None:
     spec = build("panoptic")
     path = tmp_path / "tree/panoptic_val.json"
     path.write_text(path.read_text().replace("131077", "131078"))
@@ -110,7 +112,9 @@ def test_xml_entities_are_refused(build: Build, tmp_path: Path, text: str) -> No
         ("</annotation>", "", "is not XML"),
     ],
 )
-def test_voc(build: Build, tmp_path: Path, old: str, new: str, expected: str) -> None:
+def test_names_the_broken_record_of_a_voc_file(
+    build: Build, tmp_path: Path, old: str, new: str, expected: str
+) -> None:
     spec = build("voc")
     path = tmp_path / "tree/Annotations/2007_000001.xml"
     path.write_text(path.read_text().replace(old, new))
@@ -129,7 +133,9 @@ def test_voc(build: Build, tmp_path: Path, old: str, new: str, expected: str) ->
         ("Car 0 7 0 1 2 3 4", "line 1: occlusion 7"),
     ],
 )
-def test_kitti(build: Build, tmp_path: Path, line: str, expected: str) -> None:
+def test_names_the_broken_record_of_a_kitti_file(
+    build: Build, tmp_path: Path, line: str, expected: str
+) -> None:
     spec = build("kitti")
     (tmp_path / "tree/training/label_2/000000.txt").write_text(line)
     assert f"000000.txt, {expected}" in complaint(spec)
@@ -147,7 +153,9 @@ def test_kitti(build: Build, tmp_path: Path, line: str, expected: str) -> None:
         ("cat 0.5 0.5 0.1 0.1", "must be a class number"),
     ],
 )
-def test_yolo(build: Build, tmp_path: Path, line: str, expected: str) -> None:
+def test_names_the_broken_record_of_a_yolo_file(
+    build: Build, tmp_path: Path, line: str, expected: str
+) -> None:
     spec = build("yolo")
     (tmp_path / "tree/labels/val/a.txt").write_text(f"0 0.5 0.5 0.1 0.1\n{line}\n")
     text = complaint(spec)
@@ -155,7 +163,7 @@ def test_yolo(build: Build, tmp_path: Path, line: str, expected: str) -> None:
     assert expected in text
 
 
-def test_kitti_images_without_labels(build: Build, tmp_path: Path) -> None:
+def test_names_kitti_images_without_labels(build: Build, tmp_path: Path) -> None:
     spec = build("kitti")
     (tmp_path / "tree/training/label_2/000001.txt").unlink()
     assert "000001.png: has no label file; add one, an empty file if it shows no object" in complaint(spec)
@@ -164,7 +172,7 @@ def test_kitti_images_without_labels(build: Build, tmp_path: Path) -> None:
     assert read_dataset(f"{spec},split=some").ids == ("000000",)
 
 
-def test_kitti_sequences_without_labels(build: Build, tmp_path: Path) -> None:
+def test_names_kitti_sequences_without_labels(build: Build, tmp_path: Path) -> None:
     spec = build("kitti-tracking")
     (tmp_path / "tree/training/image_02/0099").mkdir()
     assert "0099: has no label file; add one, an empty file if it shows no object" in complaint(spec)
@@ -173,7 +181,7 @@ def test_kitti_sequences_without_labels(build: Build, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digits", [20, 5001])
-def test_kitti_tracks_with_numbers_too_large(build: Build, tmp_path: Path, digits: int) -> None:
+def test_refuses_kitti_track_numbers_that_are_too_large(build: Build, tmp_path: Path, digits: int) -> None:
     spec = build("kitti-tracking")
     line = f"0 {'9' * digits} Car 0 2 1.55 2.5 3 20 15.75 1.5 1.6 4.1 1.0 1.7 13.2 1.6\n"
     (tmp_path / "tree/training/label_02/0000.txt").write_text(line)
@@ -182,7 +190,7 @@ def test_kitti_tracks_with_numbers_too_large(build: Build, tmp_path: Path, digit
 
 
 @pytest.mark.parametrize("digits", [19, 20, 5001])
-def test_bdd_ids_too_large_for_a_track(build: Build, tmp_path: Path, digits: int) -> None:
+def test_refuses_bdd_ids_that_are_too_large_for_a_track(build: Build, tmp_path: Path, digits: int) -> None:
     spec = build("bdd")
     (file,) = (tmp_path / "tree").rglob("*.json")
     frames = json.loads(file.read_text())
@@ -217,7 +225,7 @@ def test_yolo_names_are_read_as_they_are_written(build: Build, tmp_path: Path) -
         ("!!python/object/apply:os.system [ls]\n", "is not YAML"),
     ],
 )
-def test_yolo_yaml(build: Build, tmp_path: Path, yaml: str, expected: str) -> None:
+def test_names_the_broken_key_of_yolos_yaml(build: Build, tmp_path: Path, yaml: str, expected: str) -> None:
     spec = build("yolo")
     (tmp_path / "tree/data.yaml").write_text(yaml)
     text = complaint(spec)
@@ -225,7 +233,7 @@ def test_yolo_yaml(build: Build, tmp_path: Path, yaml: str, expected: str) -> No
     assert expected in text
 
 
-def test_yolo_boxes_and_polygons_mixed(build: Build, tmp_path: Path) -> None:
+def test_refuses_yolo_files_that_mix_boxes_and_polygons(build: Build, tmp_path: Path) -> None:
     spec = build("yolo")
     (tmp_path / "tree/labels/val/b.txt").write_text("0 0.1 0.1 0.5 0.1 0.5 0.5\n")
     assert "b.txt, object 0: this set mixes boxes and polygons" in complaint(spec)
@@ -241,14 +249,16 @@ def test_yolo_boxes_and_polygons_mixed(build: Build, tmp_path: Path) -> None:
         ('"b2.jpg"', '"/etc/passwd"', "/etc/passwd"),
     ],
 )
-def test_bdd(build: Build, tmp_path: Path, old: str, new: str, expected: str) -> None:
+def test_names_the_broken_record_of_a_bdd_file(
+    build: Build, tmp_path: Path, old: str, new: str, expected: str
+) -> None:
     spec = build("bdd")
     path = tmp_path / "tree/det_val.json"
     path.write_text(path.read_text().replace(old, new, 1))
     assert expected in complaint(spec)
 
 
-def test_cityscapes_unknown_ids_and_polygons(tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_unknown_ids_and_broken_polygons_of_cityscapes(tmp_path: Path, trees: ModuleType) -> None:
     where = tmp_path / "gtFine/val/aa/aa_1_1_gtFine_instanceIds.png"
     trees.save(where, np.full((4, 4), 35000, np.uint16))
     assert "unknown class ids [35]" in complaint(f"cityscapes:{tmp_path}")
@@ -265,7 +275,7 @@ def test_cityscapes_unknown_ids_and_polygons(tmp_path: Path, trees: ModuleType) 
     assert "object 0: unknown label 'boat'" in complaint(f"cityscapes:{tmp_path}")
 
 
-def test_folders_and_splits_that_are_not_there(build: Build, tmp_path: Path) -> None:
+def test_names_missing_folders_and_splits(build: Build, tmp_path: Path) -> None:
     spec = build("voc")
     assert "did you mean" in complaint(spec.replace("/tree", "/treee"))
     text = complaint(spec.replace("split=val", "split=vall"))
@@ -281,7 +291,7 @@ def test_folders_and_splits_that_are_not_there(build: Build, tmp_path: Path) -> 
     assert "XML annotations" in complaint(f"voc:{tmp_path}/empty")
 
 
-def test_two_images_of_one_name(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_two_images_with_one_name(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("images")
     trees.save(tmp_path / "tree/b.jpg", trees.make_image())
     assert "image id 'b' occurs twice" in complaint(spec)

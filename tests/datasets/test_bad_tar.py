@@ -22,27 +22,27 @@ def tar_with(path: Path, entry: tarfile.TarInfo, content: bytes = b"") -> str:
 
 
 @pytest.mark.parametrize("name", ["../a.png", "/etc/a.png", "x/../../a.png", "..\\a.png"])
-def test_tar_members_that_lead_out(tmp_path: Path, name: str) -> None:
+def test_refuses_members_that_lead_out_of_the_archive(tmp_path: Path, name: str) -> None:
     entry = tarfile.TarInfo("placeholder")
     entry.name = name
     assert "leads out of the archive" in complaint(tar_with(tmp_path / "x.tar", entry))
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_tar_links_and_devices(tmp_path: Path, kind: bytes) -> None:
+def test_refuses_links_and_devices(tmp_path: Path, kind: bytes) -> None:
     entry = tarfile.TarInfo("a.png")
     entry.type, entry.linkname = kind, "/etc/passwd"
     assert "x.tar, a.png: is a link, device or sparse file" in complaint(tar_with(tmp_path / "x.tar", entry))
 
 
-def test_tar_members_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_members_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stormproof.datasets.tar.MAX_MEMBER_BYTES", 10)
     assert "has 11 bytes; the limit is 10" in complaint(
         tar_with(tmp_path / "x.tar", tarfile.TarInfo("a.png"), b"x" * 11)
     )
 
 
-def test_tar_samples_that_are_not_whole(tmp_path: Path, trees: ModuleType) -> None:
+def test_refuses_samples_that_are_incomplete_or_broken(tmp_path: Path, trees: ModuleType) -> None:
     path, image = tmp_path / "x.tar", trees.png(trees.make_image())
     rows = [{"category": "dog", "bbox": [1, 2, -3, 4]}]
     cases: list[tuple[dict[str, bytes], str]] = [
@@ -64,6 +64,6 @@ def test_tar_samples_that_are_not_whole(tmp_path: Path, trees: ModuleType) -> No
     assert "gunzip" in complaint(f"tar:{tmp_path}/y.tar.gz")
 
 
-def test_ranges_of_archives_with_numbers_beyond_reason(tmp_path: Path) -> None:
+def test_refuses_ranges_with_numbers_of_thousands_of_digits(tmp_path: Path) -> None:
     with pytest.raises(StormproofError):
         open_everything(f"tar:{tmp_path}/{{0..{'9' * 5003}}}.tar")

@@ -46,14 +46,14 @@ def test_a_csv_file_makes_clips_of_any_dataset(build: Build, tmp_path: Path) -> 
         ("", "needs the first line"),
     ],
 )
-def test_tables_that_cannot_be_read(build: Build, tmp_path: Path, text: str, words: str) -> None:
+def test_refuses_tables_that_cannot_be_read(build: Build, tmp_path: Path, text: str, words: str) -> None:
     table = tmp_path / "clips.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError, match=words):
         read_dataset(f"{build('kitti')},sequences={table}")
 
 
-def test_kitti_tracking(build: Build) -> None:
+def test_reads_the_clips_of_kitti_tracking(build: Build) -> None:
     spec = build("kitti-tracking")
     dataset = read_dataset(spec)
     assert dataset.ids == ("0000/000000", "0000/000001", "0000/000002", "0001/000000")
@@ -70,7 +70,7 @@ def test_kitti_tracking(build: Build) -> None:
         read_dataset(f"{spec},sequence=0002")
 
 
-def test_bdd_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None:
+def test_reads_bdds_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None:
     box = {"x1": 1, "y1": 2, "x2": 9, "y2": 12}
     for video, count in (("v1", 2), ("v2", 1)):
         frames = [
@@ -127,11 +127,11 @@ def test_the_world_moves() -> None:
     ("options", "words"),
     [("clips=2,frames=1", "2 to 40 frames"), ("clips=2,count=3", "give one of them"), ("clips=0", "Count 0")],
 )
-def test_clips_that_the_world_cannot_show(options: str, words: str) -> None:
+def test_refuses_clips_that_the_world_cannot_show(options: str, words: str) -> None:
     with pytest.raises(InvalidOption, match=words):
         read_dataset(f"world:test,{options}")
 
 
-def test_an_option_that_is_misspelt() -> None:
+def test_suggests_the_nearest_option() -> None:
     with pytest.raises(UnknownName, match="sequences"):
         read_dataset("coco:none.json,sequence=a.csv")

@@ -56,7 +56,7 @@ def test_real_files_read_as_pycocotools_reads_them(shared: Path, file: str) -> N
             assert np.array_equal(found.masks[k].to_mask(), api.annToMask(row))
 
 
-def test_every_kind_of_segmentation(build: Callable[..., str], tmp_path: Path) -> None:
+def test_reads_every_kind_of_segmentation(build: Callable[..., str], tmp_path: Path) -> None:
     dataset = read_dataset(build("coco"))
     api = quietly(tmp_path / "tree/instances_val.json")
     assert dataset.ids == ("7", "9")
@@ -81,7 +81,7 @@ def test_every_kind_of_segmentation(build: Callable[..., str], tmp_path: Path) -
             np.testing.assert_array_equal(mask.to_mask(), expected)
 
 
-def test_an_area_that_is_not_stated_is_the_masks(tmp_path: Path) -> None:
+def test_an_area_that_is_not_stated_is_that_of_the_mask(tmp_path: Path) -> None:
     """Half of a square: a triangle is small where its box is medium."""
     (tmp_path / "images").mkdir()
     write_image(tmp_path / "images" / "a.png", np.zeros((64, 64, 3), np.uint8))
@@ -106,7 +106,7 @@ def _as_list(encoded: object) -> list[object]:
     return encoded if isinstance(encoded, list) else [encoded]
 
 
-def test_boxes_only_when_asked_and_when_there_are_no_masks(build: Callable[..., str], tmp_path: Path) -> None:
+def test_reads_boxes_alone_when_asked_or_without_masks(build: Callable[..., str], tmp_path: Path) -> None:
     spec = build("coco")
     masks, boxes = read_dataset(spec), read_dataset(f"{spec},masks=false")
     assert boxes.truth(1).instances.masks is None
@@ -142,7 +142,7 @@ def test_objects_without_a_mask_are_excused_when_asked(build: Callable[..., str]
     assert excused.fingerprint != whole.fingerprint
 
 
-def test_truth_without_file_names(build: Callable[..., str], tmp_path: Path) -> None:
+def test_reads_truth_without_file_names(build: Callable[..., str], tmp_path: Path) -> None:
     spec = build("coco")
     path = tmp_path / "tree/instances_val.json"
     content = json.loads(path.read_text())

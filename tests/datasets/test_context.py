@@ -62,7 +62,7 @@ def test_16_bit_files_have_256_units_and_zero_is_unknown(tmp_path: Path) -> None
     assert read_depth(tmp_path / "d.png", 1000)[0, 1] == np.float32(0.256)
 
 
-def test_disparity_in_8_bits_and_floats(tmp_path: Path) -> None:
+def test_reads_disparity_in_8_bits_and_floats(tmp_path: Path) -> None:
     PIL.Image.fromarray(np.array([[0, 43]], np.uint8)).save(tmp_path / "d.png")
     np.testing.assert_array_equal(read_disparity(tmp_path / "d.png"), np.array([[np.nan, 43]], np.float32))
     np.save(tmp_path / "d.npy", np.array([[np.inf, 0.0, -1.0, 2.5]], np.float32))
@@ -76,7 +76,7 @@ def test_depth_in_8_bits_is_in_whole_units(tmp_path: Path, trees: ModuleType) ->
     np.testing.assert_array_equal(read_depth(tmp_path / "d.png", scale=10), np.float32([[np.nan, 0.1, 20]]))
 
 
-def test_depth_from_disparity_and_back() -> None:
+def test_converts_disparity_to_depth_and_back() -> None:
     calibration = Calibration(Camera(700, 700, 0, 0, baseline=0.5), offset=3.0)
     disparity = 700 * 0.5 / DEPTH - 3
     np.testing.assert_allclose(depth_from_disparity(disparity, calibration), DEPTH, rtol=1e-4)
@@ -91,7 +91,7 @@ def test_fill_takes_the_nearest_known_depth() -> None:
     assert np.isnan(fill_unknown(np.full((2, 2), np.nan, np.float32))).all()
 
 
-def test_calibrations_of_every_format(tmp_path: Path) -> None:
+def test_reads_calibrations_of_every_format(tmp_path: Path) -> None:
     (tmp_path / "kitti.txt").write_text(
         "P2: 700 0 600 45 0 701 170 0.2 0 0 1 0\nP3: 700 0 600 -340 0 701 170 2 0 0 1 0\n"
     )
@@ -147,7 +147,9 @@ def test_coco_finds_depth_by_image_name(build: Build, tmp_path: Path) -> None:
     assert read_dataset(f"{spec},depth=depth")[0].context.depth.shape == (24, 32)
 
 
-def test_what_is_missing_or_does_not_fit_is_named(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_names_context_that_is_missing_or_does_not_fit(
+    build: Build, tmp_path: Path, trees: ModuleType
+) -> None:
     spec = build("cityscapes")
     root = tmp_path / "tree"
     attach(root, trees)
@@ -170,7 +172,7 @@ def test_what_is_missing_or_does_not_fit_is_named(build: Build, tmp_path: Path, 
         "depth=depth,disparity=disparity,calib=camera",
     ],
 )
-def test_options_that_make_no_sense_together(
+def test_refuses_options_that_contradict_each_other(
     build: Build, tmp_path: Path, trees: ModuleType, options: str
 ) -> None:
     spec = build("cityscapes")
@@ -179,7 +181,7 @@ def test_options_that_make_no_sense_together(
         read_dataset(f"{spec},{options}")
 
 
-def test_real_kitti_depth_and_calibration(shared: Path) -> None:
+def test_reads_real_kitti_depth_and_calibration(shared: Path) -> None:
     dataset = read_dataset(f"kitti:{shared}/kitti_object,depth=depth_velo,calib=calib")
     sample = dataset[0]
     with PIL.Image.open(shared / "kitti_object/depth_velo/000000.png") as file:
@@ -193,7 +195,7 @@ def test_real_kitti_depth_and_calibration(shared: Path) -> None:
     np.testing.assert_array_equal(filled[known], sample.context.depth[known])
 
 
-def test_real_stereo_scenes(shared: Path) -> None:
+def test_reads_real_stereo_scenes(shared: Path) -> None:
     root = shared / "stereo_depth"
     scene = root / "middlebury2014_motorcycle_Q"
     options = f"disparity={scene}/disp0GT.pfm,calib={scene}/calib.txt,right={scene}/im1.png"

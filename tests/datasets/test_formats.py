@@ -43,7 +43,7 @@ def test_voc_class_lists_are_splits_too(build: Build) -> None:
     assert len(read_dataset(build("voc").replace("split=val", "split=car_val"))) == 2
 
 
-def test_voc_with_classes_of_its_own(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_voc_takes_custom_classes(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("voc")
     trees.save_text(tmp_path / "tree/names.txt", "person\n\ncar\n")
     dataset = read_dataset(f"{spec},classes=names.txt")
@@ -51,7 +51,7 @@ def test_voc_with_classes_of_its_own(build: Build, tmp_path: Path, trees: Module
     assert dataset.truth(0).instances.labels.tolist() == [1, 0]
 
 
-def test_voc_devkit_folder_leads_to_its_year(tmp_path: Path, trees: ModuleType) -> None:
+def test_a_voc_devkit_folder_opens_the_folder_of_its_year(tmp_path: Path, trees: ModuleType) -> None:
     (tmp_path / "VOC2012").mkdir()
     trees.voc(tmp_path / "VOC2012")
     assert len(read_dataset(f"voc:{tmp_path},split=val")) == 2
@@ -67,7 +67,9 @@ def test_voc_devkit_folder_leads_to_its_year(tmp_path: Path, trees: ModuleType) 
         ("panoptic", (255, 0, 1, 1)),
     ],
 )
-def test_label_maps(build: Build, trees: ModuleType, kind: str, expected: tuple[int, ...]) -> None:
+def test_reads_label_maps_of_every_format(
+    build: Build, trees: ModuleType, kind: str, expected: tuple[int, ...]
+) -> None:
     semantic = read_dataset(build(kind)).truth(0).semantic
     assert semantic.ignore == 255
     np.testing.assert_array_equal(semantic.labels, stripes(trees, *expected))
@@ -88,7 +90,7 @@ def test_panoptic_keeps_the_segments(build: Build) -> None:
     assert np.unique(dataset.truth(0).panoptic).tolist() == [0, 300, 131077]
 
 
-def test_cityscapes_instances_groups_and_trailers(build: Build) -> None:
+def test_reads_cityscapes_instances_groups_and_trailers(build: Build) -> None:
     spec = build("cityscapes")
     assert not read_dataset(spec).truth(0).instances.ignore.any()  # the trailer is left out
     dataset = read_dataset(f"{spec},excuse_caravans=true")
@@ -161,7 +163,7 @@ def test_cityscapes_polygons_say_the_same_as_instance_ids(build: Build, tmp_path
 @pytest.mark.parametrize(
     ("kind", "values"), [("labelIds", (7, 26, 24, 4)), ("labelTrainIds", (0, 13, 11, 255))]
 )
-def test_cityscapes_with_label_ids_only(
+def test_reads_cityscapes_with_label_ids_only(
     tmp_path: Path, trees: ModuleType, kind: str, values: tuple[int, ...]
 ) -> None:
     trees.save(tmp_path / f"gtFine/val/aa/aa_1_1_gtFine_{kind}.png", trees.label_map(*values))
@@ -171,7 +173,7 @@ def test_cityscapes_with_label_ids_only(
     np.testing.assert_array_equal(dataset.truth(0).semantic.labels, trees.label_map(0, 13, 11, 255))
 
 
-def test_bdd_names_flags_and_lanes(build: Build) -> None:
+def test_reads_bdds_names_flags_and_lanes(build: Build) -> None:
     dataset = read_dataset(build("bdd"))
     found = dataset.truth(0).instances
     assert [dataset.classes[label] for label in found.labels] == ["pedestrian", "car"]
@@ -181,16 +183,16 @@ def test_bdd_names_flags_and_lanes(build: Build) -> None:
     assert len(dataset.truth(1).instances) == 0
 
 
-def test_bdd_says_weather_and_scene(build: Build) -> None:
+def test_reads_bdds_weather_and_scene(build: Build) -> None:
     assert read_dataset(build("bdd")).attributes == {"weather": {"b1": "rainy"}, "scene": {"b1": "tunnel"}}
 
 
-def test_cityscapes_says_the_city(build: Build) -> None:
+def test_reads_the_city_of_cityscapes(build: Build) -> None:
     cities = read_dataset(build("cityscapes")).attributes["city"]
     assert [*cities.values()] == [name.partition("_")[0] for name in cities]
 
 
-def test_bdd_segmentation_in_the_older_layout(tmp_path: Path, trees: ModuleType) -> None:
+def test_reads_bdds_segmentation_in_the_older_layout(tmp_path: Path, trees: ModuleType) -> None:
     trees.save(tmp_path / "seg/images/val/x.jpg", trees.make_image())
     trees.save(tmp_path / "seg/labels/val/x_train_id.png", trees.label_map(0, 255, 1, 2))
     dataset = read_dataset(f"bdd-seg:{tmp_path}")
@@ -261,12 +263,12 @@ def test_bdd_keeps_riders_apart_from_pedestrians(build: Build, tmp_path: Path) -
     assert found.ignore.tolist() == [False] * 6 + [True] * 2
 
 
-def test_labels_of_yolo_mirror_the_last_folder_of_images() -> None:
+def test_yolo_replaces_the_last_images_of_a_path_by_labels() -> None:
     assert label_file(Path("images/coco/images/val/a.jpg")).as_posix() == "images/coco/labels/val/a.txt"
     assert label_file(Path("set/val/images.jpg")).as_posix() == "set/val/images.txt"
 
 
-def test_voc_s_flags_say_what_is_whole(build: Build, tmp_path: Path, trees: ModuleType) -> None:
+def test_voc_flags_of_0_mean_that_an_object_is_whole(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     """A flag of 0 means nothing is hidden or cut off; of 1, that something is, and not how much."""
     spec = build("voc")
     flags = "<occluded>{}</occluded><truncated>{}</truncated>"
@@ -321,7 +323,7 @@ def test_yolo_polygons_become_masks(build: Build, tmp_path: Path) -> None:
         "val: list.txt\nnames: {0: cat, 1: dog}\n",
     ],
 )
-def test_yolo_variants_of_data_yaml(build: Build, tmp_path: Path, yaml: str) -> None:
+def test_reads_variants_of_yolos_data_yaml(build: Build, tmp_path: Path, yaml: str) -> None:
     spec = build("yolo")
     (tmp_path / "tree/data.yaml").write_text(yaml)
     (tmp_path / "tree/list.txt").write_text("./images/val/a.png\nimages/val/b.png\n")
@@ -337,7 +339,7 @@ def test_image_folder_ids_are_paths(build: Build, tmp_path: Path) -> None:
     assert read_dataset(f"images:{tmp_path}/tree/b.png").ids == ("b",)
 
 
-def test_tar_objects_and_maps(build: Build, trees: ModuleType) -> None:
+def test_reads_objects_and_maps_from_a_tar(build: Build, trees: ModuleType) -> None:
     dataset = read_dataset(build("tar"))
     assert dataset.ids == ("set/a", "set/b")
     assert dataset.classes == ("dog",)
@@ -351,7 +353,7 @@ def test_tar_objects_and_maps(build: Build, trees: ModuleType) -> None:
     np.testing.assert_array_equal(dataset[1].image, trees.make_image(2))
 
 
-def test_tar_shards_by_range_and_pattern(tmp_path: Path, trees: ModuleType) -> None:
+def test_reads_tar_shards_by_range_and_pattern(tmp_path: Path, trees: ModuleType) -> None:
     for i in range(3):
         trees.write_tar(tmp_path / f"val-{i:04d}.tar", {f"{i}.png": trees.png(trees.make_image(i))})
     assert read_dataset(f"tar:{tmp_path}/val-{{0000..0002}}.tar").ids == ("0", "1", "2")

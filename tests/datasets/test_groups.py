@@ -72,7 +72,7 @@ def test_cityscapes_frames_of_a_snippet_belong_together() -> None:
         (["000042", "000043"], 0),
     ],
 )
-def test_kitti_names_of_raw_and_stereo_sets(
+def test_groups_follow_the_names_of_kittis_raw_and_stereo_sets(
     tmp_path: Path, trees: ModuleType, names: list[str], groups: int
 ) -> None:
     for name in names:
@@ -115,7 +115,7 @@ def test_groups_may_be_named_and_change_no_fingerprint(tmp_path: Path) -> None:
         read_dataset("world:test,count=2,groups=names")
 
 
-def test_groups_that_cannot_be_read(tmp_path: Path) -> None:
+def test_refuses_groups_that_cannot_be_read(tmp_path: Path) -> None:
     spec, table = image_folder(tmp_path / "a", "one", "two"), tmp_path / "groups.csv"
     with pytest.raises(InvalidOption, match="names such as 'a/one' do not look like frames"):
         read_dataset(f"{spec},groups=names")

@@ -43,12 +43,12 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 
 
 @pytest.mark.parametrize("ring", [[1e9, 0, 0, 1e9, 1e9, 1e9], [0, 0, 4e8, 0, 0, 4e8]])
-def test_polygons_far_away_do_not_reach_the_library(ring: list[float]) -> None:
+def test_polygons_far_outside_the_image_do_not_reach_the_library(ring: list[float]) -> None:
     with pytest.raises(InvalidTruth, match="beyond"):
         polygon_mask([ring], 10, 10)
 
 
-def test_a_polygon_that_runs_to_and_fro_without_end() -> None:
+def test_refuses_a_polygon_whose_outline_is_too_long() -> None:
     with pytest.raises(InvalidTruth, match="long"):
         polygon_mask([[0, 0, 99_000, 99_000] * 50], 10, 10)
 
@@ -56,7 +56,7 @@ def test_a_polygon_that_runs_to_and_fro_without_end() -> None:
 @pytest.mark.parametrize(
     "text", [BOMB, "a: &a [*a]", "{" * 3000, f"a: {'9' * 6000}", "d: 2024-99-99", "x" * (1 << 21)]
 )
-def test_yaml_without_end(tmp_path: Path, text: str) -> None:
+def test_refuses_yaml_that_expands_without_end(tmp_path: Path, text: str) -> None:
     (tmp_path / "data.yaml").write_text(text)
     with pytest.raises(DatasetError, match=r"data\.yaml"):
         read_yaml(tmp_path / "data.yaml")
@@ -67,7 +67,7 @@ def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
     assert read_yaml(tmp_path / "a.yaml") == {"a": [1, 2], "b": [1, 2]}
 
 
-def test_numbers_of_thousands_of_digits() -> None:
+def test_refuses_numbers_of_thousands_of_digits() -> None:
     with pytest.raises(DatasetError, match="not JSON"):
         parse_json("9" * 6000, "a.json")
     for text in (f"fog@{'9' * 5000}", f"fog[a={'9' * 5000}]", f"fog[a={'9' * 29}]"):
@@ -75,18 +75,18 @@ def test_numbers_of_thousands_of_digits() -> None:
             Condition.parse(text)
 
 
-def test_a_parameter_given_as_two_kinds() -> None:
+def test_refuses_a_parameter_given_twice_with_two_types() -> None:
     with pytest.raises(InvalidCondition, match="twice"):
         Condition.parse("fog[a=1,a=x]")
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-this-name/x", "a\0b", "x" * 5000])
-def test_paths_that_are_none(path: str) -> None:
+def test_refuses_texts_that_are_no_paths(path: str) -> None:
     with pytest.raises(DatasetError, match="not a path"):
         locate(path)
 
 
-def test_runs_that_wrap_and_fractions_of_labels() -> None:
+def test_refuses_overflowing_run_lengths_and_fractional_labels() -> None:
     with pytest.raises(InvalidTruth):
         segmentation_mask({"size": [1, 5], "counts": [2**32 + 5]}, 1, 5)
     with pytest.raises(InvalidTruth):
@@ -100,7 +100,7 @@ def test_runs_that_wrap_and_fractions_of_labels() -> None:
 
 
 @pytest.mark.parametrize("form", ["AVIF", "BLP", "EPS", "ICO"])
-def test_formats_that_are_not_read(tmp_path: Path, form: str) -> None:
+def test_refuses_image_formats_that_are_not_supported(tmp_path: Path, form: str) -> None:
     image = PIL.Image.new("RGB" if form != "BLP" else "P", (16, 16))
     try:
         image.save(tmp_path / "a.png", form)
@@ -129,13 +129,13 @@ FOUND_BY_FUZZING = {
 
 
 @pytest.mark.parametrize("frames", FOUND_BY_FUZZING.values(), ids=FOUND_BY_FUZZING)
-def test_strange_frames(tmp_path: Path, frames: object) -> None:
+def test_refuses_malformed_bdd_frames(tmp_path: Path, frames: object) -> None:
     (tmp_path / "det.json").write_text(json.dumps(frames))
     with pytest.raises(DatasetError, match=r"det\.json"):
         read_dataset(f"bdd:{tmp_path}/det.json")
 
 
-def test_names_cannot_steer_the_terminal() -> None:
+def test_names_cannot_send_control_codes_to_the_terminal() -> None:
     assert printable("a\x1b[2J\x9b\u202eb\n") == "a\\x1b[2J\\x9b\\u202eb\n"
     out = StringIO()
     console = SafeConsole(file=out, force_terminal=True, markup=False, highlight=False)
@@ -176,18 +176,18 @@ def dripping() -> Iterator[int]:
     server.close()
 
 
-def test_a_server_that_drips_is_not_waited_for(dripping: int) -> None:
+def test_gives_up_on_a_server_that_sends_a_byte_at_a_time(dripping: int) -> None:
     with pytest.raises(ModelError, match="cannot be reached: no complete response in time"):
         load_model(f"http://127.0.0.1:{dripping}/,timeout=0.5,retries=0")
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://:80/", "http://a b/", "http://host:99999/"])
-def test_addresses_that_are_none(url: str) -> None:
+def test_refuses_invalid_addresses(url: str) -> None:
     with pytest.raises(InvalidOption, match="no host"):
         load_model(url)
 
 
-def test_pixels_by_declared_rules(tmp_path: Path) -> None:
+def test_declared_rules_decide_how_alpha_is_read(tmp_path: Path) -> None:
     layers = np.zeros((2, 3, 4), np.uint8)
     layers[..., 0], layers[..., 3] = 200, [[255, 255, 255], [0, 51, 255]]
     PIL.Image.fromarray(layers).save(tmp_path / "a.png")
@@ -207,7 +207,7 @@ def test_an_opaque_image_needs_no_rule(tmp_path: Path) -> None:
     assert read_image(tmp_path / "a.png")[0, 0].tolist() == [1, 2, 3]
 
 
-def test_sixteen_bits_by_declared_rule(tmp_path: Path) -> None:
+def test_a_declared_rule_decides_how_16_bits_are_read(tmp_path: Path) -> None:
     PIL.Image.fromarray(np.array([[0, 4095, 2048]], np.uint16)).save(tmp_path / "a.png")
     with pytest.raises(InvalidImage, match="bits=16"):
         read_image(tmp_path / "a.png")
@@ -229,14 +229,14 @@ def test_orientation_is_applied_where_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("split", ["x" * 5000, "x" * 250, "../..", "tr/ain", "a\0b", "\x1b[2J"])
 @pytest.mark.parametrize("kind", ["voc", "voc-seg", "cityscapes", "ade20k", "bdd-seg", "kitti", "nrec"])
-def test_split_names_that_are_none(kind: str, split: str, build: Callable[..., str]) -> None:
+def test_refuses_invalid_names_of_splits(kind: str, split: str, build: Callable[..., str]) -> None:
     spec = re.sub(",split=[^,]*", "", build(kind))
     with pytest.raises(StormproofError):
         read_dataset(f"{spec},split={split}")
 
 
 @pytest.mark.parametrize("far", [1e9, -1e9, 4e8, 1e15, 1e308, 10**30])
-def test_cityscapes_polygons_far_outside(far: float, build: Callable[..., str]) -> None:
+def test_refuses_cityscapes_polygons_far_outside_the_image(far: float, build: Callable[..., str]) -> None:
     spec = build("cityscapes")
     root = Path(spec.partition(":")[2])
     for label in root.rglob("*_instanceIds.png"):
@@ -250,7 +250,7 @@ def test_cityscapes_polygons_far_outside(far: float, build: Callable[..., str]) 
         read_dataset(spec).truth(0)
 
 
-def test_very_long_names_of_images_and_classes(build: Callable[..., str]) -> None:
+def test_very_long_names_of_images_and_classes_raise_only_our_errors(build: Callable[..., str]) -> None:
     spec = build("coco")
     path = Path(spec.partition(":")[2].partition(",")[0])
     content = json.loads(path.read_text())
@@ -263,7 +263,7 @@ def test_very_long_names_of_images_and_classes(build: Callable[..., str]) -> Non
 
 
 @pytest.mark.parametrize("side", ["9" * 5000, "²", "٣", "-1", "1e3", "0", ""])
-def test_a_size_that_is_none_is_left_to_the_image(side: str, build: Callable[..., str]) -> None:
+def test_replaces_an_invalid_size_by_that_of_the_image(side: str, build: Callable[..., str]) -> None:
     spec = build("voc")
     for file in Path(spec.partition(":")[2].partition(",")[0]).rglob("*.xml"):
         file.write_text(re.sub("<height>.*?</height>", f"<height>{side}</height>", file.read_text()))
@@ -274,7 +274,7 @@ def test_a_size_that_is_none_is_left_to_the_image(side: str, build: Callable[...
 
 @pytest.mark.parametrize("value", [10**400, [], "x", {}])
 @pytest.mark.parametrize("key", ["fx", "baseline"])
-def test_calibrations_of_numbers_that_are_none(key: str, value: object, tmp_path: Path) -> None:
+def test_refuses_calibrations_with_invalid_numbers(key: str, value: object, tmp_path: Path) -> None:
     good = {"fx": 700, "fy": 700, "cx": 3, "cy": 2, "baseline": 0.5}
     (tmp_path / "plain.json").write_text(json.dumps(good | {key: value}))
     inner = {"fx": 700, "fy": 700, "u0": 3, "v0": 2} | ({key: value} if key == "fx" else {})
@@ -286,7 +286,7 @@ def test_calibrations_of_numbers_that_are_none(key: str, value: object, tmp_path
             read_calibration(tmp_path / name)
 
 
-def test_a_fingerprint_over_a_name_that_no_file_system_takes(tmp_path: Path) -> None:
+def test_fingerprints_take_undecodable_file_names_and_refuse_impossible_ones(tmp_path: Path) -> None:
     with pytest.raises(StormproofError, match="cannot be read"):
         fingerprint_of(b"", [tmp_path / "a\ud800.png"])
     raw = tmp_path / "b\udcff.png"  # bytes that are no UTF-8, as Python spells them

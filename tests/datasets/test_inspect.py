@@ -33,7 +33,7 @@ def test_every_tiny_example_passes_its_check(build: Build, kind: str) -> None:
     assert found["images"] == found["looked_at"]
 
 
-def test_what_it_says_of_a_dataset(build: Build) -> None:
+def test_prints_size_truth_and_classes_of_a_dataset(build: Build) -> None:
     code, text = inspect(build("coco"))
     assert code == 0
     for part in (
@@ -64,7 +64,7 @@ def test_missing_images_do_not_suggest_an_option_that_the_kind_lacks(build: Buil
     assert "2 of 2 are missing; --check names them" in text
 
 
-def test_json_counts(build: Build) -> None:
+def test_json_holds_the_counts(build: Build) -> None:
     found = json.loads(inspect(build("kitti"), "--json")[1])
     assert (found["objects"]["Car"], found["excused"], found["images"]) == (1, 1, 2)
     assert len(found["fingerprint"]) == 32
@@ -100,7 +100,7 @@ def test_reports_missing_images_without_opening_any(build: Build, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_an_endless_dataset_is_glanced_at() -> None:
+def test_looks_at_200_images_of_an_endless_dataset() -> None:
     found = json.loads(inspect("world:train,size=128x80", "--json")[1])
     assert found["images"] > 10**6
     assert found["looked_at"] == 200

@@ -53,7 +53,7 @@ def test_coco_key_points_are_read(build: Build) -> None:
     assert objects.area.tolist() == [180.5, 180.5]
 
 
-def test_own_sigmas_are_an_option(build: Build) -> None:
+def test_sigmas_can_be_given_as_an_option(build: Build) -> None:
     spec = build("coco-keypoints")
     given = [round(0.01 * k, 2) for k in range(1, 18)]
     objects = objects_of(read_dataset(f"{spec},sigmas=[{','.join(map(str, given))}]"))
@@ -224,13 +224,13 @@ GOOD = [20, 20, 2, 30, 30, 1, 0, 0, 0]
         (GOOD, ""),
     ],
 )
-def test_odd_key_points_are_said(tmp_path: Path, keypoints: list[float], said: str) -> None:
+def test_warns_of_odd_key_points(tmp_path: Path, keypoints: list[float], said: str) -> None:
     shown = findings(tmp_path, "keypoints", [GOOD, keypoints])
     assert said in shown
     assert bool(said) == ("key points" in shown)
 
 
-def test_points_far_from_their_box_and_no_labels_at_all_are_said(tmp_path: Path) -> None:
+def test_warns_of_points_far_from_their_box_and_of_no_labels_at_all(tmp_path: Path) -> None:
     tiny = [0.2, 0.2, 2, 0.3, 0.3, 1, 0, 0, 0]
     assert "key point" not in findings(tmp_path, "keypoints", [tiny])  # within a side of the box
     assert "None of 1 objects has a labelled key point" in findings(tmp_path, "keypoints", [[0, 0, 0]])
@@ -244,7 +244,7 @@ def test_points_far_from_their_box_and_no_labels_at_all_are_said(tmp_path: Path)
         ([10, 10, 50, 10, 50, 50, 10, 50], ""),
     ],
 )
-def test_odd_oriented_boxes_are_said(tmp_path: Path, poly: list[float], said: str) -> None:
+def test_warns_of_odd_oriented_boxes(tmp_path: Path, poly: list[float], said: str) -> None:
     shown = findings(tmp_path, "poly", [[30, 10, 50, 30, 30, 50, 10, 30], poly])
     assert said in shown
     assert bool(said) == ("oriented" in shown)

@@ -40,7 +40,7 @@ def test_real_panoptic_agrees_with_the_semantic_files(shared: Path) -> None:
         np.testing.assert_array_equal(back, stored)
 
 
-def test_real_camvid_and_kitti(shared: Path) -> None:
+def test_reads_real_camvid_and_kitti(shared: Path) -> None:
     streets = read_dataset(f"camvid:{shared}/camvid")
     assert streets.semantic_classes[:2] == ("sky", "building")
     assert len(streets.semantic_classes) == 11

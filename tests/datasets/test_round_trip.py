@@ -69,7 +69,7 @@ def test_images_return_pixel_for_pixel(written: Written, scenes: list[Rendered],
         assert dataset.size(i) == scene.sample.image.shape[:2]
 
 
-def test_coco(written: Written, scenes: list[Rendered]) -> None:
+def test_objects_return_from_coco(written: Written, scenes: list[Rendered]) -> None:
     dataset = written("coco")
     assert dataset.classes == OBJECTS
     for i, scene in enumerate(scenes):
@@ -82,7 +82,7 @@ def test_coco(written: Written, scenes: list[Rendered]) -> None:
             np.testing.assert_array_equal(one.counts, other.counts)
 
 
-def test_voc(written: Written, scenes: list[Rendered], tmp_path: Path) -> None:
+def test_objects_return_from_voc(written: Written, scenes: list[Rendered], tmp_path: Path) -> None:
     boxes = written("voc")
     maps = read_dataset(f"voc-seg:{tmp_path}/voc,split=val")
     for i, scene in enumerate(scenes):
@@ -119,7 +119,7 @@ def cityscapes_semantic(dataset: Dataset, scene: Rendered) -> np.ndarray:
     return np.where(scene.instance > 0, things[scene.instance], stuff[scene.sample.truth.semantic.labels])
 
 
-def test_cityscapes(written: Written, scenes: list[Rendered]) -> None:
+def test_objects_and_maps_return_from_cityscapes(written: Written, scenes: list[Rendered]) -> None:
     dataset = written("cityscapes")
     for i, scene in enumerate(scenes):
         truth, expected = dataset.truth(i), objects(scene)
@@ -153,7 +153,7 @@ def test_cityscapes_polygons_say_nearly_the_same(
 
 
 @pytest.mark.parametrize("kind", ["cityscapes", "kitti"])
-def test_stereo_and_depth(written: Written, scenes: list[Rendered], kind: str) -> None:
+def test_stereo_pairs_and_depth_return(written: Written, scenes: list[Rendered], kind: str) -> None:
     dataset = written(kind)
     for i, scene in enumerate(scenes):
         expected, found = scene.sample.context, dataset[i].context
@@ -169,7 +169,7 @@ def test_stereo_and_depth(written: Written, scenes: list[Rendered], kind: str) -
             np.testing.assert_allclose(shift / found.depth, shift / expected.depth, atol=1 / 256 + 1e-4)
 
 
-def test_yolo(written: Written, scenes: list[Rendered]) -> None:
+def test_objects_return_from_yolo(written: Written, scenes: list[Rendered]) -> None:
     dataset = written("yolo")
     assert dataset.classes == OBJECTS
     for i, scene in enumerate(scenes):
@@ -178,7 +178,7 @@ def test_yolo(written: Written, scenes: list[Rendered]) -> None:
         np.testing.assert_array_equal(found.labels, expected.labels[~expected.ignore])
 
 
-def test_kitti(written: Written, scenes: list[Rendered]) -> None:
+def test_objects_return_from_kitti(written: Written, scenes: list[Rendered]) -> None:
     dataset = written("kitti")
     kinds = {"car": "Car", "truck": "Truck", "bus": "Misc", "person": "Pedestrian"}
     seen = 0
@@ -199,7 +199,7 @@ def test_kitti(written: Written, scenes: list[Rendered]) -> None:
     assert seen > 0
 
 
-def test_camvid(written: Written, scenes: list[Rendered]) -> None:
+def test_label_maps_return_from_camvid(written: Written, scenes: list[Rendered]) -> None:
     dataset = written("camvid")
     english = {
         "sidewalk": "pavement",

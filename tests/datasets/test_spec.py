@@ -25,7 +25,7 @@ words = st.text(st.characters(codec="utf-8", exclude_characters="\\,=:\n\r"), mi
 
 
 @given(words, words.map(lambda w: w + ",x"), st.dictionaries(words, words, max_size=3))
-def test_a_spec_survives_being_written(kind: str, main: str, options: dict[str, str]) -> None:
+def test_a_spec_parses_back_from_its_text(kind: str, main: str, options: dict[str, str]) -> None:
     spec = Spec(kind, main, options)
     assert Spec.parse(str(spec)) == spec
 
@@ -40,7 +40,7 @@ def test_a_spec_survives_being_written(kind: str, main: str, options: dict[str, 
         ("coco:a.json,images=x,images=y", "twice"),
     ],
 )
-def test_what_is_not_a_spec(text: str, part: str) -> None:
+def test_refuses_texts_that_are_no_specs(text: str, part: str) -> None:
     with pytest.raises(InvalidOption, match=part):
         Spec.parse(text)
 
@@ -60,7 +60,7 @@ def opener(
     return main, count, ratio, flag, where
 
 
-def test_options_become_what_they_are_declared_to_be() -> None:
+def test_options_are_converted_to_their_declared_types() -> None:
     found = Spec.parse("k:m,count=3,ratio=0.5,flag=yes,where=a/b").arguments(opener)
     assert found == [{"count": 3, "ratio": 0.5, "flag": True, "where": Path("a/b")}]
     for text in ("k:m,count=three", "k:m,ratio=x", "k:m,flag=perhaps"):
@@ -78,7 +78,7 @@ def open_photos(main: str, *, depth: str = "own") -> Any:
     return open_images(main)
 
 
-def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point_offers_a_kind_of_dataset(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("a_plug_in")
     module.open_photos = open_photos  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
@@ -95,7 +95,7 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
         read_dataset("phots:x")
 
 
-def test_datasets_by_module_and_attribute(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opens_a_dataset_by_module_and_attribute(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def make(*, where: str = str(photos)) -> Any:
         return open_images(where)
 
@@ -120,7 +120,7 @@ def test_datasets_by_module_and_attribute(photos: Path, monkeypatch: pytest.Monk
         read_dataset("a_package.module:absent")
 
 
-def test_a_script_may_lie_under_a_comma_and_is_shown_how_to_be_named() -> None:
+def test_a_script_may_be_in_a_folder_with_a_comma() -> None:
     spec = Spec.parse(r"my\,models/net.py:detect")
     assert (spec.kind, spec.main) == ("my,models/net.py", "detect")
     assert Spec.parse(str(spec)) == spec

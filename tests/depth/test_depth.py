@@ -60,7 +60,7 @@ def test_known_depths_anchor_a_network_without_a_scale() -> None:
     assert scale_to_metres(answer, thinned(depth), nearest=1, farthest=9) == pytest.approx(depth, rel=1e-3)
 
 
-def test_a_network_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_file_that_is_no_network(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     image, _ = scene()
     with pytest.raises(ModelError, match="inverse"):
@@ -92,7 +92,7 @@ def test_a_replaced_network_is_opened_again(tmp_path: Path) -> None:
         DepthModel(path, output="metres").depth(image)
 
 
-def test_a_polygon_holds_the_pixels_whose_centres_it_holds() -> None:
+def test_a_polygon_covers_the_pixels_whose_centres_are_inside() -> None:
     sample = Sample(id="a", image=np.zeros((30, 40, 3), np.uint8))
     square = Region(1.5, polygon=((10, 10), (20, 10), (20, 20), (10, 20))).mask(sample, ())
     assert square.sum() == 100
@@ -103,7 +103,7 @@ def test_a_polygon_holds_the_pixels_whose_centres_it_holds() -> None:
     assert not slanted[29, 39]
 
 
-def test_priors_lie_over_the_estimate(tmp_path: Path) -> None:
+def test_priors_replace_the_estimated_depth(tmp_path: Path) -> None:
     image, depth = scene()
     labels = np.zeros(depth.shape, np.uint8)
     labels[:10] = 1

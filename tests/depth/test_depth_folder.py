@@ -37,7 +37,7 @@ def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Pat
     assert DepthFolder(tmp_path).mean_confidence("a") == pytest.approx(estimate.mean_confidence, abs=1e-4)
 
 
-def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
+def test_a_dataset_can_leave_out_depth_of_low_confidence(tmp_path: Path) -> None:
     image, depth = scene()
     folder = DepthFolder(tmp_path / "depth")
     (tmp_path / "images").mkdir()

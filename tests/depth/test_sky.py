@@ -37,7 +37,7 @@ def test_a_white_box_that_reaches_the_upper_edge_is_no_sky() -> None:
     assert not found[:, 104:].any()
 
 
-def test_what_the_other_view_hides_is_sky_if_it_goes_on_from_it() -> None:
+def test_sky_hidden_in_the_other_view_continues_the_visible_sky() -> None:
     image = _street()
     image[:46, 110:130] = STREET  # a tower, and to its left the sky that it hides
     moved = _nothing()
@@ -103,14 +103,14 @@ def test_a_plain_side_lies_on_the_plane_of_its_lettering() -> None:
     assert np.isnan(fill_planes(np.where(columns < 33, plane, np.nan).astype(np.float32), image)[50, 60])
 
 
-def test_what_lies_on_no_plane_is_left() -> None:
+def test_gaps_without_a_plane_stay_unknown() -> None:
     image = np.full((*SIZE, 3), WHITE, np.uint8)
     ragged = np.random.default_rng(0).uniform(2, 40, SIZE).astype(np.float32)
     ragged[40:60, 40:120] = np.nan
     assert np.isnan(fill_planes(ragged, image)[40:60, 40:120]).all()
 
 
-def test_a_match_must_look_alike() -> None:
+def test_photometric_change_tells_right_from_wrong_matches() -> None:
     texture = np.random.default_rng(0).integers(0, 256, (40, 120, 3), dtype=np.uint8)
     left, right = texture[:, :-10], texture[:, 10:]
     disparity = np.full((40, 110), 10, np.float32)
@@ -118,7 +118,7 @@ def test_a_match_must_look_alike() -> None:
     assert np.median(photometric_change(left, right, disparity - 10)) > 30
 
 
-def test_an_object_at_the_edge_takes_nothing_from_the_sky() -> None:
+def test_an_object_cut_off_in_the_other_view_is_not_taken_for_sky() -> None:
     """Its left part is outside the right image: it is as near as the rest, not as far as the sky."""
     texture = np.random.default_rng(0).integers(0, 90, (60, 200, 3), dtype=np.uint8)
     left = np.full((60, 160, 3), BLUE, np.uint8)

@@ -120,7 +120,7 @@ def test_depth_edges_lie_on_image_edges(shared: Path) -> None:
     assert bad(ours(shared, "motorcycle"), truth, 2) < 0.75 * bad(plain(given), truth, 2)
 
 
-def test_offset_principal_points_count(shared: Path) -> None:
+def test_offset_principal_points_enter_the_depth(shared: Path) -> None:
     folder = shared / "data/stereo_depth/middlebury2014_motorcycle_Q"
     calibration = read_calibration(folder / "calib.txt")
     assert calibration.camera.offset == pytest.approx(32.778)
@@ -151,7 +151,7 @@ def test_no_parallax_is_infinitely_far() -> None:
     assert np.isinf(depth).mean() > 0.95
 
 
-def test_grey_pairs_work() -> None:
+def test_accepts_grey_pairs() -> None:
     left, right = _shifted(8)
     found = stereo_disparity(left[..., :1], right[..., :1], 32)[0]
     assert np.median(found[:, 30:]) == pytest.approx(8, abs=0.2)
@@ -165,7 +165,7 @@ def test_the_views_must_agree() -> None:
     ]
 
 
-def test_what_one_camera_cannot_see_lies_behind() -> None:
+def test_hidden_pixels_take_the_background_disparity() -> None:
     nan = np.nan
     rows = np.array([[9, nan, nan, 2, nan, 5]] * 3, np.float32)
     hidden = np.isnan(rows)
@@ -173,7 +173,7 @@ def test_what_one_camera_cannot_see_lies_behind() -> None:
     assert fill_around(np.full((2, 3), nan, np.float32), np.ones((2, 3), bool)).tolist() == [[0] * 3] * 2
 
 
-def test_a_hole_in_a_surface_goes_on_as_around_it() -> None:
+def test_a_hole_in_a_surface_takes_the_disparity_around_it() -> None:
     """A car at 20 px before a street at 2: a hole in its side is not a window, though it reaches its edge."""
     field = np.full((40, 60), 2, np.float32)
     field[10:30, 10:50] = 20
@@ -182,7 +182,7 @@ def test_a_hole_in_a_surface_goes_on_as_around_it() -> None:
     assert (filled[18:22, 12:49] == 20).all()
 
 
-def test_a_hole_in_the_street_is_a_mistake() -> None:
+def test_disparities_below_the_ground_are_removed() -> None:
     street = np.tile(np.linspace(-40, 60, 101, dtype=np.float32)[:, None].clip(0), (1, 80))
     wrong = street.copy()
     wrong[70:, 44:] = 1  # paving that looks the same everywhere, on almost half of the rows
@@ -194,7 +194,7 @@ def test_a_hole_in_the_street_is_a_mistake() -> None:
     assert np.isnan(mended).sum() == 31 * 36
 
 
-def test_a_wall_is_no_ground() -> None:
+def test_a_wall_is_not_taken_for_the_ground() -> None:
     wall = np.full((100, 80), 17, np.float32)
     wall[80:90, 20:40] = 1
     assert np.isneginf(find_ground(wall)).all()
@@ -222,7 +222,7 @@ def test_pixels_beyond_the_other_images_edge_are_not_hidden() -> None:
     assert hidden_from(right, left).tolist() == [[False, False, False, False, True, False]]
 
 
-def test_what_is_missing_is_named() -> None:
+def test_names_the_missing_context() -> None:
     image = np.zeros((10, 40, 3), np.uint8)
     with pytest.raises(MissingContext, match="right=FOLDER"):
         FromStereo()(Sample("a", image))
@@ -238,7 +238,9 @@ def test_what_is_missing_is_named() -> None:
     ("left", "right", "said"),
     [((20, 30, 3), (20, 30, 1), "same size and channels"), ((1, 1, 3), (1, 1, 3), "too small to match")],
 )
-def test_pairs_that_cannot_be_matched(left: tuple[int, ...], right: tuple[int, ...], said: str) -> None:
+def test_refuses_pairs_that_cannot_be_matched(
+    left: tuple[int, ...], right: tuple[int, ...], said: str
+) -> None:
     with pytest.raises(InvalidTruth, match=said):
         stereo_disparity(np.zeros(left, np.uint8), np.zeros(right, np.uint8))
 

@@ -71,7 +71,7 @@ def test_kills_of_run_and_workers_change_nothing(long_scene: str, here: Path) ->
 
 
 @pytest.mark.slow
-def test_ten_kills_at_any_moment_change_nothing(here: Path) -> None:
+def test_ten_kills_at_random_moments_change_nothing(here: Path) -> None:
     """Forked from a process that has loaded everything: a kill costs what is killed, not a start."""
     assert {*kills("pool", 10, seed=5, folder=here)} == {("same bytes", "")}
 
@@ -120,7 +120,7 @@ def _has_parts(out: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on(long_scene: str, here: Path) -> None:
+def test_ctrl_c_prints_how_to_continue(long_scene: str, here: Path) -> None:
     """Pressed while a run, which has written a part, waits at its gate."""
     process = subprocess.Popen(
         command(long_scene, here / "run", "--engine", "pool", "--workers", "1"),

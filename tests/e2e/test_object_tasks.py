@@ -107,7 +107,7 @@ def test_the_run_is_reported_in_its_task(made: tuple[str, Path]) -> None:
     assert headline in printed
 
 
-def test_the_gate_judges_it(made: tuple[str, Path], tmp_path: Path) -> None:
+def test_the_gate_judges_the_measure_of_the_task(made: tuple[str, Path], tmp_path: Path) -> None:
     form, folder = made
     (tmp_path / "require.yaml").write_text(
         f"requirements:\n- {{id: R1, metric: {HEADLINES[form]}, condition: clean, at_least: 0.1}}\n"
@@ -117,7 +117,7 @@ def test_the_gate_judges_it(made: tuple[str, Path], tmp_path: Path) -> None:
     assert result.exit_code in (0, 3), result.output  # eight images may be too few to say
 
 
-def test_the_report_draws_it(made: tuple[str, Path], tmp_path: Path) -> None:
+def test_the_report_draws_the_objects_of_the_task(made: tuple[str, Path], tmp_path: Path) -> None:
     form, folder = made
     call("report", folder, "--out", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
@@ -162,7 +162,7 @@ def test_explore_draws_them_and_says_that_boxes_are_matched(made: tuple[str, Pat
     assert all(thing["outline"].startswith("M") for thing in seen["truth"])
 
 
-def test_objects_are_found_as_their_task_says(made: tuple[str, Path]) -> None:
+def test_the_task_decides_when_an_object_counts_as_found(made: tuple[str, Path]) -> None:
     """The boxes that the model answers are the true ones: by boxes, noise would lose no object."""
     form, folder = made
     rates = Run(folder).detection_rates("size", min_score=0.0, replicates=50)

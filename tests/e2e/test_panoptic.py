@@ -93,7 +93,7 @@ def test_truth_moves_with_the_pixels(street: Path) -> None:
     assert {*by_class} >= {"road", "car", "person"}
 
 
-def test_predictions_return(street: Path) -> None:
+def test_stored_predictions_equal_the_models(street: Path) -> None:
     found = Run(street).predictions("clean")
     assert len(found) == 4
     for index, each in enumerate(found.values()):
@@ -154,7 +154,9 @@ def test_an_estimate_to_a_precision_is_near_the_full_grid(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_score_report_and_check(street: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_scored_reported_and_checked(
+    street: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(verdicts, "FEWEST", 2)  # a user's run needs more images
     shown = call("score", street, "--all")
     assert re.search(r"PQ things +│", shown)
@@ -174,7 +176,7 @@ def test_score_report_and_check(street: Path, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_built_in_networks_merged(tmp_path: Path) -> None:
+def test_built_in_networks_are_merged_into_panoptic_maps(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
     pytest.importorskip("stormproof_networks", reason="needs stormproof-networks")
     model = "panoptic:builtin:street-masks,semantic=builtin:street-context"
@@ -226,7 +228,7 @@ decoder: argmax
 
 
 @pytest.mark.slow
-def test_real_networks_on_coco(shared: Path, tmp_path: Path) -> None:
+def test_merged_real_networks_score_on_coco_as_elsewhere(shared: Path, tmp_path: Path) -> None:
     """Networks that nobody made for this, merged, on COCO's panoptic truth: the same scores as elsewhere."""
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
     (tmp_path / "things.py").write_text(REAL.format(models=shared / "models", cards=CARDS))

@@ -17,7 +17,7 @@ def call(*arguments: object) -> str:
 
 
 @pytest.mark.slow
-def test_a_detector_loses_under_noise(shared: Path, tmp_path: Path) -> None:
+def test_a_detector_scores_lower_under_noise(shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
     out = tmp_path / "yolox"
     call("run", "--model", f"onnx:{shared}/models/yolox_nano_416_coco.onnx", "--benchmark", "coco-c",
@@ -34,7 +34,7 @@ def test_a_detector_loses_under_noise(shared: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_segmenter_loses_in_fog(shared: Path, tmp_path: Path) -> None:
+def test_a_segmenter_scores_lower_in_fog(shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
     out = tmp_path / "deeplab"
     call("run", "--model", f"onnx:{shared}/models/deeplab_edgetpuslim_513_cityscapes_qdq.onnx", "--data",

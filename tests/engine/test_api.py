@@ -48,7 +48,7 @@ def noise(scene: str, tmp_path_factory: pytest.TempPathFactory) -> sp.Run:
     return sp.run(boxes, data, conditions=["noise", "fog@3"], out=out, progress=False)
 
 
-def test_the_lines_of_the_readme(scene: str, noise: sp.Run, tmp_path: Path) -> None:
+def test_the_python_of_the_readme_works(scene: str, noise: sp.Run, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     data = sp.open_dataset(scene, limit=4)
     sp.write_image(tmp_path / "street.png", data[0].image)
@@ -79,12 +79,12 @@ def test_the_lines_of_the_readme(scene: str, noise: sp.Run, tmp_path: Path) -> N
     assert (np.asarray(shown) != data[0].image).any()
 
 
-def test_scores_are_drawn(noise: sp.Run) -> None:
+def test_a_plot_of_scores_shows_every_corruption(noise: sp.Run) -> None:
     drawn = json.dumps(noise.score().plot("AP50").to_dict())
     assert all(name in drawn for name in ("gaussian_noise", "shot_noise", "impulse_noise", "fog"))
 
 
-def test_a_run_is_called_by_its_own_name(scene: str, tmp_path: Path) -> None:
+def test_a_run_is_named_by_the_user_or_after_its_function(scene: str, tmp_path: Path) -> None:
     def detect(images):  # type: ignore[no-untyped-def]
         return [{"boxes": [[2, 2, 9, 9]], "scores": [0.9], "labels": [0]} for _ in images]
 
@@ -113,7 +113,7 @@ def test_a_sample_knows_its_class_names(scene: str) -> None:
     assert data[sample.id].id == sample.id
 
 
-def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
+def test_functions_and_samples_run_in_this_process_only(scene: str, tmp_path: Path) -> None:
     for engine in ("pool", "ray", "slurm"):
         with pytest.raises(sp.StormproofError, match="was made in this Python process"):
             sp.run(boxes, scene, conditions="fog@3", out=tmp_path / "no", engine=engine)
@@ -145,7 +145,7 @@ def test_any_set_of_conditions_has_a_mean_and_no_mpc(scene: str, tmp_path: Path)
     assert run.score()["AP"].mean == run.score()["AP"]["fog@3"]
 
 
-def test_a_function_is_known_by_its_code() -> None:
+def test_a_function_is_identified_by_its_code() -> None:
     def made(threshold: float) -> Any:
         return lambda images: [{"boxes": [], "scores": [], "labels": []} for _ in images if threshold]
 
@@ -159,7 +159,7 @@ def test_a_function_is_known_by_its_code() -> None:
         sp.open_model(3)  # type: ignore[arg-type]
 
 
-def test_mistakes_are_said(scene: str, noise: sp.Run) -> None:
+def test_mistakes_raise_clear_errors(scene: str, noise: sp.Run) -> None:
     for call, words in (
         (lambda: sp.open_dataset(scene, limit=0), "limit=0"),
         (lambda: sp.open_dataset([1, 2]), "not int"),

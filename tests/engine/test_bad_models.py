@@ -41,7 +41,7 @@ BAD = {
         ("cancels_on_marked", "pool"),
     ],
 )
-def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine: str) -> None:
+def test_one_failed_cell_leaves_all_others(configure: Configure, model: str, engine: str) -> None:
     config = configure(model, engine=engine, workers=1)
     summary = run(config)
     assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "model")]
@@ -168,7 +168,7 @@ predict.in_time(0.01, hang)
 
 
 @pytest.mark.slow
-def test_a_cell_that_kills_its_worker_is_found(configure: Configure) -> None:
+def test_finds_the_cell_that_kills_its_worker(configure: Configure) -> None:
     config = configure("dies_on_marked", engine="pool", workers=2)
     summary = run(config)
     assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
@@ -212,7 +212,7 @@ def test_many_failures_of_one_kind_are_one_line(scene: str, tmp_path: Path) -> N
     assert "on 11 of 12 images" in allowed.stdout
 
 
-def test_a_refused_folder_is_not_offered_again(configure: Configure, scene: str) -> None:
+def test_does_not_suggest_continuing_in_a_refused_folder(configure: Configure, scene: str) -> None:
     from typer.testing import CliRunner
 
     from stormproof.cli import app
@@ -225,7 +225,7 @@ def test_a_refused_folder_is_not_offered_again(configure: Configure, scene: str)
     assert "Continue with" not in shown.output
 
 
-def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> None:
+def test_the_command_line_names_the_cell_and_how_to_continue(scene: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = ["run", "--model", f"{MODELS}:raises_on_marked", "--data", scene, "--conditions", "fog@2",
                "--out", str(out), "--engine", "local"]  # fmt: skip

@@ -192,7 +192,7 @@ def test_reports_a_lost_job_and_does_its_chunks_in_the_next_run(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_jobs")
-def test_a_cell_that_kills_its_worker_does_not_cost_the_job(configure: Configure) -> None:
+def test_a_cell_that_kills_its_worker_does_not_end_the_job(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     config = configure("dies_on_marked", engine="slurm,cluster=local", workers=1)
     summary = run(config)

@@ -40,7 +40,7 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
     ],
     ids=str,
 )
-def test_wrong_settings_are_said(settings: dict[str, Any], words: str) -> None:
+def test_names_the_wrong_setting(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidOption) as error:
         make_config({**LEAST, **settings}, "run.yaml")
     assert words in str(error.value)
@@ -72,7 +72,7 @@ def test_slurm_takes_any_option_of_submitit() -> None:
     assert executor_for(config, 1) == Slurm(3, {"slurm_partition": "gpu", "slurm_mem": 4}, "local")
 
 
-def test_every_complaint_about_a_value_is_our_own() -> None:
+def test_every_error_about_a_value_is_in_our_own_words() -> None:
     """Whatever a setting is given, the sentence comes from our table, never from the library."""
     values = [-1, 0, 2**70, 1.5, "many", [1], {"a": [1]}, None, [[]], float("nan")]
     met = set()
@@ -116,7 +116,7 @@ def test_a_benchmark_takes_a_subset_of_its_own_conditions() -> None:
         requested_conditions(make_config({**run, "conditions": ["spatter"]}))
 
 
-def test_yaml_as_people_write_it(tmp_path: Path) -> None:
+def test_accepts_yaml_as_people_write_it(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(
         "model: a.b:c\ndata: images:x\nout: o\nconditions: noise, fog@3, snow@2\n"
@@ -129,7 +129,7 @@ def test_yaml_as_people_write_it(tmp_path: Path) -> None:
     assert config.limit is None
 
 
-def test_a_flag_takes_out_what_excludes_it() -> None:
+def test_a_flag_removes_settings_of_the_file_that_exclude_it() -> None:
     file = {"model": "a.b:c", "out": "o", "data": "images:x", "conditions": ["noise"], "seed": 2}
     flags = {"benchmark": "coco-c", "root": "coco", "data": None, "conditions": None}
     config = make_config(overlay(file, flags))

@@ -55,7 +55,7 @@ def copies(scene: str, tmp_path: Path) -> Path:
     return tmp_path / "copies"
 
 
-def test_copies_are_known_by_their_content(configure: Configure, copies: Path) -> None:
+def test_copies_are_identified_by_their_content(configure: Configure, copies: Path) -> None:
     usual = {"limit": IMAGES, "copies": str(copies)}
     run(configure(**usual, conditions=["fog@2"]))
     out = Path(configure().out)
@@ -69,7 +69,9 @@ def test_copies_are_known_by_their_content(configure: Configure, copies: Path) -
     assert "2 under fog@2 changed since the run" in shown.stderr
 
 
-def test_a_run_of_copies_knows_its_clean_images(configure: Configure, copies: Path, tmp_path: Path) -> None:
+def test_a_run_of_copies_refuses_changed_clean_images(
+    configure: Configure, copies: Path, tmp_path: Path
+) -> None:
     spec = write_scene(tmp_path / "own", images=IMAGES)
     usual = {"limit": IMAGES, "copies": str(copies), "data": spec}
     run(configure(**usual, conditions=["fog@2"]))
@@ -98,7 +100,7 @@ def test_textures_exchanged_while_a_run_is_going_on_stop_it(configure: Configure
 
 
 @pytest.mark.parametrize("kind", ["files", "world"])
-def test_depth_is_known_by_its_content(configure: Configure, tmp_path: Path, kind: str) -> None:
+def test_depth_is_identified_by_its_content(configure: Configure, tmp_path: Path, kind: str) -> None:
     """Maps of the same name, size and time: only their bytes differ."""
     names, size = [f"{index:03d}" for index in range(3)], (48, 64)
     if kind == "files":

@@ -118,7 +118,7 @@ def test_a_name_that_is_not_a_folder_in_the_plans_own_is_refused(tmp_path: Path,
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_runs_of_a_plan_are_called_what_their_records_say(tmp_path: Path) -> None:
+def test_runs_of_a_plan_have_the_names_of_their_records(tmp_path: Path) -> None:
     """Folders that change places do not change which model is meant."""
     models = [{"model": f"{MODELS}:{model}", "name": name}
               for model, name in (("brightness_boxes", "one"), ("brightness_masks", "two"))]  # fmt: skip

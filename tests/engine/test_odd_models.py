@@ -19,7 +19,7 @@ CHOSEN = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHOSEN)
-def test_the_rows_of_an_odd_model_do_not_depend_on_the_way(name: str, tmp_path: Path) -> None:
+def test_the_rows_of_an_odd_model_do_not_depend_on_how_it_is_run(name: str, tmp_path: Path) -> None:
     ((_, problems),) = attack([name], tmp_path, ["batch 1", "batch 8", "continued"])
     assert problems == []
 

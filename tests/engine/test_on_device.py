@@ -101,7 +101,7 @@ def test_rows_do_not_depend_on_the_device(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_torch_model_is_given_tensors_and_says_the_same(
+def test_a_torch_model_gets_tensors_and_predicts_the_same(
     configure: Configure, net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     street = write_street(tmp_path / "street")
@@ -147,7 +147,7 @@ def test_python_code_may_take_tensors(configure: Configure, tmp_path: Path) -> N
     assert {score for row in device["scores"].to_pylist() for score in row} == {0.0}
 
 
-def test_what_was_begun_on_the_cpu_goes_on_on_a_device(configure: Configure) -> None:
+def test_a_run_begun_on_the_cpu_continues_on_a_device(configure: Configure) -> None:
     whole = configure(out="whole", conditions=CONDITIONS)
     run(whole)
     run(configure(out="grown", limit=7, conditions=["fog@2"]))
@@ -155,7 +155,7 @@ def test_what_was_begun_on_the_cpu_goes_on_on_a_device(configure: Configure) -> 
     assert all_bytes(Path(whole.out).with_name("grown")) == all_bytes(Path(whole.out))
 
 
-def test_images_of_several_sizes_grey_and_broken_ones(configure: Configure, tmp_path: Path) -> None:
+def test_runs_images_of_several_sizes_grey_ones_and_broken_ones(configure: Configure, tmp_path: Path) -> None:
     data = write_scene(tmp_path / "scene", images=6)
     folder = tmp_path / "scene" / "images"
     (folder / "004.png").write_bytes(b"no image")
@@ -184,14 +184,14 @@ def test_an_unreadable_label_map_fails_its_image_on_a_device_too(
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
 
 
-def test_a_batch_that_fails_is_asked_image_by_image(configure: Configure) -> None:
+def test_a_failed_batch_is_repeated_image_by_image(configure: Configure) -> None:
     one, two = (configure("raises_on_marked", out=str(device), device=device) for device in (None, "cpu"))
     failures = [[failure.cell for failure in run(config).failures] for config in (one, two)]
     assert failures[0] == failures[1] != []
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
 
 
-def test_a_device_that_fails_says_so(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_that_a_device_failed(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(images, condition, **_):
         if condition.corruption == "fog":
             raise RuntimeError("an illegal memory access was encountered")
@@ -204,7 +204,7 @@ def test_a_device_that_fails_says_so(configure: Configure, monkeypatch: pytest.M
     assert "illegal memory access" in failures[0].error
 
 
-def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Configure) -> None:
+def test_refuses_what_a_device_cannot_do_before_the_run(configure: Configure) -> None:
     for condition, why in {"style[alpha=1]": "style", "fog@3[on=objects]": "objects"}.items():
         with pytest.raises(Exception, match=why):
             make_plan(configure(conditions=[condition], device="cpu"))
@@ -230,7 +230,7 @@ def test_tensors_are_prepared_as_arrays_are(net: str, dtype: str, layout: str) -
     assert (made == expected).all()
 
 
-def test_models_that_resize_as_opencv_cannot_on_a_device_are_given_arrays(net: str) -> None:
+def test_models_whose_resizing_no_device_offers_get_arrays(net: str) -> None:
     model = load_model(net)
     for interpolation in ("linear", "antialias", "area", "cubic"):
         update = {"resize": "stretch", "size": (8, 8), "interpolation": interpolation}
@@ -239,7 +239,7 @@ def test_models_that_resize_as_opencv_cannot_on_a_device_are_given_arrays(net: s
 
 
 @pytest.mark.parametrize("resize", ["stretch", "letterbox", "shortest"])
-def test_a_model_that_resizes_gets_full_batches_and_says_the_same(
+def test_a_model_that_resizes_gets_full_batches_and_predicts_the_same(
     configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resize: str
 ) -> None:
     """Photographs of several sizes, in grey and in colour, resized on the device with the host's bytes."""

@@ -47,7 +47,7 @@ def test_a_package_offers_corruptions_by_entry_point(tmp_path: Path) -> None:
     assert "The camera was knocked." not in without
 
 
-def test_a_plugin_that_moves_labels_is_named_again_to_score(tmp_path: Path) -> None:
+def test_scoring_needs_the_plugin_that_moved_the_labels(tmp_path: Path) -> None:
     plugin, data, run = tmp_path / "mine.py", write_scene(tmp_path / "scene", images=3), str(tmp_path / "run")
     plugin.write_text(SHIFT)
     named = ["--plugin", str(plugin)]

@@ -84,7 +84,7 @@ def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path)
     assert estimate_run(Run(whole)).mpc.half_width == 0
 
 
-def test_it_grows_until_the_precision_is_reached(data, tmp_path):
+def test_a_run_grows_until_the_precision_is_reached(data, tmp_path):
     loose = run_to_precision(settings(data, tmp_path / "run", precision=8.0), do)[1]
     tight = run_to_precision(settings(data, tmp_path / "run", precision=0.9), do)[1]
     assert loose is not None
@@ -120,12 +120,12 @@ def test_an_image_that_cannot_be_read_is_left_out_of_the_estimate(tmp_path):
     assert found.mpc.low <= true <= found.mpc.high
 
 
-def test_shards_and_strange_measures_are_refused(data, tmp_path):
+def test_refuses_shards_and_measures_that_cannot_be_estimated(data, tmp_path):
     with pytest.raises(InvalidOption, match="shard"):
         run_to_precision(settings(data, tmp_path / "a", precision=1.0, shard="1/2"), do)
 
 
-def test_the_plan_of_a_quota_counts_its_own_cells(data, tmp_path):
+def test_a_plan_with_a_quota_counts_only_its_cells(data, tmp_path):
     from stormproof.engine.plan import survey
 
     left = survey(make_plan(settings(data, tmp_path / "run"), quota=9))

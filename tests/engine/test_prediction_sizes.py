@@ -17,6 +17,6 @@ from stormproof.engine.stages.encode import check_prediction
         (Prediction([[0, 0, 1, 1]], [1], [0], (RLE.from_mask(np.ones((2, 2))),)), r"mask has size \(2, 2\)"),
     ],
 )
-def test_sizes_are_the_images(said: Prediction, complaint: str) -> None:
+def test_predictions_have_the_size_of_their_image(said: Prediction, complaint: str) -> None:
     with pytest.raises(InvalidPrediction, match=complaint):
         check_prediction(said, (4, 6), 1, 1)

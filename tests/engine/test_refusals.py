@@ -26,7 +26,9 @@ from stormproof.results.store.seal import json_digest
     ],
     ids=str,
 )
-def test_another_run_is_refused(configure: Configure, change: dict[str, object], words: str) -> None:
+def test_refuses_the_folder_of_another_run(
+    configure: Configure, change: dict[str, object], words: str
+) -> None:
     run(configure(limit=2))
     with pytest.raises(StoreError, match="holds a different run") as refusal:
         run(configure(limit=2, **change))  # type: ignore[arg-type]
@@ -67,7 +69,7 @@ def test_changed_files_of_a_condition_are_refused(configure: Configure, tmp_path
         run(configure(conditions=[f"frost@3[textures={ice}]"]))
 
 
-def test_a_folder_of_other_things_is_refused(configure: Configure, tmp_path: Path) -> None:
+def test_refuses_a_folder_that_is_no_run(configure: Configure, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").touch()
     with pytest.raises(StoreError, match="exists and is not a run folder"):
@@ -101,7 +103,7 @@ def test_a_first_image_that_is_broken_costs_only_itself(
     assert {(failure.image, failure.kind) for failure in summary.failures} == {("1", "image")}
 
 
-def test_a_set_without_images_stops(configure: Configure, tmp_path: Path) -> None:
+def test_refuses_a_dataset_without_images(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "gone", images=14)
     for path in (tmp_path / "gone" / "images").iterdir():
         path.write_bytes(b"no image")
@@ -139,7 +141,7 @@ def test_a_run_without_a_readable_image_ends_with_an_error(tmp_path: Path, image
         ("frost@3[textures=nowhere]", "frost@3[textures=nowhere] cannot be made on instances: "),
     ],
 )
-def test_what_the_dataset_cannot_give_is_refused_before_the_run(
+def test_refuses_what_the_dataset_cannot_give_before_the_run(
     configure: Configure, condition: str, words: str
 ) -> None:
     config = configure(conditions=[condition])
@@ -172,7 +174,7 @@ def test_more_shards_than_chunks_is_a_shard_without_work(configure: Configure, s
     assert "more shards than chunks" in shown.stderr
 
 
-def test_a_folder_that_was_killed_in_the_making_is_taken(configure: Configure) -> None:
+def test_resumes_a_folder_left_by_a_killed_run(configure: Configure) -> None:
     config = configure(limit=1)
     out = Path(config.out)
     (out / "parts").mkdir(parents=True)
@@ -185,7 +187,7 @@ def test_a_folder_that_was_killed_in_the_making_is_taken(configure: Configure) -
         run(configure(limit=1, seed=1))
 
 
-def test_two_writers_are_one_too_many(configure: Configure) -> None:
+def test_refuses_a_second_writer_of_a_folder(configure: Configure) -> None:
     from stormproof.results.store.lock import sole_writer
 
     config = configure(limit=1)
@@ -210,7 +212,7 @@ def test_a_model_of_other_classes_is_refused(configure: Configure, tmp_path: Pat
         run(configure().model_copy(update={"model": f"{script}:find"}))
 
 
-def test_sharing_only_background_is_sharing_nothing(configure: Configure, tmp_path: Path) -> None:
+def test_refuses_a_model_that_shares_only_the_background_class(configure: Configure, tmp_path: Path) -> None:
     street = write_street(tmp_path / "street")
     names = tmp_path / "street" / "classes.json"
     names.write_text(names.read_text().replace("dark", "background"))
@@ -253,6 +255,6 @@ def test_label_maps_on_a_dataset_of_objects_are_refused(configure: Configure, tm
     assert not Path(config.out).exists()
 
 
-def test_nothing_to_test_is_an_error(configure: Configure) -> None:
+def test_refuses_a_run_without_conditions(configure: Configure) -> None:
     with pytest.raises(InvalidOption, match="No conditions given"):
         run(configure(conditions=[]))

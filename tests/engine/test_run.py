@@ -20,7 +20,7 @@ from stormproof.results.store.parts import read_failures
 from stormproof.results.store.record import read_record
 
 
-def test_rows_hold_what_the_model_said(configure: Configure) -> None:
+def test_rows_hold_the_predictions_of_the_model(configure: Configure) -> None:
     from helpers.fake_models import brightness_boxes
 
     config = configure()
@@ -62,7 +62,9 @@ def test_a_profile_has_the_time_of_the_model_under_each_condition(
     ],
     ids=str,
 )
-def test_rows_do_not_depend_on_the_way(configure: Configure, other: dict[str, object]) -> None:
+def test_rows_do_not_depend_on_engine_workers_or_batches(
+    configure: Configure, other: dict[str, object]
+) -> None:
     one, two = configure(out="one"), configure(out="two", **other)
     run(one)
     run(two)
@@ -83,7 +85,7 @@ def test_grown_runs_equal_whole_ones(configure: Configure) -> None:
     assert (record.images, set(record.conditions)) == (12, {"clean", "contrast@4", "fog@2"})
 
 
-def test_shrinking_a_run_loses_nothing(configure: Configure) -> None:
+def test_asking_for_less_loses_no_rows(configure: Configure) -> None:
     config = configure()
     run(config)
     before = all_bytes(Path(config.out))
@@ -99,7 +101,7 @@ def test_images_are_decoded_once(configure: Configure) -> None:
     assert run(configure(conditions=["noise", "blur"])).times.decoded == 0
 
 
-def test_shards_are_disjoint_and_cover(configure: Configure) -> None:
+def test_shards_are_disjoint_and_cover_the_dataset(configure: Configure) -> None:
     chunks = [c for i in (1, 2, 3) for c in make_plan(configure(shard=f"{i}/3", chunk=2)).chunks]
     assert sorted(chunks) == [0, 1, 2, 3, 4, 5]
 
@@ -128,7 +130,7 @@ def test_grey_images_are_shown_in_three_channels(
     assert enhance or boxes["grey"] == boxes["rgb"]
 
 
-def test_missing_images_fail_alone(configure: Configure, tmp_path: Path) -> None:
+def test_a_missing_image_fails_only_its_own_cells(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "holes", images=4)
     (tmp_path / "holes" / "images" / "002.png").unlink()
     config = configure(data=spec, allow_missing=True)
@@ -138,7 +140,7 @@ def test_missing_images_fail_alone(configure: Configure, tmp_path: Path) -> None
     assert {row["image"] for row in read_failures(Path(config.out))} == {"3"}
 
 
-def test_a_watch_that_cannot_start_ends_the_others(configure: Configure) -> None:
+def test_a_tracker_that_cannot_start_stops_the_progress_bar(configure: Configure) -> None:
     """A progress bar hides the cursor: it must be stopped even if a tracker refuses to start."""
 
     class Told:
@@ -176,7 +178,7 @@ def make():
     assert opened.read_text() == "x"
 
 
-def test_images_beyond_those_of_a_run_make_up_for_none(configure: Configure) -> None:
+def test_rows_of_further_images_do_not_hide_missing_ones(configure: Configure) -> None:
     """Parts may hold more than is asked about, as those of a run that was larger once."""
     config = configure(limit=6, chunk=1)
     assert run(config).complete

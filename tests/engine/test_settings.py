@@ -57,7 +57,7 @@ def test_a_new_setting_is_a_python_keyword() -> None:
     assert (colour.kind, colour.default, colour.annotation) == (colour.KEYWORD_ONLY, "red", str)
 
 
-def test_a_new_setting_may_stand_in_a_file(tmp_path: Path) -> None:
+def test_a_new_setting_can_be_set_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     settings = {"model": "a.b:c", "data": "images:x", "out": "o", "colour": "green"}
     path.write_text(yaml.safe_dump(settings))

@@ -107,7 +107,7 @@ def _boxes(count: int, **other: object) -> Prediction:
     return Prediction(corners, np.linspace(0, 1, count), np.arange(count) % 3, **other)  # type: ignore[arg-type]
 
 
-def test_boxes_checked_together_are_those_checked_one_by_one() -> None:
+def test_checking_boxes_together_equals_checking_them_one_by_one() -> None:
     answers = [_boxes(count) for count in (3, 0, 5)]
     together = check_together(answers, 3)
     assert together is not None
@@ -132,7 +132,7 @@ def test_an_unusual_batch_is_checked_one_by_one() -> None:
     assert check_together([], 3) is None
 
 
-def test_images_of_the_next_chunk_are_read_once_and_in_time(dataset: SampleDataset) -> None:
+def test_the_next_chunk_is_read_ahead_and_only_once(dataset: SampleDataset) -> None:
     times = Times()
     ahead, decode = ReadAhead(dataset), Decoder(dataset, {}, times)
     assert [index for index, _ in ahead(decode, [0, 1], [2], ahead=3)] == [0, 1]

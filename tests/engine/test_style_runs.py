@@ -70,7 +70,7 @@ def test_a_run_reads_what_stylize_writes(configure: Configure, tmp_path: Path) -
         run(configure("brightness_boxes", "other", data=WORLD, **other))
 
 
-def test_scores_follow_alpha_instead_of_averaging(configure: Configure, tmp_path: Path) -> None:
+def test_scores_of_style_are_curves_over_alpha_and_no_mean(configure: Configure, tmp_path: Path) -> None:
     config = configure("brightness_masks", data=WORLD, conditions=[*SOME, "contrast@1"])
     run(config)
     said = CliRunner().invoke(app, ["score", config.out, "--all"], env={"COLUMNS": "200"})
@@ -109,7 +109,7 @@ def test_models_are_compared_by_their_curves(configure: Configure, tmp_path: Pat
     assert [row[0] for row in distances] == ["model", "brightness_boxes", "brightness_masks"]
 
 
-def test_pixel_curves_borrow_their_ends() -> None:
+def test_pixel_curves_take_their_ends_from_clean_and_from_feature_space() -> None:
     texts = {"clean": 0.4, "style[alpha=0,space=feature]": 0.36, "style[alpha=1,space=feature]": 0.1,
              "style[alpha=0.5,space=pixel]": 0.3}  # fmt: skip
     curves = relative_curves(Grid.of(texts))

@@ -21,7 +21,7 @@ from stormproof.engine.stages.predict import ModelTimeout, in_time
 from stormproof.engine.work import Attempt
 
 
-def test_a_call_that_ends_at_its_limit_raises_nothing_else() -> None:
+def test_a_call_that_ends_at_its_limit_returns_or_times_out() -> None:
     """Calls of about the limit's length: either an answer or a timeout, whenever the signal lands."""
     outcomes = set()
 
@@ -49,7 +49,7 @@ def test_killed_workers_do_not_end_a_run(configure: Configure) -> None:
     assert not attempt.skip
 
 
-def test_a_cell_is_blamed_when_two_workers_die_of_it(configure: Configure) -> None:
+def test_a_cell_that_kills_two_workers_is_blamed(configure: Configure) -> None:
     attempt = Attempt(make_plan(configure()).work, 0)
     make_folder(attempt.work.out / NOTES)
     for _ in range(4):

@@ -48,7 +48,7 @@ SECRET = b"root:"
 @pytest.mark.parametrize(
     "path", ["/", "/ask/session", "/index.html", "/main.js", f"/x{TOKEN}/", f"/{TOKEN}x/"]
 )
-def test_nothing_without_the_token(client: Client, path: str) -> None:
+def test_refuses_requests_without_the_token(client: Client, path: str) -> None:
     answer = client.get(path)
     assert answer.status == 403
     assert TOKEN.encode() not in answer.body
@@ -59,24 +59,24 @@ def test_nothing_without_the_token(client: Client, path: str) -> None:
     ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1.evil.example:{port}", "", "localhost:1",
      "127.0.0.1:{port}, evil.example"],
 )  # fmt: skip
-def test_another_name_of_the_server_gets_nothing(client: Client, host: str) -> None:
+def test_refuses_requests_to_another_host_name(client: Client, host: str) -> None:
     answer = client.get(f"/{TOKEN}/ask/session", host=host.format(port=client.port))
     assert answer.status in (400, 421)
     assert b"dataset" not in answer.body
 
 
-def test_names_of_this_machine_are_let_in(client: Client) -> None:
+def test_accepts_the_names_of_this_machine(client: Client) -> None:
     for host in ("127.0.0.1", "localhost", "LOCALHOST"):
         assert client.get(f"/{TOKEN}/", host=f"{host}:{client.port}").status == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
-def test_the_server_takes_nothing(client: Client, method: str) -> None:
+def test_refuses_every_method_but_get(client: Client, method: str) -> None:
     assert client.get(f"/{TOKEN}/ask/session", method=method).status == 405
 
 
 @pytest.mark.parametrize("path", TRAVERSALS)
-def test_no_file_but_our_own_is_sent(client: Client, path: str) -> None:
+def test_sends_no_files_but_its_own(client: Client, path: str) -> None:
     for place in (f"/{TOKEN}/{path}", f"/{TOKEN}/ask/{path}", f"/{path}"):
         answer = client.get(place.replace("\\", "%5c"))
         assert answer.status in (400, 403, 404), place
@@ -96,7 +96,7 @@ def test_no_parameter_leads_to_a_file(client: Client, question: str) -> None:
             assert SECRET not in answer.body
 
 
-def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
+def test_every_answer_has_headers_that_isolate_the_page(client: Client) -> None:
     for path in (f"/{TOKEN}/", f"/{TOKEN}/main.js", f"/{TOKEN}/ask/session", f"/{TOKEN}/nothing"):
         headers = {name.lower(): value for name, value in client.get(path).headers.items()}
         policy = headers["content-security-policy"]
@@ -109,7 +109,7 @@ def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-def test_the_name_of_a_run_folder_stays_a_name(folder: Path, tmp_path: Path) -> None:
+def test_the_name_of_a_run_folder_is_shown_as_text(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "'$(touch x)`;\"<script>"
     shutil.copytree(folder, copy)
     made = Desk(explore_runs([copy])).acts(
@@ -120,7 +120,7 @@ def test_the_name_of_a_run_folder_stays_a_name(folder: Path, tmp_path: Path) -> 
     assert [ast.literal_eval(word) for word in opening.value.args] == [str(copy)]  # type: ignore[attr-defined]
 
 
-def test_beyond_this_machine_a_token_must_be_chosen(folder: Path) -> None:
+def test_listening_beyond_this_machine_needs_a_chosen_token(folder: Path) -> None:
     exploration = explore_runs([folder])
     with pytest.raises(InvalidOption, match="--token"):
         Server(exploration, host="0.0.0.0")

@@ -57,7 +57,7 @@ def test_a_stored_cell_shows_what_the_run_saw_and_predicted(
         assert [thing["name"] for thing in answer["found"]] == names
 
 
-def test_the_model_asked_now_predicts_what_the_run_stored(desk: Desk) -> None:
+def test_the_live_model_predicts_what_the_run_stored(desk: Desk) -> None:
     (subject,) = desk.exploration.subjects
     condition = Condition.parse("fog@3")
     stored, _ = desk.prediction(subject, 2, condition)
@@ -68,7 +68,7 @@ def test_the_model_asked_now_predicts_what_the_run_stored(desk: Desk) -> None:
     np.testing.assert_allclose(now.scores, stored.scores)
 
 
-def test_a_severity_between_is_made_and_predicted_now(client: Client, folder: Path) -> None:
+def test_a_severity_between_two_steps_is_computed_live(client: Client, folder: Path) -> None:
     look = client.ask("look", image=1, condition="fog@2.5").json
     assert look["subjects"][0]["source"] == "live"
     run = Run(folder)
@@ -82,7 +82,7 @@ def test_a_run_folder_starts_no_code(folder: Path) -> None:
     assert "--model" in subject.silent
 
 
-def test_another_model_than_the_runs_is_refused(folder: Path) -> None:
+def test_refuses_another_model_than_that_of_the_run(folder: Path) -> None:
     with pytest.raises(InvalidOption, match="not the model of any"):
         explore_runs([folder], models=[MODEL.replace("contrast_boxes", "contrast_masks")])
 
@@ -121,7 +121,7 @@ def test_tallies_agree_with_matched_boxes(desk: Desk, folder: Path) -> None:
     assert fog["clean"] == clean
 
 
-def test_a_cell_counts_what_its_images_show(desk: Desk) -> None:
+def test_counts_of_a_cell_are_the_sums_of_its_images(desk: Desk) -> None:
     """The columns of a cell and the objects of its images are counted by the same rule."""
     condition, score = Condition.parse("gaussian_noise@3"), 0.2
     listed = desk.cell(0, condition, filters={"fate": "lost"}, score=score, first=0, count=100)
@@ -137,7 +137,7 @@ def test_a_cell_counts_what_its_images_show(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "filters", [{"class": "cat"}, {"error": "missed"}, {"error": "background"}, {"slice": "count:all"}]
 )
-def test_filters_leave_images_out_and_none_twice(desk: Desk, filters: dict[str, str]) -> None:
+def test_filters_drop_images_and_repeat_none(desk: Desk, filters: dict[str, str]) -> None:
     if "slice" in filters:
         filters = {"slice": f"count:{desk.slices('count')['values'][0]}"}
     listed = desk.cell(0, Condition.parse("fog@3"), filters=filters, score=0.3, first=0, count=100)
@@ -145,7 +145,7 @@ def test_filters_leave_images_out_and_none_twice(desk: Desk, filters: dict[str, 
     assert len({*indices}) == len(indices) == listed["total"] <= 6
 
 
-def test_the_map_is_the_reports_with_intervals(client: Client, folder: Path) -> None:
+def test_the_map_equals_the_reports_with_intervals(client: Client, folder: Path) -> None:
     for _ in range(100):
         answer = client.ask("map").json
         if not answer["waiting"]:
@@ -201,7 +201,7 @@ def test_shows_kept_scores_at_once_and_adds_intervals_later(folder: Path, tmp_pa
     assert desk.map("")["figures"]
 
 
-def test_a_run_that_is_not_finished_is_shown_as_far_as_it_has_come(folder: Path, tmp_path: Path) -> None:
+def test_shows_the_finished_part_of_a_run(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(folder, copy)
     shutil.rmtree(copy / "scores", ignore_errors=True)
@@ -221,7 +221,7 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_has_come(folder: Path,
     assert desk.progress()["runs"] == [None]
 
 
-def test_models_without_a_run_are_asked(data: str) -> None:
+def test_models_without_a_run_predict_live(data: str) -> None:
     desk = Desk(explore_models([MODEL], data))
     assert desk.session()["subjects"][0]["live"]
     look = desk.look(0, Condition.parse("fog@2.5"), lambda: None)
@@ -232,7 +232,7 @@ def test_models_without_a_run_are_asked(data: str) -> None:
     assert shlex.split(line)[:4] == ["stormproof", "run", "--model", MODEL]
 
 
-def test_a_copied_requirement_is_one_that_the_gate_reads(client: Client, tmp_path: Path) -> None:
+def test_the_gate_reads_a_copied_requirement(client: Client, tmp_path: Path) -> None:
     made = client.ask("acts", image=0, condition="fog@3", metric="AP50", bound="at_least", threshold=0.4).json
     path = tmp_path / "requirements.yaml"
     path.write_text(made["requirement"])
@@ -241,7 +241,7 @@ def test_a_copied_requirement_is_one_that_the_gate_reads(client: Client, tmp_pat
     assert "AP50 under fog@3 at least 0.4" in made["verdict"]
 
 
-def test_a_loss_is_told_with_the_scores_that_it_is_the_difference_of(client: Client, folder: Path) -> None:
+def test_a_loss_is_shown_with_both_of_its_scores(client: Client, folder: Path) -> None:
     asked = {"metric": "AP50", "bound": "at_most_loss", "threshold": 0.4}
     told = client.ask("acts", image=0, condition="fog@3", **asked).json["verdict"]
     scores = Run(folder).score(interval=True)
@@ -250,7 +250,7 @@ def test_a_loss_is_told_with_the_scores_that_it_is_the_difference_of(client: Cli
     assert told.endswith(f". AP50 clean {clean:.4f}, under fog@3 {here:.4f}.")
 
 
-def test_copied_python_gives_the_same_look(client: Client, folder: Path) -> None:
+def test_copied_python_shows_the_same_view(client: Client, folder: Path) -> None:
     made = client.ask("acts", image=3, condition="fog@3").json
     scope: dict[str, Any] = {}
     exec(made["python"], scope)
@@ -285,7 +285,7 @@ def test_an_older_request_of_a_page_is_dropped() -> None:
         first()
 
 
-def test_few_small_images_are_kept() -> None:
+def test_the_cache_of_images_stays_within_its_bytes() -> None:
     shelf = Shelf(1000)
     for k in range(100):
         shelf.put((k,), bytes(100))
@@ -319,7 +319,7 @@ def test_a_run_without_starlette_says_how_to_get_it(folder: Path, monkeypatch: p
         Run(folder).explore()
 
 
-def test_a_program_gets_the_link_of_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_code_gets_the_link_of_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = Run(folder).explore()
     try:
         assert capsys.readouterr().out.startswith("http://127.0.0.1:")
@@ -344,7 +344,7 @@ def test_a_run_without_its_model_offers_its_composed_conditions() -> None:
     assert next(iter(offered)) == "fog"
 
 
-def test_a_verdict_on_images_that_were_looked_at_is_called_a_preview(client: Client) -> None:
+def test_a_verdict_on_viewed_images_is_called_a_preview(client: Client) -> None:
     made = client.ask("acts", subject=0, image=0, condition="fog@3", metric="AP", threshold="0.2").json
     assert "no evidence" in made["peeking"]
     assert "looked at" in made["requirement"].splitlines()[0]

@@ -74,7 +74,7 @@ def test_a_model_of_maps_has_no_objects_to_judge(desk: Desk) -> None:
     assert answer["map"]
 
 
-def test_a_model_asked_now_is_counted_in_the_same_way(desk: Desk) -> None:
+def test_a_live_model_is_counted_in_the_same_way(desk: Desk) -> None:
     seen = desk.look(1, Condition.parse("fog@2.5"), lambda: None)
     (answer,) = seen["subjects"]
     assert answer["source"] == "live"
@@ -92,7 +92,7 @@ def test_a_table_has_a_line_for_each_class_of_a_map(desk: Desk) -> None:
     }
 
 
-def test_pixels_are_counted_by_hand() -> None:
+def test_pixels_equal_a_count_by_hand() -> None:
     """Of six pixels one is ignored, one road is called sky, and one sky a class that the dataset lacks."""
     truth = Truth(semantic=SemanticMap(np.array([[0, 0, 0], [1, 1, 255]], np.uint8)))
     found = Prediction(semantic=np.array([[0, 0, 1], [1, 255, 0]], np.uint8))

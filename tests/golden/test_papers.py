@@ -60,7 +60,7 @@ def michaelis_cases():
     list(michaelis_cases()),
     ids=lambda v: f"table{v['table']:.0f}" if not isinstance(v, str) else v,
 )
-def test_michaelis_tables_1_to_6(row, file):
+def test_reproduces_michaelis_tables_1_to_6(row, file):
     task = "bbox" if row["task"] == "detection" else "segm"
     metric = "AP50" if row["dataset"] == "pascal_voc" else "AP"
     grid = published("michaelis").grids[row["dataset"], file, task, metric].over(BENCHMARK_15)
@@ -95,7 +95,7 @@ NOISE = ("gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise", "inte
 WITHOUT = ("psf_blur",)
 
 
-def test_kamann_ablation_cds():
+def test_reproduces_kamanns_ablation_cds():
     variants = kamann("ablation_xception71")
     reference = variants["Xception-71"]
     dpc, lrl, gap = (cd(variants[name], reference) for name in ("w/ DPC", "w/o LRL", "w/ GAP"))
@@ -116,7 +116,7 @@ def test_kamann_ablation_cds():
         ("MobileNet-V2", "geometric_distortion", 4.6, 113),
     ],
 )
-def test_kamann_cds_quoted_with_a_loss(backbone, corruption, loss, quoted):
+def test_reproduces_kamanns_cds_quoted_with_a_loss(backbone, corruption, loss, quoted):
     reference = kamann("cityscapes")[backbone]
     ablated = Degradation(
         reference.clean, {**reference.corrupted, corruption: reference.corrupted[corruption] + loss / 100}
@@ -132,7 +132,7 @@ def means(models, names, reference, measure):
     return [100 * mean_over(measure(models[name], models[reference]), without=WITHOUT) for name in names]
 
 
-def test_kamann_figure_10():
+def test_reproduces_kamanns_figure_10():
     models = kamann("cityscapes")
     deeplab = means(models, DEEPLAB, "MobileNet-V2", cd)
     assert deeplab == pytest.approx([91.5, 87.9, 83.2, 82.0, 81.1], abs=0.06)
@@ -168,7 +168,7 @@ def test_the_literal_rcd_would_contradict_the_paper():
     assert read_so == pytest.approx([102.3, 97.9, 90.0, 92.3, 85.1], abs=0.06)
 
 
-def test_kamann_jpeg_and_categories():
+def test_reproduces_kamanns_jpeg_and_category_numbers():
     models = kamann("cityscapes")
     jpeg = [100 * cd(models[name], models["ICNet"])["jpeg_compression"] for name in OTHERS]
     assert (min(jpeg), max(jpeg)) == pytest.approx((107, 133), abs=0.5)
@@ -185,7 +185,7 @@ def liu_columns():
     return names, detectors, average
 
 
-def test_liu_column_averages():
+def test_reproduces_lius_column_averages():
     names, detectors, average = liu_columns()
     assert len(names) == 17
     assert len(detectors) == 12
@@ -193,7 +193,7 @@ def test_liu_column_averages():
         assert fmean(row[name] for row in detectors) == pytest.approx(average[name], abs=0.0501), name
 
 
-def test_liu_mce_by_architecture():
+def test_reproduces_lius_mce_by_architecture():
     names, detectors, _ = liu_columns()
     mce = {row["detector"]: fmean(row[name] for name in names if name != "clean") for row in detectors}
     assert fmean(mce.values()) == pytest.approx(59.32, abs=0.005)
@@ -208,7 +208,7 @@ def test_liu_mce_by_architecture():
         assert fmean(mce[row["detector"]] for row in rows) == pytest.approx(corrupted, abs=0.051)
 
 
-def test_liu_correlations():
+def test_reproduces_lius_correlations():
     names, detectors, average = liu_columns()
     quality = {row["measure"]: row for row in published("liu").tables["quality"]}
     damages = [name for name in names if name != "clean"]
@@ -259,7 +259,7 @@ CASES = [  # what from what, the baseline of D-RFCN, pooled R², R² per system 
 
 
 @pytest.mark.parametrize(("contextual", "simple", "baseline", "pooled", "per_system"), CASES)
-def test_pezzementi_prediction(contextual, simple, baseline, pooled, per_system):
+def test_reproduces_pezzementis_prediction(contextual, simple, baseline, pooled, per_system):
     scores = pezzementi(baseline)
     told = predict(scores, starting(scores, *simple), starting(scores, contextual))
     assert told.r2 == pytest.approx(pooled, abs=0.001)
@@ -274,7 +274,7 @@ def test_pezzementi_prediction_from_every_simple_mutator(contextual, pooled):
     assert predict(scores, simple, starting(scores, contextual)).r2 == pytest.approx(pooled, abs=0.001)
 
 
-def test_pezzementi_claims():
+def test_pezzementis_claims_hold():
     scores = pezzementi()
     blur = predict(scores, starting(scores, "Gaussian Blur"), starting(scores, "Defocus"))
     assert blur.r2 >= 0.98
@@ -303,7 +303,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_rpc_of_key_points_and_oriented_boxes(name):
+def test_reproduces_rpc_of_key_points_and_oriented_boxes(name):
     clean, corrupted, kept = (number / 100 for number in PRINTED[name])
     grid = Grid.of({"clean": clean} | {f"fog@{severity}": corrupted for severity in range(1, 6)})
     assert mpc(grid) == pytest.approx(corrupted)

@@ -12,7 +12,7 @@ STORED = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", recipes())
-def test_pixels_are_those_of_the_version(name: str) -> None:
+def test_pixels_equal_those_stored_for_the_version(name: str) -> None:
     assert complaint(name, STORED) is None
 
 

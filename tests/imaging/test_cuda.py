@@ -40,19 +40,19 @@ def differences(images: np.ndarray, conditions: object, *, clip: bool = False) -
 
 
 @pytest.mark.parametrize("suite", SUITES_HELD)
-def test_a_gpu_gives_what_the_cpu_gives(suite: str) -> None:
+def test_a_gpu_gives_the_pixels_of_the_cpu(suite: str) -> None:
     assert differences(photographs(97, 131), SUITES[suite].conditions) == {}
     assert not triton_kernels.refused
 
 
-def test_frames_of_a_clip() -> None:
+def test_frames_of_a_clip_equal_those_of_the_cpu() -> None:
     assert differences(photographs(97, 131), EVERY, clip=True) == {}
     assert not triton_kernels.refused
 
 
 @pytest.mark.parametrize("size", [(1, 1), (64, 1), (17, 33)], ids=str)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_odd_sizes_and_grey_images(
+def test_odd_sizes_and_grey_images_equal_those_of_the_cpu(
     size: tuple[int, int], channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     triton_kernels.trusted.clear()  # so that each kernel is compared with its twin at this size too
@@ -62,7 +62,7 @@ def test_odd_sizes_and_grey_images(
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_images_of_several_sizes(channels: int) -> None:
+def test_images_of_several_sizes_equal_those_of_the_cpu(channels: int) -> None:
     sizes = [(97, 131), (64, 90), (131, 60), (300, 97)]
     photos = [photographs(*size, channels)[:1] for size in sizes]
     batch = torch.zeros((len(sizes), channels, 300, 131), dtype=torch.uint8)
@@ -79,14 +79,14 @@ def test_images_of_several_sizes(channels: int) -> None:
     assert not triton_kernels.refused
 
 
-def test_a_long_strip() -> None:
+def test_a_long_strip_equals_that_of_the_cpu() -> None:
     conditions = map(
         Condition.parse, ("fog@3", "motion_blur@4", "jpeg_compression@2", "pixelate@3", "frost@1")
     )
     assert differences(photographs(64, 8192), conditions) == {}
 
 
-def test_without_triton() -> None:
+def test_works_without_triton() -> None:
     with triton_kernels.without():
         assert differences(photographs(33, 40), LAST) == {}
 

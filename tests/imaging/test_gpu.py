@@ -36,13 +36,13 @@ from stormproof.imaging.plans import fixed_kernel
 
 
 @pytest.mark.parametrize("condition", PAIRS, ids=str)
-def test_a_batch_is_what_the_cpu_makes_of_each_image(condition: Condition) -> None:
+def test_a_batch_equals_each_image_on_the_cpu(condition: Condition) -> None:
     images = photographs(41, 58)
     assert (on_torch(images, condition) == on_cpu(images, condition)).all()
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(str(c.corruption) for c in EVERY))
-def test_frames_of_a_clip(name: str) -> None:
+def test_frames_of_a_clip_equal_those_of_the_cpu(name: str) -> None:
     condition = next(c for c in reversed(EVERY) if c.corruption == name)
     images = photographs(41, 58)
     assert (on_torch(images, condition, clip=True) == on_cpu(images, condition, clip=True)).all()
@@ -50,7 +50,7 @@ def test_frames_of_a_clip(name: str) -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (64, 1), (3, 200), (17, 33)], ids=str)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_odd_sizes_and_grey_images(size: tuple[int, int], channels: int) -> None:
+def test_odd_sizes_and_grey_images_equal_those_of_the_cpu(size: tuple[int, int], channels: int) -> None:
     images = photographs(*size, channels)
     for name in dict.fromkeys(condition.corruption for condition in EVERY):
         condition = next(c for c in reversed(EVERY) if c.corruption == name)
@@ -105,7 +105,7 @@ def test_a_kernel_in_signed_bytes_is_the_kernel(radius: int, softness: float) ->
     assert found.tolist() == [(inner * pixels[:, c : c + rows]).sum() for c in range(columns)]
 
 
-def test_parts_are_where_a_kernel_looks_for_them() -> None:
+def test_addresses_for_a_kernel_point_to_the_parts() -> None:
     rng = np.random.default_rng(1)
     textures = [rng.integers(0, 256, (9, 12, 3)).astype(np.uint8) for _ in range(2)]
     corner = np.array([3, 0, 7]), np.array([4, 2, 9])
@@ -135,7 +135,7 @@ def test_layouts_of_memory_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_the_images_given_stay_as_they_are(form: object) -> None:
+def test_input_images_are_not_changed(form: object) -> None:
     """A batch that lies in pixels goes to a recipe without a copy."""
     given = torch.from_numpy(photographs(24, 32)).permute(0, 3, 1, 2).contiguous(memory_format=form)
     before, depth = given.clone(), torch.full((2, 24, 32), 9.0)
@@ -158,7 +158,7 @@ def test_ragged_batches_are_corrupted_each_at_its_size() -> None:
     assert torch.equal(made[1, :, 23:], images[1, :, 23:])
 
 
-def test_floats_are_the_same_pixels() -> None:
+def test_float_images_give_the_same_pixels() -> None:
     images = torch.from_numpy(photographs(24, 32)).permute(0, 3, 1, 2).contiguous()
     whole = corrupt_batch(images, "fog@3", ids=IDS)
     floats = corrupt_batch(images.float() / 255, "fog@3", ids=IDS)
@@ -168,7 +168,7 @@ def test_floats_are_the_same_pixels() -> None:
     assert torch.equal(corrupt_batch(fine, "clean"), fine)  # what is not corrupted is not rounded
 
 
-def test_what_cannot_be_is_said() -> None:
+def test_refuses_impossible_batches() -> None:
     images = torch.zeros((2, 3, 8, 8), dtype=torch.uint8)
     with pytest.raises(InvalidImage, match="uint8 or floats from 0 to 1"):
         corrupt_batch(images.int(), "fog@3", ids=IDS)
@@ -190,7 +190,7 @@ def test_what_cannot_be_is_said() -> None:
     assert corrupt_batch(images[:0], "fog@3").shape == (0, 3, 8, 8)
 
 
-def test_every_corruption_is_held_or_refused_by_name() -> None:
+def test_every_corruption_runs_on_a_device_or_is_refused_by_name() -> None:
     held = {condition.corruption for condition in EVERY}
     own = {name for name, found in CORRUPTIONS.items() if not is_plugin(found)}
     single = {name for name in own if CORRUPTIONS[name].one_image_only}
@@ -209,7 +209,7 @@ def test_a_batch_too_large_is_split_and_says_so(
     assert "2 images is split into parts of 1" in caplog.text
 
 
-def test_a_launch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_stays_within_cudas_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA takes 65,535 programs along the second side of a grid, which counts planes."""
     monkeypatch.setattr(on_device, "_FREE", {})
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 40, 1 << 40))
@@ -219,7 +219,7 @@ def test_a_launch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert on_device._most_at_once(tiny, 4, 4) == 65_535 // 3
 
 
-def test_kernels_run_where_the_images_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_run_on_the_device_of_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton launches on CUDA's current device, which need not be that of the batch."""
     entered: list[object] = []
     monkeypatch.setattr(torch.cuda, "device", lambda chosen: nullcontext(entered.append(chosen)))
@@ -273,7 +273,7 @@ def test_neither_numba_nor_opencv_nor_a_compiler_is_loaded() -> None:
     assert run.stdout.strip().endswith("[]")
 
 
-def test_what_needs_the_cpu_says_so_where_it_is_missing() -> None:
+def test_names_the_missing_package_that_the_cpu_needs() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2')));"
         "import torch; from stormproof import corrupt_batch;"
@@ -283,14 +283,14 @@ def test_what_needs_the_cpu_says_so_where_it_is_missing() -> None:
     assert "which board on the CPU needs" in run.stderr
 
 
-def test_numbers_of_one_image_are_refused_where_there_are_two() -> None:
+def test_refuses_one_number_for_two_images() -> None:
     batch = Batch(torch.arange(6).reshape(2, 3))
     with pytest.raises(OneByOne):
         int(batch.max())
     assert int(Batch(torch.arange(3)[None]).max()) == 2
 
 
-def test_a_batch_is_turned_round_whole_or_not_at_all() -> None:
+def test_a_batch_is_reversed_whole_or_not_at_all() -> None:
     batch = Batch(torch.arange(6).reshape(2, 3))
     assert batch[::-1].data.tolist() == [[2, 1, 0], [5, 4, 3]]
     colours = np.arange(24).reshape(2, 2, 2, 3)

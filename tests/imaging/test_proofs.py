@@ -61,7 +61,7 @@ def test_a_refused_kernel_is_not_remembered(twins: list[str], monkeypatch: pytes
     assert not proofs._file().exists()
 
 
-def test_what_other_processes_find_is_kept(twins: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeps_what_other_processes_compared(twins: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     corrupted(plus_one, twins)
     with proofs._file().open("a") as file:
         file.write("found by another process\n")
@@ -71,9 +71,7 @@ def test_what_other_processes_find_is_kept(twins: list[str], monkeypatch: pytest
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"('plus_one'"], ids=["bytes", "empty", "cut off"])
-def test_a_damaged_file_is_no_proof(
-    twins: list[str], monkeypatch: pytest.MonkeyPatch, content: bytes
-) -> None:
+def test_ignores_a_damaged_file(twins: list[str], monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     proofs._file().parent.mkdir(parents=True)
     proofs._file().write_bytes(content)
     corrupted(plus_one, twins)
@@ -83,7 +81,7 @@ def test_a_damaged_file_is_no_proof(
     assert twins == ["plus_one"]
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_fault(
+def test_works_in_a_folder_that_cannot_be_written_to(
     twins: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "stormproof").write_text("a file where the folder should be")

@@ -47,7 +47,7 @@ def spiral(height: int, width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_every_step_is_opencvs(size: tuple[int, int]) -> None:
+def test_every_step_equals_opencv(size: tuple[int, int]) -> None:
     images = layers(*size)
     data = torch.from_numpy(images)
     edge = gpu._linked(gpu._peaks(data, *EDGES))

@@ -38,7 +38,7 @@ def test_images_of_any_size_have_the_bytes_of_the_host(resize: str, rule: str) -
 
 
 @pytest.mark.parametrize("size", [(640, 480), (427, 640), (320, 320), (1280, 1280)], ids=str)
-def test_a_photograph_in_the_input_of_a_yolo(size: tuple[int, int]) -> None:
+def test_a_photograph_resized_for_yolo_has_the_bytes_of_the_host(size: tuple[int, int]) -> None:
     image = np.random.default_rng(1).integers(0, 256, (*size, 3), np.uint8)
     fit = plan_fit(size, (640, 640), "letterbox")
     assert (fitted([image], [fit], "linear")[0] == place(image, fit, 114)).all()

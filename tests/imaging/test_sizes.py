@@ -65,12 +65,12 @@ def wrong(condition: Condition, ids: list[object] = IDS, channels: int = 3) -> l
 
 
 @pytest.mark.parametrize("condition", PAIRS, ids=str)
-def test_every_image_of_a_mixed_batch_is_what_the_cpu_makes(condition: Condition) -> None:
+def test_every_image_of_a_mixed_batch_equals_that_of_the_cpu(condition: Condition) -> None:
     assert wrong(condition) == []
 
 
 @pytest.mark.parametrize("condition", LAST, ids=lambda c: c.corruption)
-def test_grey_images_and_frames_of_a_clip(condition: Condition) -> None:
+def test_grey_images_and_frames_of_a_clip_equal_those_of_the_cpu(condition: Condition) -> None:
     assert wrong(condition, channels=1) == []
     frames = [Frame(name, "clip", 0.3 * i) for i, name in enumerate(IDS)]
     assert wrong(condition, frames) == []
@@ -89,13 +89,13 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-def test_no_recipe_of_imagenet_c_goes_by_size(parts: list[int]) -> None:
+def test_recipes_of_imagenet_c_take_mixed_sizes_at_once(parts: list[int]) -> None:
     for condition in SUITES["imagenet-c"].conditions:
         corrupt_batch(padded(), condition, ids=IDS, sizes=SIZES)
         assert parts == [], str(condition)
 
 
-def test_what_needs_one_size_goes_by_size(parts: list[int]) -> None:
+def test_recipes_that_need_one_size_are_split_by_size(parts: list[int]) -> None:
     corrupt_batch(padded(), "spatter@2", ids=IDS, sizes=SIZES)
     corrupt_batch(padded(), "motion_blur@2[scale=auto]", ids=IDS, sizes=SIZES)  # other lengths for each size
     assert sorted(parts) == [1, 1, 1, 1, 1, 1, 2, 2]
@@ -110,7 +110,7 @@ def test_images_of_one_size_in_a_larger_padding_are_one_part(parts: list[int]) -
     assert torch.equal(made[..., 20:, :], batch[..., 20:, :])
 
 
-def test_sizes_of_which_a_side_is_one_pixel() -> None:
+def test_images_of_one_pixel_height_or_width_equal_those_of_the_cpu() -> None:
     batch, sizes = padded(), [(1, 1), (50, 1), (1, 52), (2, 3), (50, 52)]
     for condition in LAST:
         if find(str(condition.corruption)).needs:
@@ -138,7 +138,7 @@ def test_a_mixed_batch_too_large_is_split(monkeypatch: pytest.MonkeyPatch) -> No
     assert torch.equal(corrupt_batch(padded(), "snow@3", ids=IDS, sizes=SIZES), expected)
 
 
-def test_numbers_of_each_image_behave_like_one() -> None:
+def test_a_number_per_image_behaves_like_a_single_number() -> None:
     side = Each(np.array([5, 8]))
     for expression in (
         lambda n: n * 0.3, lambda n: 2 * n - 1, lambda n: -0.005 * n, lambda n: ceil(n / 3),
@@ -193,7 +193,7 @@ def test_a_padding_wider_than_needed_stays_as_it_is(whole: tuple[int, int]) -> N
     assert torch.equal(made, expected)
 
 
-def test_words_of_the_host_are_those_of_single_draws() -> None:
+def test_random_words_of_the_host_equal_those_of_single_draws() -> None:
     draws = find("fog").draws(IDS, Condition.parse("fog@3"), 7)
     keys = np.array([draw.key for draw in draws], np.int64)
     for count in (1, 2, 9):

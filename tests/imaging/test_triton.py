@@ -154,7 +154,7 @@ def test_every_kernel_gives_its_twins_values(name: str, size: tuple[int, int]) -
     assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
 
 
-def test_a_large_cloud_in_the_interpreter() -> None:
+def test_a_large_cloud_equals_its_twin_in_the_interpreter() -> None:
     """Beyond 128 points a side, clouds take other kernels."""
     run = subprocess.run(
         [sys.executable, "-c", INTERPRETED, "fog", "3", "260"],
@@ -185,7 +185,7 @@ print(triton_kernels.refused)
 """
 
 
-def test_squared_differences_in_the_interpreter() -> None:
+def test_squared_differences_equal_torchs_in_the_interpreter() -> None:
     run = subprocess.run(
         [sys.executable, "-c", SUMS],
         capture_output=True,
@@ -220,7 +220,7 @@ print(triton_kernels.refused)
 """
 
 
-def test_resizing_in_the_interpreter() -> None:
+def test_resizing_equals_its_twin_in_the_interpreter() -> None:
     run = subprocess.run(
         [sys.executable, "-c", RESIZED],
         capture_output=True,

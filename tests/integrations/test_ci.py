@@ -69,7 +69,7 @@ def shell(
 
 
 @pytest.mark.slow
-def test_the_action_runs_checks_and_keeps(folder: Path, command: str, given: dict[str, str]) -> None:
+def test_the_action_runs_checks_and_uploads(folder: Path, command: str, given: dict[str, str]) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     inputs = {name: one.get("default", "") for name, one in action["inputs"].items()} | given
     inputs["action_path"] = "the checkout"  # of the action's repository, by GitHub
@@ -91,7 +91,7 @@ def test_the_action_runs_checks_and_keeps(folder: Path, command: str, given: dic
 
 
 @pytest.mark.slow
-def test_gitlabs_job_fails_after_it_has_kept_everything(
+def test_gitlabs_job_fails_after_it_has_stored_everything(
     folder: Path, command: str, given: dict[str, str]
 ) -> None:
     (folder / "requirements.yaml").write_text(requirement(0.99))
@@ -102,7 +102,7 @@ def test_gitlabs_job_fails_after_it_has_kept_everything(
     assert all((folder / variables["OUT"] / name).stat().st_size for name in (*KEPT, "verdicts.md"))
 
 
-def test_the_workflow_gives_the_action_what_it_takes() -> None:
+def test_the_workflow_gives_the_action_its_inputs() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     workflow = yaml.safe_load((ROOT / "docs" / "ci" / "github.yml").read_text())
     given = workflow["jobs"]["check"]["steps"][-1]["with"]

@@ -27,7 +27,7 @@ def data() -> sp.Run:
     return sp.open_dataset("world:val,size=128x80", limit=6)
 
 
-def test_a_reading_of_the_whole_grid_is_the_runs_own_score(data, tmp_path: Path, capsys) -> None:
+def test_a_reading_of_the_whole_grid_equals_the_score_of_a_run(data, tmp_path: Path, capsys) -> None:
     model = sp.open_model("builtin:street-grid")
     watch = sp.watch(data, SUITE, precision=0, out=tmp_path / "watch")
     found = watch(10, model)
@@ -45,7 +45,7 @@ def test_a_reading_of_the_whole_grid_is_the_runs_own_score(data, tmp_path: Path,
     assert watch.table().rows[0][1] == pytest.approx(100 * found.clean)
 
 
-def test_a_precision_saves_most_of_the_grid_and_says_how_sure_it_is(data) -> None:
+def test_a_precision_saves_most_of_the_grid_and_gives_an_interval(data) -> None:
     samples = [replace(data[k % 6], id=f"street-{k}") for k in range(60)]
     seen: list[int] = []
 
@@ -126,7 +126,7 @@ class Boxes:
         return Module()
 
 
-def test_lightning_callback(data, tmp_path: Path) -> None:
+def test_the_lightning_callback_logs_scores(data, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     lightning = pytest.importorskip("lightning.pytorch")
     logged = []
@@ -161,7 +161,7 @@ def test_lightning_callback(data, tmp_path: Path) -> None:
     assert ours[0][1] == watch.readings[0].numbers
 
 
-def test_mmengine_hook(data, tmp_path: Path) -> None:
+def test_the_mmengine_hook_logs_scores(data, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     runner_of = pytest.importorskip("mmengine.runner").Runner
     base = pytest.importorskip("mmengine.model").BaseModel
