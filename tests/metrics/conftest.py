@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,7 @@ def coco_reference() -> dict[str, tuple[DetectionTruth, Detections]]:
         by_image[row["image_id"]].append(row)
 
     def decoded(segmentation) -> RLE:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # pycocotools' own, of NumPy's copy keyword
-            return RLE.from_mask(coder.decode(segmentation))
+        return RLE.from_mask(coder.decode(segmentation))
 
     def rle(segmentation, size) -> RLE:
         if isinstance(segmentation, list) or isinstance(segmentation["counts"], list):
