@@ -36,7 +36,7 @@ def one(truth):
     return np.ones((1, len(truth.ids)))
 
 
-def test_hits_are_cocos(crowded):
+def test_hits_equal_those_of_coco(crowded):
     truth, found = crowded
     matches, located = match_boxes(truth, found), locate(truth, found, 0.5)
     excused = (matches.judged.excused[:, 0] & 1).astype(bool)
@@ -89,7 +89,7 @@ def test_d_ece_by_hand(crowded):
     assert d_ece(counts)[0] == pytest.approx(gap / total, abs=1e-12)
 
 
-def test_d_ece_is_hotcocos(crowded):
+def test_d_ece_equals_hotcoco(crowded):
     """hotcoco calls it ECE; its bins include their lower edge, but no score here lies on an edge."""
     from hotcoco import COCO, COCOeval
 
@@ -156,7 +156,7 @@ def test_olrp_by_hand(crowded, tau):
     assert fixed == pytest.approx(best[:4], abs=1e-12)
 
 
-def test_lrp_of_two_boxes():
+def test_lrp_of_two_boxes_by_hand():
     """Two cats, one found with IoU 0.8 and one missed, and a lower-scored box on the background."""
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10], [50, 0, 60, 10]], [0, 0]))], ["cat", "dog"])
     said = {"a": Prediction([[0, 0, 10, 8], [80, 0, 90, 10]], [0.9, 0.6], [0, 0])}
@@ -170,7 +170,7 @@ def test_lrp_of_two_boxes():
     assert nothing[0, 0] == nothing[3, 0] == 1.0  # no threshold: nothing is said
 
 
-def test_a_class_without_a_hit():
+def test_a_class_without_a_hit_has_an_lrp_of_1():
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
     said = {"a": Prediction([[80, 0, 90, 10]], [0.9], [0])}
     best = locate(truth, Detections.of(said, truth), 0.5).optimal(one(truth))[0, :, 0]
@@ -198,7 +198,7 @@ def test_laece_and_laace_by_hand(crowded):
         assert errors[1, label] == pytest.approx(np.abs(score - overlap).mean(), abs=1e-12)
 
 
-def test_a_box_without_any_overlap_takes_no_object():
+def test_a_box_without_overlap_matches_no_object():
     """The higher-scored box lies elsewhere; the other one still finds the cat."""
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
     said = {"a": Prediction([[80, 0, 90, 10], [0, 0, 10, 9]], [0.9, 0.8], [0, 0])}
@@ -211,7 +211,7 @@ def scores_of(truth, found, clean):
     return {name: float(values[0]) for name, values in numbers.items()}
 
 
-def test_the_threshold_that_keeps_precision():
+def test_finds_the_threshold_that_keeps_precision():
     """Clean: both boxes are right. Corrupted: a wrong one scores 0.5, so precision needs more than that."""
     objects = [[0, 0, 10, 10], [50, 0, 60, 10]]
     truth = DetectionTruth.of([("a", Instances(objects, [0, 0]))], ["cat"])

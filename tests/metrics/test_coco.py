@@ -28,7 +28,7 @@ def equal(ours: dict[str, float], theirs: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "ap"), [("bbox", 0.5045806987249628), ("segm", 0.3195452758576433)])
-def test_reference_results(coco_reference, kind, ap):
+def test_reproduces_cocoapis_reference_results(coco_reference, kind, ap):
     truth, found = coco_reference[kind]
     scores = SCORED[kind](truth, found)
     assert scores["AP"] == pytest.approx(ap, abs=1e-12)
@@ -51,12 +51,12 @@ def test_boxes_equal_pycocotools(scene):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenes())
-def test_ap_of_an_image_is_that_of_a_set_with_nothing_else(scene):
+def test_ap_of_an_image_equals_that_of_a_set_with_only_this_image(scene):
     truth, predictions = scene
     scores_alone(truth, lay_out(predictions, truth))
 
 
-def test_ap_of_an_image_with_crowds_is_that_of_a_set_with_nothing_else():
+def test_ap_of_an_image_with_crowds_equals_that_of_a_set_with_only_this_image():
     rng = np.random.default_rng(1)
     truth, found = crowded_set(rng, images=40, truths=120, detections=1500, classes=2)
     scores_alone(replace(truth, crowd=rng.random(120) < 0.4), found)
@@ -122,7 +122,7 @@ def one_truth(**more) -> DetectionTruth:
     )
 
 
-def test_ties_follow_the_number_of_the_image_not_its_place_in_the_file():
+def test_ties_follow_the_number_of_the_image_not_its_position_in_the_file():
     rng = np.random.default_rng(3)
     truth, found = crowded_set(rng, images=30, truths=200, detections=2000)
     found = replace(found, scores=found.scores.round(1))
@@ -136,7 +136,7 @@ def test_ties_follow_the_number_of_the_image_not_its_place_in_the_file():
     assert by_place["AP"] != pytest.approx(expected["AP"], abs=1e-9)
 
 
-def test_reader_and_metric_together(coco_reference):
+def test_reader_and_metric_reproduce_cocoapis_numbers(coco_reference):
     _, found = coco_reference["bbox"]
     dataset = read_dataset(f"coco:{REFERENCE / 'instances_val2014_100.json'}")
     truth = DetectionTruth.of(

@@ -29,7 +29,7 @@ def scores(clean, **corruptions):
     )
 
 
-def test_noise_counts_with_three_severities():
+def test_noise_is_averaged_over_three_severities():
     d = degradation(scores(0.8, gaussian_noise=(0.6, 0.5, 0.4, 0.0, 0.0), fog=(0.7, 0.6, 0.5, 0.4, 0.3)))
     assert d.clean == pytest.approx(0.2)
     assert d.corrupted == pytest.approx({"gaussian_noise": 0.5, "fog": 0.5})
@@ -43,7 +43,7 @@ def test_noise_needs_no_more_than_three_severities_and_fog_all_five():
     assert caught.value.missing == ("shot_noise@3", "fog@4", "fog@5")
 
 
-def test_cd_and_rcd():
+def test_cd_and_rcd_by_hand():
     model = Degradation(0.2, {"fog": 0.5, "snow": 0.9})
     reference = Degradation(0.3, {"fog": 0.4, "snow": 0.9})
     assert cd(model, reference) == pytest.approx({"fog": 1.25, "snow": 1.0})
@@ -77,7 +77,7 @@ def test_models_must_be_compared_on_the_same_corruptions():
 CLEAN = {"AP": 0.4, "APs": 0.2, "APm": 0.4, "APl": 0.5}
 
 
-def test_relative_performance_by_size():
+def test_relative_performance_by_size_by_hand():
     relative = relative_performance({1.0: dict.fromkeys(CLEAN, 0.1), 0.0: CLEAN}, CLEAN)
     assert relative["APs"] == {0.0: 1.0, 1.0: pytest.approx(0.5)}
     assert list(relative["AP"]) == [0.0, 1.0]
@@ -96,7 +96,7 @@ def test_distances_average_over_scores():
         distance_matrix({"a": a, "c": {"AP": a["AP"], "APs": {0.0: 1.0}}})
 
 
-def test_prediction_recovers_a_non_negative_law():
+def test_prediction_recovers_a_non_negative_linear_model():
     rng = np.random.default_rng(0)
     systems = {}
     for i in range(8):
@@ -126,20 +126,20 @@ def test_prediction_refuses_missing_scores_and_a_single_system():
         normalise({"x": {"clean": 0.0, "a": 1.0}})
 
 
-def test_r_squared():
+def test_r_squared_by_hand():
     seen = np.array([1.0, 2.0, 3.0])
     assert r_squared(seen, seen) == 1
     assert r_squared(seen, np.full(3, 2.0)) == 0
     assert r_squared(seen, -seen) < 0
 
 
-def test_gains_over_a_baseline():
+def test_gains_over_a_baseline_are_differences():
     base, deep = scores(0.4, fog=(0.2,) * 5), scores(0.5, fog=(0.28,) * 5)
     assert delta_p(deep, base) == pytest.approx(0.1)
     assert delta_mpc(deep, base) == pytest.approx(0.08)
 
 
-def test_correlations():
+def test_correlations_by_hand():
     columns = {
         "p": {"a": 1, "b": 2, "c": 3, "d": 4},
         "q": {"a": 8, "b": 4, "c": 2, "d": 1},

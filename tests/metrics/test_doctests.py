@@ -18,5 +18,5 @@ MODULES = [f"stormproof.metrics.{module.name}" for module in iter_modules(stormp
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name):
+def test_examples_of_docstrings_are_correct(name):
     assert doctest.testmod(import_module(name)).failed == 0

@@ -99,7 +99,7 @@ def costs(typed, images):
 
 @pytest.mark.parametrize("kind", ["box", "mask"])
 @pytest.mark.parametrize("seed", range(6))
-def test_equal_to_tidecv(seed, kind):
+def test_equals_tidecv(seed, kind):
     truth, found = street(seed, most=9 if seed else 150)  # 150: more than the 100 of an image that count
     theirs, counts = tidecv_errors(truth, found, kind)
     ours, mine = gains(truth, found, kind)
@@ -108,7 +108,7 @@ def test_equal_to_tidecv(seed, kind):
 
 
 @pytest.mark.parametrize("kind", TIDECV)
-def test_numbers_of_tidecv(kind):
+def test_reproduces_numbers_of_tidecv(kind):
     ours, _ = gains(*street(3), kind)
     assert {name: round(value, 4) for name, value in ours.items()} == TIDECV[kind]
 
@@ -147,7 +147,7 @@ HERE, THERE = [0, 0, 10, 10], [30, 0, 40, 10]
         (([50, 0, 60, 10], 0.9, CAT), "Bkg"),
     ],
 )
-def test_one_detection(said, kind):
+def test_a_single_detection_has_the_expected_error_type(said, kind):
     counts = nonzero(judged([(HERE, CAT)], [said]).counts)
     found = {} if kind is None else {kind: 1, "FP": 1, "FN": 1}
     if kind in ("Both", "Bkg"):  # nothing that could be repaired is about the cat
@@ -155,7 +155,7 @@ def test_one_detection(said, kind):
     assert counts == found
 
 
-def test_repairs():
+def test_gains_of_repairs_by_hand():
     """Two cats: one found, one badly placed. The repair makes both right."""
     typed = judged([(HERE, CAT), (THERE, CAT)], [(HERE, 0.9, CAT), ([30, 0, 40, 4], 0.8, CAT)])
     assert nonzero(typed.counts) == {"Loc": 1, "FP": 1, "FN": 1}
@@ -179,7 +179,7 @@ def test_duplicates_and_background_cost_precision():
     }  # fmt: skip
 
 
-def test_a_class_without_objects_left_counts_nothing():
+def test_a_class_without_remaining_objects_is_left_out():
     """The dog is missed. After the repair, dogs without a detection are left out of the mean, which is then
     the cat's 1; a dog detected elsewhere is wrong, so the AP of dogs stays 0."""
     objects = [(HERE, CAT), (THERE, DOG)]

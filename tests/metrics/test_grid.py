@@ -35,7 +35,7 @@ FULL = {
 }
 
 
-def test_p_mpc_rpc():
+def test_p_mpc_and_rpc_by_hand():
     grid = Grid.of(FULL)
     assert p(grid) == 0.5
     assert mpc(grid) == pytest.approx((0.35 + 0.1) / 2)
@@ -107,7 +107,7 @@ def test_rows_may_repeat_clean_only_if_it_agrees():
         Grid.from_rows([*rows, ("rain", 0, 0.6)])
 
 
-def test_over_expects_the_given_corruptions():
+def test_a_grid_over_some_corruptions_expects_only_those():
     grid = Grid.of(FULL)
     assert grid.over(["snow"]).corruptions == ("snow",)
     assert grid.over(["snow", "rain"]).missing == tuple(f"rain@{s}" for s in range(1, 6))
@@ -122,7 +122,7 @@ def errors(clean, corrupted):
     )
 
 
-def test_corruption_error():
+def test_corruption_error_by_hand():
     grid = errors(40, {"fog": 50, "snow": 60})
     assert ce(grid) == {"fog": 53, "snow": 63}
     assert mce(grid) == 58
@@ -196,7 +196,7 @@ def mpc_of_another_module(grid: Grid) -> float:
     return 0.0
 
 
-def test_declared_aggregates_follow_what_the_measure_is() -> None:
+def test_measures_have_the_aggregates_declared_for_scores_or_errors() -> None:
     texts = tuple(FULL)
     whole = ConditionSet("coco-c", texts[1:], len(texts) - 1, texts[1:])  # as if it were a benchmark
     assert {"P", "mPC", "rPC", "by_corruption"} <= {*aggregates("AP", FULL, whole)}

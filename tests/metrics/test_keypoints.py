@@ -39,7 +39,7 @@ def test_oks_ap_equals_hotcoco():
     assert numbers(truth, found) == pytest.approx(theirs, abs=1e-12, nan_ok=True)
 
 
-def test_own_sigmas_and_another_number_of_points():
+def test_oks_takes_other_sigmas_and_numbers_of_points():
     rng = np.random.default_rng(1)
     truth, found = pose_set(rng, images=10, people=50, detections=200, joints=5)
     truth = replace(truth, data={**truth.data, "sigmas": np.tile(rng.uniform(0.02, 0.2, 5), (50, 1))})
@@ -48,7 +48,7 @@ def test_own_sigmas_and_another_number_of_points():
     assert usual_sigmas(5).tolist() == [0.2] * 5
 
 
-def test_points_that_a_class_lacks_do_not_count():
+def test_points_that_a_class_lacks_are_ignored():
     truth, found = pose_set(np.random.default_rng(2), images=6, people=30, detections=90, joints=5)
     expected = numbers(truth, found)
     more = {
@@ -91,7 +91,7 @@ def test_pck_counts_joints_within_a_tenth_of_the_longer_side():
     ]  # fmt: skip
 
 
-def test_offsets_are_mean_distances_of_the_joints_of_people_found():
+def test_offsets_are_mean_distances_over_the_joints_of_detected_people():
     moved = np.tile([20.0, 50.0, 1.0], (1, 17, 1))
     moved[0, 0, 0] += 10.0  # the nose: a tenth of the longer side, 100
     moved[0, 9, 1] += 4.0  # one of two wrists

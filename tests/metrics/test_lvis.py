@@ -85,7 +85,7 @@ def ours(content, results, root: Path) -> dict[str, float]:
     return {name: float(cell.scored(np.ones((1, len(cell.truth.ids)))).numbers[name][0]) for name in NAMES}
 
 
-def test_groups_have_the_optimism_of_their_classes(tmp_path: Path) -> None:
+def test_optimism_of_a_frequency_group_is_that_of_its_classes(tmp_path: Path) -> None:
     """Without it, APr of 80 classes was above the truth in a quarter of simulated sets."""
     cell = cell_of(*lvis_set(1), tmp_path)
     halves = np.random.default_rng(0).integers(0, 2, (50, len(cell.truth.ids)))
@@ -167,7 +167,7 @@ def test_refuses_a_broken_file(tmp_path: Path, change, said: str) -> None:
         read_dataset(f"coco:{tmp_path}/lvis_val.json")
 
 
-def test_detections_that_annotations_cannot_judge_change_no_number(tmp_path: Path) -> None:
+def test_detections_of_classes_not_labelled_exhaustively_change_no_number(tmp_path: Path) -> None:
     """Beside every object of a class that is not labelled exhaustively, there may be another one."""
     content, results = lvis_set(2, detections=300)
     record = next(r for r in content["images"] if r["not_exhaustive_category_ids"])
@@ -190,7 +190,7 @@ def test_detections_that_annotations_cannot_judge_change_no_number(tmp_path: Pat
     assert changed <= {"AR1"}  # only the best detection of an image counts there, whatever it is
 
 
-def test_masks_that_annotations_cannot_judge_are_not_wrong() -> None:
+def test_masks_of_classes_not_labelled_exhaustively_are_not_errors() -> None:
     planes = np.zeros((2, 20, 20), bool)
     planes[0, 2:8, 2:8] = planes[1, 12:18, 12:18] = True
     boxes = np.array([[2.0, 2, 8, 8], [12, 12, 18, 18]])

@@ -48,7 +48,7 @@ def test_confidence_is_the_softmax_of_the_winner(size: tuple[int, int]) -> None:
     assert likely == pytest.approx(shares.max(axis=0)[::STRIDE, ::STRIDE], abs=1e-6)
 
 
-def test_a_map_of_all_pixels_is_thinned_out() -> None:
+def test_a_full_confidence_map_is_subsampled() -> None:
     semantic, sure = np.zeros((9, 6), np.uint8), np.linspace(0, 1, 54).reshape(9, 6)
     found = Prediction(semantic=semantic, confidence=sure)  # type: ignore[arg-type]
     assert found.confidence is not None
@@ -61,7 +61,7 @@ def test_a_map_of_all_pixels_is_thinned_out() -> None:
         Prediction(confidence=sure)  # type: ignore[arg-type]
 
 
-def test_sums_give_the_definitions() -> None:
+def test_stored_sums_give_ece_and_brier_as_defined() -> None:
     rng = np.random.default_rng(1)
     true = rng.integers(0, 4, (64, 80)).astype(np.uint8)
     true[true == 3] = 255
@@ -96,7 +96,7 @@ def unsure(images: list[Image]) -> list[Prediction]:
     ]
 
 
-def test_a_run_keeps_sums_and_scores_them(tmp_path: Path) -> None:
+def test_a_run_stores_sums_and_scores_them(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     samples = [
         Sample(

@@ -35,13 +35,13 @@ def judge(truths, said, *, rule=None, **more):
         (FAR, 0, 1.0, Symptom.MD),
     ],
 )
-def test_symptoms(box, label, error, symptom):
+def test_judges_each_symptom(box, label, error, symptom):
     judged = judge([BOX], Prediction([box], [0.9], [label]))
     assert judged.error == pytest.approx(error)
     assert judged.symptoms == (symptom,)
 
 
-def test_partly_missed_and_wholly_missed():
+def test_distinguishes_partly_from_wholly_missed_images():
     partly = judge([BOX, FAR], Prediction([BOX], [0.9], [0]))
     assert partly.symptoms == (Symptom.CORRECT, Symptom.PMD)
     assert partly.error == 0.5
@@ -49,7 +49,7 @@ def test_partly_missed_and_wholly_missed():
     assert wholly.symptoms == (Symptom.MD, Symptom.MD)
 
 
-def test_predictions_of_the_own_class_are_preferred():
+def test_predictions_of_the_objects_class_are_preferred():
     said = Prediction([LOOSE, BOX], [0.99, 0.41], [0, 1])
     assert judge([BOX], said).symptoms == (Symptom.WBCO,)
     assert judge([BOX], said, rule=MatchingRule(classes=ClassMatching.ANY)).symptoms == (Symptom.CBWO,)
@@ -77,7 +77,7 @@ def test_options_of_a_rule_out_of_range_are_refused():
         MatchingRule(min_score=1.5)
 
 
-def test_shares_of_objects_and_of_images():
+def test_shares_of_objects_and_of_images_by_hand():
     truth = DetectionTruth.of(
         [("a", Instances([BOX, FAR], [0, 0])), ("b", Instances([BOX], [1])), ("c", Instances([BOX], [0]))],
         ["cat", "dog"],
@@ -92,7 +92,7 @@ def test_shares_of_objects_and_of_images():
     assert judged.error == pytest.approx((0.5 + 1 + 0.6) / 3)
 
 
-def test_equal_overlap_prefers_the_own_class():
+def test_at_equal_overlap_the_objects_class_is_preferred():
     said = Prediction([BOX, BOX], [0.9, 0.5], [1, 0])
     assert judge([BOX], said, rule=MatchingRule(classes=ClassMatching.ANY)).symptoms == (Symptom.CORRECT,)
 
@@ -135,7 +135,7 @@ def test_printed_formula_measures_against_the_enclosing_box():
     assert judged.error == pytest.approx(1 - 1 / 9)
 
 
-def test_overlaps():
+def test_overlaps_by_hand():
     a, b = np.array([[0.0, 0, 4, 4]]), np.array([[2.0, 2, 6, 6], [8, 8, 9, 9], [1, 1, 1, 1]])
     assert iou(a, b).tolist() == [[pytest.approx(4 / 28), 0, 0]]
     assert [(shared(a[0], box), union(a[0], box)) for box in b] == [(4, 28), (0, 17), (0, 16)]

@@ -41,7 +41,7 @@ def truth_of(ids: list[list[int]], classes: dict[int, int], crowds: tuple[int, .
     return Truth(semantic=SemanticMap(semantic), panoptic=plane, crowds=crowds)
 
 
-def test_by_hand() -> None:
+def test_pq_sq_and_rq_by_hand() -> None:
     """A person found with IoU 3/4, a missed car, a false person on the road, road with 4 of 6 pixels."""
     truth = truth_of([[1, 1, 1, 1], [2, 2, 3, 3], [3, 3, 3, 3]], {1: 0, 2: 1, 3: 2})
     said = panoptic_map(np.array([[1, 1, 1, 0], [0, 0, 5, 5], [3, 3, 3, 3]]), {1: 0, 5: 0, 3: 2})
@@ -99,7 +99,7 @@ def test_classes_of_the_model_are_translated() -> None:
     assert table.tolist() == [[2, 0, 0, 0], [2, 0, 0, 0], [0] * 4, [0, 0, 1, 0]]
 
 
-def test_weights_are_repeated_images() -> None:
+def test_a_weight_equals_repeated_images() -> None:
     rng = np.random.default_rng(3)
     segments = cell([random_pair(rng) for _ in range(6)])
     weights = rng.integers(0, 3, (5, 6))
@@ -148,7 +148,7 @@ def write(path: Path, images: list[tuple[np.ndarray, dict[int, int]]], crowds: t
     return str(path.with_suffix(".json"))
 
 
-def test_against_panopticapi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_equals_panopticapi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty random images, none with two segments of the same class of stuff."""
     rng = np.random.default_rng(0)
     pairs = [random_pair(rng) for _ in range(20)]

@@ -25,7 +25,7 @@ def weighted(matches, weights):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(scenes())
-def test_weights_of_one_give_the_scores_whatever_the_other_rows(scene):
+def test_weights_of_one_give_the_scores_beside_any_other_rows(scene):
     truth, found = scene
     rows = np.ones((11, len(truth.ids)))  # more than are added up side by side
     rows[::2] = np.arange(len(truth.ids))
@@ -68,7 +68,7 @@ def test_the_score_of_a_dense_set_does_not_depend_on_its_replicates(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_weight_is_a_number_of_copies(seed):
+def test_a_weight_equals_copies_of_an_image(seed):
     rng = np.random.default_rng(seed)
     truth, found = crowded_set(12, rng)
     matches = match_boxes(truth, found)
@@ -82,7 +82,7 @@ def test_a_weight_is_a_number_of_copies(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_weight_is_a_number_of_copies_by_every_metric(seed):
+def test_a_weight_equals_copies_of_an_image_in_every_metric(seed):
     """Metrics of boxes and people: VOC AP, object errors, flaws and detection rates equal those of copies."""
     rng = np.random.default_rng(seed)
     truth, found = crowded_set(12, rng)
@@ -105,7 +105,7 @@ def test_a_weight_is_a_number_of_copies_by_every_metric(seed):
 
 @settings(max_examples=40, deadline=None)
 @given(scenes())
-def test_some_images_are_weights_of_zero_and_one(scene):
+def test_scoring_some_images_equals_weights_of_zero_and_one(scene):
     truth, found = scene
     cell = Objects(truth, found)
     chosen = np.arange(0, len(truth.ids), 2)
@@ -135,7 +135,7 @@ def test_images_of_weight_zero_neither_set_nor_hide_a_threshold():
     assert numbers["safe threshold"][0] == 0.8
 
 
-def test_matches_of_some_images_are_weights_of_zero_and_one():
+def test_matching_some_images_equals_weights_of_zero_and_one():
     truth, found = crowded_set(10, np.random.default_rng(9))
     chosen = np.array([1, 4, 7])
     mask = np.isin(np.arange(10), chosen).astype(float)

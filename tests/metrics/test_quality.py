@@ -139,14 +139,14 @@ def slow_wavelet_information(a, b):
 
 
 @pytest.mark.parametrize("change", ["noise", "blur"])
-def test_wavelet_vif_and_ifc_equal_a_slow_reading(change):
+def test_wavelet_vif_and_ifc_equal_a_slow_implementation(change):
     pytest.importorskip("pyrtools")
     expected_vif, expected_ifc = slow_wavelet_information(grey(CLEAN), grey(CHANGED[change]))
     assert vif(CLEAN, CHANGED[change]) == pytest.approx(expected_vif, rel=1e-3)
     assert ifc(CLEAN, CHANGED[change]) == pytest.approx(expected_ifc, rel=1e-3)
 
 
-def test_equal_images():
+def test_equal_images_have_perfect_quality():
     assert rmse(CLEAN, CLEAN) == 0
     assert math.isinf(snr(CLEAN, CLEAN))
     assert ssim(CLEAN, CLEAN) == pytest.approx(1)
@@ -158,7 +158,7 @@ def test_equal_images():
 
 
 @pytest.mark.parametrize("measure", [ssim, gradient_ssim, vifp, vif, ifc, snr])
-def test_more_damage_is_less_quality(measure):
+def test_more_damage_lowers_quality(measure):
     values = [measure(CLEAN, cv2.GaussianBlur(CLEAN, (0, 0), sigma)) for sigma in (0.7, 1.5, 3.0)]
     assert values[0] > values[1] > values[2]
 
@@ -212,7 +212,7 @@ def test_small_crops_are_padded_and_too_small_images_refused():
         ssim(CLEAN, CLEAN[1:])
 
 
-def test_quality_by_object_size():
+def test_quality_is_averaged_by_object_size():
     clean = np.full((200, 200, 3), 100, np.uint8)
     worse = clean.copy()
     worse[:20, :20] += 10  # the small object only
@@ -248,7 +248,7 @@ def test_crops_are_widened_to_the_side_a_measure_needs(box, expected):
     assert (seen[0][0, 0], seen[0][-1, 0] + 1) == expected
 
 
-def test_information_of_small_objects():
+def test_vif_of_small_objects_lies_between_0_and_1():
     objects = Instances([[5, 5, 15, 15], [100, 100, 128, 112]], [0, 0])
     values = object_quality(CLEAN, CHANGED["noise"], objects, vifp, least=41)
     assert ((values > 0) & (values < 1)).all()

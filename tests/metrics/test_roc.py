@@ -94,7 +94,7 @@ def test_curve_equals_matching_at_every_threshold(scene):
     assert points == pytest.approx(np.reshape(slow_curve(truth, found, 0.3), (-1, 3)))
 
 
-def test_reference_rates():
+def test_the_nine_reference_rates_have_equal_ratios():
     assert len(REFERENCE_FPPI) == 9
     assert REFERENCE_FPPI[0] == 1e-3
     assert REFERENCE_FPPI[-1] == 1e-1
@@ -115,7 +115,7 @@ def test_adr_steps_down_to_the_last_point_within_the_rate():
 
 
 @pytest.mark.parametrize(("height", "levels"), [(7, 1), (13, 4), (15, 5)])
-def test_rates_are_those_at_five_overlaps(height, levels):
+def test_rates_are_computed_at_five_overlaps(height, levels):
     """A box with 7 of the person's 20 pixels has an IoU of 0.35, so it counts only at 0.3."""
     truth = people(10)
     part = Prediction([[0, 0, 10, height]], [0.9], [0])
@@ -132,7 +132,7 @@ def test_sensitivities_stay_fixed_while_rates_and_false_positives_move():
     assert fppi[0].tolist() == pytest.approx([0.5] * 9)  # far beyond every reference
 
 
-def test_no_threshold_reaches_the_rate():
+def test_a_rate_that_no_threshold_reaches_has_no_sensitivity():
     truth = people(10)
     clean = answers([0.5] * 10, [(0, 0.9)])  # the strongest detection is false: FPPI 0.1 at once
     thresholds = of(truth, clean).sensitivities(np.ones((1, 10)))[0]

@@ -44,7 +44,7 @@ def test_equals_a_numpy_count(classes, height, width, dtype, seed):
     )
 
 
-def test_other_ignore_values():
+def test_any_ignore_value_is_left_out():
     truth = SemanticMap(np.array([[0, 7, 1]], np.uint8), ignore=0)
     counts = count_pixels(SemanticMap(truth.labels, ignore=7), np.array([[0, 1, 1]], np.uint8), classes=2)
     assert counts.tolist() == [[1, 0], [0, 1]]

@@ -61,7 +61,7 @@ def joined(*clips: tuple[dict, dict, dict]) -> Objects:
         ("101101", 4 / 5, 2, 4 / 6),
     ],
 )
-def test_flicker_and_fragments(found: str, flicker: float, fragments: float, share: float) -> None:
+def test_flicker_and_fragments_by_hand(found: str, flicker: float, fragments: float, share: float) -> None:
     numbers = scored(joined(clip_of(found)))
     assert numbers["flicker"][0] == pytest.approx(flicker)
     assert numbers["fragments"][0] == pytest.approx(fragments)
@@ -80,7 +80,7 @@ def test_jitter_is_the_change_of_the_error_and_not_the_motion() -> None:
     assert broken["jitter"][0] == pytest.approx(2 / 20)  # only the first pair is found twice
 
 
-def test_scale_and_ratio() -> None:
+def test_scale_and_ratio_by_hand() -> None:
     truths, predictions, frames = clip_of("11")
     box = truths["x1"].boxes[0]
     wide = np.array([[box[0] - 2, box[1], box[2] + 2, box[3]]])  # 24 × 10 instead of 20 × 10
@@ -90,7 +90,7 @@ def test_scale_and_ratio() -> None:
     assert numbers["jitter"][0] == pytest.approx(0)
 
 
-def test_weights_are_over_clips() -> None:
+def test_a_weight_equals_repeated_clips() -> None:
     both = joined(clip_of("110011", clip="x"), clip_of("111111", clip="y"))
     images = np.repeat(np.array([[1, 1], [1, 0], [0, 1], [2, 1]], np.uint8), 6, axis=1)
     numbers = scored(both, images)
@@ -147,7 +147,7 @@ def test_only_clips_with_tracks_are_scored() -> None:
     assert "clips" not in cell(untracked, predictions, frames).kinds
 
 
-def test_random_tracks_against_counting_by_hand() -> None:
+def test_random_tracks_equal_a_plain_count() -> None:
     rng = np.random.default_rng(0)
     clips = [
         clip_of("".join(rng.choice(["0", "1"], 9, p=[0.3, 0.7])), tuple(rng.uniform(-2, 2, 9)), clip=f"c{k}-")

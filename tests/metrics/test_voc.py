@@ -73,7 +73,7 @@ def test_a_second_hit_is_false_even_if_another_truth_is_free():
     assert voc_numbers(truth, {"a": said})["VOC10 AP50"] == 0.5
 
 
-def test_rules_on_a_known_curve():
+def test_both_rules_by_hand_on_a_known_curve():
     """Hits at ranks 1, 3 and 4 of four objects: precision 1, 2/3, 3/4 at recall 1/4, 2/4, 3/4."""
     boxes = [[20.0 * k, 0, 20 * k + 9, 9] for k in range(4)]
     truth = DetectionTruth.of([("a", Instances(boxes, [0] * 4))], ["cat"])

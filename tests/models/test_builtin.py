@@ -38,7 +38,7 @@ def sample() -> Sample:
     return render(0, "test", 3).sample
 
 
-def test_there_is_what_the_documentation_names() -> None:
+def test_has_the_documented_networks() -> None:
     tasks = {name: network.task for name, network in NETWORKS.items()}
     assert tasks == {
         "street-grid": "detection",
@@ -60,13 +60,13 @@ def test_every_network_was_trained_on_the_world_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("network", STANDARD.values(), ids=STANDARD)
-def test_a_network_reaches_its_bars(network: Builtin) -> None:
+def test_a_network_reaches_its_clean_scores(network: Builtin) -> None:
     assert network.images >= 200
     for measure, least in BARS[network.task].items():
         assert network.clean[measure] >= least, measure
 
 
-def test_together_they_are_small() -> None:
+def test_all_networks_together_are_small() -> None:
     assert sum(network.bytes for network in NETWORKS.values()) <= 16e6
 
 
@@ -84,7 +84,7 @@ def test_weights_are_stored_as_float16_and_widened(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_sees_what_is_there(name: str, sample: Sample) -> None:
+def test_a_network_detects_what_a_scene_shows(name: str, sample: Sample) -> None:
     model = load_model(f"builtin:{name}")
     assert callable(model)
     (found,) = model([sample.image])
@@ -102,7 +102,7 @@ def test_a_network_sees_what_is_there(name: str, sample: Sample) -> None:
     assert (found.masks is not None) == (NETWORKS[name].task == "instance")
 
 
-def test_without_their_package_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_says_how_to_install_the_missing_package_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stormproof.models.builtin.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=re.escape(install_extra("demo"))):
         find_builtin("street-grid")
@@ -126,7 +126,7 @@ def test_the_record_of_a_training_is_kept(name: str) -> None:
     assert told["scenes"] == told["curve"][-1]["scenes"]
 
 
-def test_they_are_listed() -> None:
+def test_built_in_networks_are_listed() -> None:
     told = json.loads(CliRunner().invoke(app, ["list", "models", "--json"]).stdout)
     assert [row["name"] for row in told] == [f"builtin:{name}" for name in NETWORKS]
     assert all(row["clean"] and row["world"] == VERSION for row in told)

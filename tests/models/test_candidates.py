@@ -29,7 +29,7 @@ def slow_nms(boxes, scores, labels, iou: float, keep: int) -> list[int]:
 
 
 @given(st.integers(0, 2**31), st.integers(0, 60), st.sampled_from([0.3, 0.5, 0.7]))
-def test_nms_is_the_slow_one(seed: int, count: int, iou: float) -> None:
+def test_nms_equals_a_slow_implementation(seed: int, count: int, iou: float) -> None:
     rng = np.random.default_rng(seed)
     corner = rng.integers(0, 20, (count, 2))
     boxes = np.hstack([corner, corner + rng.integers(1, 20, (count, 2))]).astype(float)
@@ -79,7 +79,7 @@ def test_many_candidates_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(("value", "said"), [(np.nan, "NaN"), (np.inf, "NaN"), (7.0, "logits: true")])
-def test_scores_that_cannot_be(value: float, said: str) -> None:
+def test_refuses_impossible_scores(value: float, said: str) -> None:
     with pytest.raises(ModelError, match=said):
         to_prediction(Candidates(np.zeros((1, 4)), np.array([[value]])), WHOLE, Limits(0.01, 10))
 
@@ -95,7 +95,7 @@ def test_prototype_masks_stay_in_their_box() -> None:
     assert (mask.to_mask() == truth).all()
 
 
-def test_whole_masks_come_back_through_a_letterbox() -> None:
+def test_whole_masks_are_mapped_back_through_a_letterbox() -> None:
     fit = plan_fit((30, 60), (64, 64), "letterbox")
     planes = np.zeros((1, 64, 64), np.float32)
     planes[0, 16:48, 32:] = 1  # the right half of the image

@@ -16,7 +16,7 @@ GUESS = {
 }
 
 
-def test_a_card_goes_before_the_guess_and_the_guess_before_the_usual() -> None:
+def test_a_card_overrides_the_guess_and_the_guess_the_default() -> None:
     card = complete_card(GUESS, {"input": {"pad": 0}, "score": 0.1}, "card")
     assert card.input.pad == 0
     assert card.input.align == "top-left"  # usual for YOLOX
@@ -25,18 +25,18 @@ def test_a_card_goes_before_the_guess_and_the_guess_before_the_usual() -> None:
     assert card.score == 0.1
 
 
-def test_networks_of_bytes_normalise_inside() -> None:
+def test_networks_with_byte_inputs_are_not_normalised() -> None:
     guess = {"decoder": "postprocessed", "input": {"size": (3, 3), "dtype": "uint8"}}
     assert complete_card(guess, {}, "card").input.std == (1.0, 1.0, 1.0)
 
 
-def test_an_export_of_one_size_is_filled() -> None:
+def test_an_export_with_a_fixed_size_stretches_images() -> None:
     assert complete_card({"decoder": "torchvision", "input": {}}, {}, "card").input.resize == "none"
     fixed = {"decoder": "torchvision", "input": {"size": (64, 64)}}
     assert complete_card(fixed, {}, "card").input.resize == "stretch"
 
 
-def test_short_forms() -> None:
+def test_reads_short_forms() -> None:
     card = complete_card({}, {"decoder": "boxes", "input": {"size": 320, "mean": 127.5, "std": 2}}, "card")
     assert card.input.size == (320, 320)
     assert card.input.mean == (127.5, 127.5, 127.5)
@@ -58,7 +58,7 @@ def test_short_forms() -> None:
         ({"keep": 0}, "keep"),
     ],
 )
-def test_wrong_cards_say_what_is_wrong(card, said: str) -> None:
+def test_says_what_is_wrong_with_a_card(card, said: str) -> None:
     with pytest.raises(ModelError, match=said) as error:
         complete_card(GUESS, card, "my.yaml")
     assert "my.yaml" in str(error.value)

@@ -28,7 +28,7 @@ MODEL = f"{MODELS}:contrast_boxes"
 
 @pytest.mark.parametrize("dataset", [*permutations(["W-1", "w 1", "W_1"])])
 @pytest.mark.parametrize("model", [*permutations(["W-1", "w 1", "W_1"])])
-def test_classes_that_differ_in_spelling_alone_keep_apart(
+def test_classes_that_differ_only_in_spelling_stay_distinct(
     model: tuple[str, ...], dataset: tuple[str, ...]
 ) -> None:
     match = match_classes(model, dataset)

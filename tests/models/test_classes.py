@@ -59,7 +59,7 @@ def test_coco91_is_coco80_with_holes() -> None:
         ),
     ],
 )
-def test_what_a_model_cannot_say(model: str, dataset: str, missing: set[str]) -> None:
+def test_names_the_dataset_classes_that_a_model_lacks(model: str, dataset: str, missing: set[str]) -> None:
     match = match_classes(VOCABULARIES[model], VOCABULARIES[dataset])
     assert {*match.unmatched_dataset} == missing
 
@@ -69,13 +69,13 @@ def test_the_built_in_world_needs_no_translation() -> None:
     assert match_classes(VOCABULARIES["cityscapes19"], SEMANTIC).unmatched_dataset == ()
 
 
-def test_the_same_name_goes_before_the_same_meaning() -> None:
+def test_an_equal_name_takes_precedence_over_an_alias() -> None:
     match = match_classes(["person", "pedestrian"], ["pedestrian", "person"])
     assert match.labels == (1, 0)
     assert match_classes(["people"], ["rider", "Pedestrian", "person"]).labels == (1,)
 
 
-def test_no_names_means_the_datasets_own() -> None:
+def test_a_model_without_names_uses_those_of_the_dataset() -> None:
     assert match_classes((), ["a", "b"]).labels == (0, 1)
 
 
@@ -98,7 +98,7 @@ def test_predictions_are_relabelled() -> None:
     assert len(match.apply(Prediction())) == 0
 
 
-def test_lines_show_what_did_not_match() -> None:
+def test_printed_lines_show_what_did_not_match() -> None:
     match = match_classes(["tvmonitor", "zebra", "cat"], ["tv", "bed", "cat"])
     assert class_lines(match) == [
         "2 of 3 classes of the dataset are scored: tv, cat. The model does not know: bed.",
@@ -107,7 +107,7 @@ def test_lines_show_what_did_not_match() -> None:
     ]
 
 
-def test_one_known_class_of_eighty_is_one_line() -> None:
+def test_one_known_class_of_eighty_is_printed_in_one_line() -> None:
     lines = class_lines(match_classes(["person"], COCO))
     assert lines == [
         "1 of 80 classes of the dataset are scored: person. The model does not know: bicycle, car, "
@@ -124,7 +124,7 @@ def test_no_alias_is_listed_twice() -> None:
     assert len(names) == len({*names})
 
 
-def test_class_lists_from_files(tmp_path) -> None:
+def test_reads_class_lists_from_files(tmp_path) -> None:
     (tmp_path / "names.txt").write_text("cat\n\ndog\n")
     assert resolve_classes("names.txt", tmp_path) == ("cat", "", "dog")
     assert resolve_classes(["a"], None) == ("a",)

@@ -55,7 +55,7 @@ def test_yolov5_multiplies_objectness() -> None:
     assert_found(decoding.yolov5([rows], SIZE), 0.4)
 
 
-def test_yolov8_lies_on_its_side() -> None:
+def test_reads_the_transposed_table_of_yolov8() -> None:
     rows = np.zeros((30, 4 + CLASSES), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0, 0, 0.8, 0]
     assert_found(decoding.yolov8([rows.T], SIZE), 0.8)
@@ -103,7 +103,7 @@ def test_angles_follow_the_classes() -> None:
     assert_found(DECODERS["yolov10-obb"].function([finished], SIZE), 0.6, box=around)
 
 
-def test_yolov10_rows_are_final() -> None:
+def test_yolov10_rows_need_no_suppression() -> None:
     rows = np.zeros((9, 6), np.float32)
     rows[3] = [*BOX, 0.6, LABEL]
     assert_found(decoding.yolov10([rows], SIZE), 0.6)
@@ -111,7 +111,7 @@ def test_yolov10_rows_are_final() -> None:
     assert DECODERS["yolov10"].limits.iou is None
 
 
-def test_postprocessed_reads_as_many_as_counted() -> None:
+def test_postprocessed_reads_only_the_counted_rows() -> None:
     boxes = np.zeros((5, 4), np.float32)
     boxes[1] = [BOX[1] / 64, BOX[0] / 96, BOX[3] / 64, BOX[2] / 96]
     labels, strength = (
@@ -123,7 +123,7 @@ def test_postprocessed_reads_as_many_as_counted() -> None:
     assert_found(found, 0.7)
 
 
-def test_ssd_fractions_and_background() -> None:
+def test_ssd_reads_fractions_and_skips_the_background() -> None:
     boxes = np.zeros((6, 1, 4), np.float32)
     boxes[4, 0] = [BOX[1] / 64, BOX[0] / 96, BOX[3] / 64, BOX[2] / 96]
     assert_found(decoding.ssd([boxes, scores(6, 4, 0.7)], SIZE), 0.7)
@@ -132,7 +132,7 @@ def test_ssd_fractions_and_background() -> None:
     assert_found(decoding.ssd([boxes, logit], SIZE, logits=True), 1 / (1 + np.exp(-2)))
 
 
-def test_ssd_raw_from_anchors() -> None:
+def test_ssd_raw_decodes_offsets_from_anchors() -> None:
     grid = decoding.ssd_anchors(SIZE, 6, (0.2, 0.95))
     assert grid[:3] == pytest.approx(  # first cell of stride 16, of 6×4: small, wide, tall
         np.array(
@@ -153,13 +153,13 @@ def test_ssd_raw_from_anchors() -> None:
         decoding.ssd_raw([offsets, logit], SIZE, layers=5)
 
 
-def test_offsets_are_not_taken_for_boxes() -> None:
+def test_ssd_refuses_offsets_instead_of_boxes() -> None:
     offsets = np.random.default_rng(0).normal(size=(40, 4))
     with pytest.raises(ModelError, match=r"offsets from anchors.*ssd-raw"):
         decoding.ssd([offsets, scores(40, 4, 0.7)], SIZE)
 
 
-def test_boxes_in_pixels_or_fractions() -> None:
+def test_boxes_may_be_in_pixels_or_fractions() -> None:
     boxes = np.zeros((6, 4), np.float32)
     boxes[5] = BOX
     assert_found(decoding.plain_boxes([boxes, scores(6, 5, 0.3)], SIZE), 0.3)
@@ -167,7 +167,7 @@ def test_boxes_in_pixels_or_fractions() -> None:
     assert_found(decoding.plain_boxes([fractions, scores(6, 5, 0.3)], SIZE, fractions=True), 0.3)
 
 
-def test_efficientdet_from_anchors() -> None:
+def test_efficientdet_decodes_offsets_from_anchors() -> None:
     grid = decoding.efficientdet_anchors(SIZE, (8, 16, 32, 64, 128), 4.0)
     cells = sum(-(-64 // s) * -(-96 // s) for s in (8, 16, 32, 64, 128))
     assert grid.shape == (9 * cells, 4)
@@ -187,7 +187,7 @@ def test_efficientdet_anchors_are_square_then_wide_then_tall() -> None:
     np.testing.assert_allclose(cell, expected, rtol=1e-6)
 
 
-def test_efficientdet_rows() -> None:
+def test_reads_the_rows_of_efficientdet() -> None:
     rows = np.zeros((3, 7), np.float32)
     rows[1] = [0, BOX[1], BOX[0], BOX[3], BOX[2], 0.8, LABEL]
     assert_found(decoding.efficientdet_rows([rows], SIZE), 0.8)
@@ -202,7 +202,7 @@ def one_bin(value: float, bins: int = 8) -> np.ndarray:
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_nanodet_distances(interleaved: bool) -> None:
+def test_decodes_the_distances_of_nanodet(interleaved: bool) -> None:
     levels = [len(decoding.grid(SIZE, stride)) for stride in (8, 16, 32)]
     kinds = [np.zeros((n, CLASSES), np.float32) for n in levels]
     bins = [np.zeros((n, 32), np.float32) for n in levels]
@@ -230,7 +230,7 @@ def test_picodet_has_four_levels_and_its_centres_at_half_cells() -> None:
         decoding.picodet([*kinds[:3], *bins[:3]], SIZE)
 
 
-def test_scrfd_tells_its_outputs_apart_by_shape() -> None:
+def test_scrfd_identifies_its_outputs_by_shape() -> None:
     outputs = []
     for stride in (8, 16, 32):
         rows = 2 * len(decoding.grid(SIZE, stride))
@@ -291,7 +291,7 @@ def test_rtdetr_scores_are_independent() -> None:
     assert_found(decoding.rtdetr([logits, boxes], SIZE), 1 / (1 + np.exp(-1)))
 
 
-def test_labelled_and_torchvision() -> None:
+def test_reads_labelled_and_torchvision_outputs() -> None:
     labels, strength = np.array([1, LABEL]), np.array([0.2, 0.5])
     boxes = np.stack([BOX / 2, BOX])
     assert_found(decoding.labelled([labels, boxes, strength], SIZE), 0.5)
@@ -301,12 +301,12 @@ def test_labelled_and_torchvision() -> None:
     assert found.masks.shape == (2, *SIZE)
 
 
-def test_torchvision_without_any_box() -> None:
+def test_torchvision_may_return_no_box() -> None:
     found = decoding.torchvision([np.zeros((0, 4)), np.zeros(0), np.zeros(0), np.zeros((0, 1, 8, 8))], SIZE)
     assert len(found.boxes) == 0
 
 
-def test_semantic_layouts() -> None:
+def test_reads_semantic_scores_in_every_layout() -> None:
     planes = np.zeros((3, 4, 5))
     assert decoding.score_planes([planes.transpose(1, 2, 0)], SIZE, channels_last=True).shape == (3, 4, 5)
     assert decoding.class_map([np.zeros((1, 4, 5), np.int64)], SIZE).shape == (4, 5)
@@ -324,12 +324,12 @@ def test_thresholds_are_those_of_the_networks_own_validation(decoder: str, limit
     assert DECODERS[decoder].limits == Limits(*limits)
 
 
-def test_every_decoder_says_what_it_wants() -> None:
+def test_every_decoder_says_which_outputs_it_needs() -> None:
     assert all(decoder.outputs for decoder in DECODERS.values())
     assert all(decoder.function.__doc__ for decoder in DECODERS.values())
 
 
-def test_centernet_without_offsets_lies_in_the_middle_of_its_cell() -> None:
+def test_without_offsets_centernet_takes_the_middle_of_a_cell() -> None:
     heat = np.full((CLASSES, 16, 24), 0.01, np.float32)  # stride 4
     heat[LABEL, 6, 9] = 0.9
     sides = np.zeros((2, 16, 24), np.float32)

@@ -52,7 +52,7 @@ class Detectron(Weighted):
         ]
 
 
-def test_detectron2(monkeypatch, tmp_path: Path) -> None:
+def test_runs_a_detectron2_model(monkeypatch, tmp_path: Path) -> None:
     def get_cfg():
         heads = {"ROI_HEADS": CfgNode(), "RETINANET": CfgNode()}
         settings = {"MIN_SIZE_TEST": 40, "MAX_SIZE_TEST": 100, "FORMAT": "BGR"}

@@ -39,7 +39,7 @@ def test_adapters_are_listed(kind: str) -> None:
     assert f"`{kind}:" in TEXT
 
 
-def test_the_script_runs(tmp_path: Path) -> None:
+def test_the_script_of_the_page_runs(tmp_path: Path) -> None:
     (text,) = blocks("python")
     (tmp_path / "my_script.py").write_text(text)
     model = load_model(f"{tmp_path}/my_script.py:my_detector")

@@ -97,7 +97,7 @@ def no_waiting(monkeypatch) -> list[float]:
 BOX = {"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0]}
 
 
-def test_boxes_over_http(server: Server) -> None:
+def test_reads_boxes_over_http(server: Server) -> None:
     model = load_model(server.url)
     assert (model.name, model.classes) == ("remote", ("cat",))
     server.answers = [says([BOX, {"boxes": [], "scores": [], "labels": []}])]
@@ -110,7 +110,7 @@ def test_boxes_over_http(server: Server) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(sent, IMAGES, strict=True))
 
 
-def test_maps_and_masks_over_http(server: Server) -> None:
+def test_reads_maps_and_masks_over_http(server: Server) -> None:
     buffer = BytesIO()
     PIL.Image.fromarray(np.full((10, 12), 4, np.uint8)).save(buffer, "PNG")
     plane = base64.b64encode(buffer.getvalue()).decode()
@@ -127,14 +127,14 @@ def test_the_server_says_which_weights_it_runs(server: Server) -> None:
     assert load_model(server.url).fingerprint != first
 
 
-def test_passing_trouble_is_tried_again_with_growing_pauses(server: Server, no_waiting: list[float]) -> None:
+def test_temporary_errors_are_retried_with_growing_pauses(server: Server, no_waiting: list[float]) -> None:
     server.answers = [status(503), lambda handler: handler.connection.close(), status(429), says([BOX, BOX])]
     assert len(load_model(server.url)(IMAGES)) == 2
     assert len(server.posts) == 4
     assert no_waiting == [0.5, 1.0, 2.0]
 
 
-def test_it_gives_up(server: Server) -> None:
+def test_gives_up_after_the_retries_or_on_a_permanent_error(server: Server) -> None:
     server.answers = [status(503)]
     with pytest.raises(ModelError, match="answered 503"):
         load_model(f"{server.url},retries=1")(IMAGES)
@@ -145,7 +145,7 @@ def test_it_gives_up(server: Server) -> None:
     assert len(server.posts) == 3
 
 
-def test_a_server_that_hangs(server: Server) -> None:
+def test_reports_a_server_that_hangs(server: Server) -> None:
     release = threading.Event()
     server.answers = [lambda handler: release.wait()]
     try:
@@ -155,7 +155,7 @@ def test_a_server_that_hangs(server: Server) -> None:
         release.set()
 
 
-def test_answers_are_bounded(server: Server) -> None:
+def test_refuses_answers_that_are_too_large(server: Server) -> None:
     server.answers = [lambda handler: handler.reply(200, b"x" * 2_000_000)]
     with pytest.raises(ModelError, match="more than 1 MB"):
         load_model(f"{server.url},limit_mb=1")(IMAGES)
@@ -178,7 +178,7 @@ def test_redirects_stay_on_the_host(server: Server) -> None:
         (says([BOX, {"semantic": "!"}]), ModelError, "not a PNG in base64"),
     ],
 )
-def test_wrong_answers(server: Server, answer, error, said: str) -> None:
+def test_says_what_is_wrong_with_an_answer(server: Server, answer, error, said: str) -> None:
     server.answers = [answer]
     with pytest.raises(error, match=said):
         load_model(server.url)(IMAGES)
@@ -193,7 +193,7 @@ def test_tokens_come_from_the_environment(server: Server, monkeypatch) -> None:
     assert model.fingerprint == load_model(server.url).fingerprint
 
 
-def test_addresses_that_are_none(server: Server) -> None:
+def test_refuses_invalid_addresses(server: Server) -> None:
     with pytest.raises(InvalidOption, match="has no host"):
         load_model("http:predict")
     with pytest.raises(InvalidOption, match="positive"):
@@ -205,7 +205,7 @@ def test_addresses_that_are_none(server: Server) -> None:
         load_model("http://127.0.0.1:9/predict,retries=0")
 
 
-def test_a_chunk_of_less_than_nothing() -> None:
+def test_refuses_a_chunk_of_negative_length() -> None:
     """Found by fuzzing: http.client takes a negative length, and no index holds this one."""
     length = "-" + "f" * 24
     answer = f"HTTP/1.1 302 Found\r\nTransfer-Encoding: chunked\r\n\r\n{length}\r\n".encode()
@@ -307,7 +307,7 @@ def test_a_run_stores_and_shows_neither_key_nor_password(server: Server, tmp_pat
         assert str(tmp_path) not in (tmp_path / name).read_text()
 
 
-def test_a_plan_of_many_names_folders_without_keys(server: Server) -> None:
+def test_folders_of_a_plan_are_named_without_keys(server: Server) -> None:
     (made,) = runs_of({"models": [with_secrets(server)], "data": "images:x", "out": "runs"})
     assert made.out == "runs/predict"
     config = make_config({"model": with_secrets(server), "data": "images:x", "out": "x", "engine": "slurm"})

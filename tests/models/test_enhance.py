@@ -112,7 +112,7 @@ def test_wrong_parameters_are_refused(text: str, said: str) -> None:
         enhance_model(Recorder(), [text])
 
 
-def test_what_cannot_be_enhanced(tmp_path) -> None:
+def test_refuses_unknown_enhancements_and_models_without_images(tmp_path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'clahe'"):
         enhance_model(Recorder(), ["clahee"])
     with pytest.raises(UnknownName, match="There are clahe, nlm"):

@@ -31,7 +31,7 @@ TRUTH = {
         ("http://host/net.onnx", "http://host/net.onnx"),
     ],
 )
-def test_the_kind_of_a_model_file(text: str, full: str) -> None:
+def test_finds_the_kind_of_a_model_file(text: str, full: str) -> None:
     assert models.full_spec(text) == full
 
 
@@ -89,6 +89,6 @@ def test_annotations_without_a_kind_are_coco(tmp_path: Path) -> None:
         datasets.read_dataset(str(tmp_path))
 
 
-def test_a_model_by_place_goes_with_a_dataset_by_option() -> None:
+def test_a_positional_model_goes_with_a_dataset_by_option() -> None:
     result = CliRunner().invoke(app, ["run", "hog:people", "--data", "world:val,count=1", "--dry-run"])
     assert result.exit_code == 0, result.output

@@ -15,7 +15,7 @@ ways = st.sampled_from([("stretch", "centre"), ("letterbox", "centre"), ("letter
 
 
 @given(sides, sides, sides, sides, ways)
-def test_boxes_come_back(height: int, width: int, rows: int, columns: int, way) -> None:
+def test_boxes_are_mapped_back_to_the_image(height: int, width: int, rows: int, columns: int, way) -> None:
     fit = plan_fit((height, width), (rows, columns), *way)
     (down, across), (top, left) = fit.scale, fit.offset
     box = np.array([[0.25 * width, 0.5 * height, 0.75 * width, height]])
@@ -25,19 +25,19 @@ def test_boxes_come_back(height: int, width: int, rows: int, columns: int, way) 
     assert fit.inner[1] + left <= columns
 
 
-def test_letterbox_numbers() -> None:
+def test_letterbox_by_hand() -> None:
     fit = plan_fit((480, 640), (416, 416), "letterbox")
     assert (fit.inner, fit.offset) == ((312, 416), (52, 0))
     assert plan_fit((480, 640), (416, 416), "letterbox", "top-left").offset == (0, 0)
 
 
-def test_shortest_side_and_multiples() -> None:
+def test_resizes_by_the_shortest_side_to_multiples() -> None:
     assert plan_fit((480, 640), (800, 1333), "shortest").inner == (800, 1067)
     assert plan_fit((400, 1000), (800, 1333), "shortest").inner == (533, 1333)
     assert plan_fit((50, 70), (1, 1), "none", multiple=32).canvas == (64, 96)
 
 
-def test_padding_and_content() -> None:
+def test_pads_around_the_content() -> None:
     image = np.full((10, 20, 3), 200, np.uint8)
     canvas = place(image, plan_fit((10, 20), (40, 40), "letterbox"), pad=114)
     assert canvas.shape == (40, 40, 3)
@@ -48,7 +48,7 @@ def test_padding_and_content() -> None:
 
 @pytest.mark.parametrize("resize", ["stretch", "letterbox"])
 @pytest.mark.parametrize("resolution", [1, 4])
-def test_planes_come_back(resize, resolution: int) -> None:
+def test_planes_are_mapped_back_to_the_image(resize, resolution: int) -> None:
     """A half-and-half image, seen by the network at full or quarter resolution, is half-and-half again."""
     fit = plan_fit((60, 100), (128, 128), resize)
     truth = np.zeros((60, 100), np.uint8)
@@ -60,7 +60,7 @@ def test_planes_come_back(resize, resolution: int) -> None:
     assert (back != truth).mean() <= 0.02 * resolution
 
 
-def test_planes_are_spread_without_rounding() -> None:
+def test_planes_are_resized_without_rounding() -> None:
     """Bilinear to the last digits: frameworks resize scores so before they choose a class."""
     plane = np.arange(32, dtype=np.float32)[None].repeat(32, axis=0)  # a ramp stays a ramp
     wide = plan_fit((100, 427), (128, 128), "stretch").plane_to_image(plane)
@@ -80,7 +80,7 @@ def test_planes_of_a_letterbox_keep_their_place(axis: int) -> None:
     assert (back[:, 10] if axis == 0 else back[10]) == pytest.approx(wanted, abs=4 / 32)
 
 
-def test_shrinking_with_and_without_averages() -> None:
+def test_shrinks_with_and_without_averaging() -> None:
     stripes = np.zeros((8, 64, 3), np.uint8)
     stripes[:, ::8] = 255  # thin lines, which a plain linear resize steps over
     fit = plan_fit((8, 64), (8, 8), "stretch")

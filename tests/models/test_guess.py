@@ -165,14 +165,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_families(case: str) -> None:
+def test_recognises_the_family_of_an_export(case: str) -> None:
     outside, decoder, classes = CASES[case]
     found = guess_card(outside)
     assert found.get("decoder") == decoder
     assert found.get("classes") == classes
 
 
-def test_the_order_of_named_outputs() -> None:
+def test_puts_named_outputs_in_the_order_of_the_decoder() -> None:
     assert guess_card(CASES["tf zoo"][0])["outputs"] == [
         "detection_boxes:0",
         "detection_classes:0",
@@ -183,7 +183,7 @@ def test_the_order_of_named_outputs() -> None:
     assert guess_card(CASES["rt-detr with sizes"][0])["size_input"] == "orig_target_sizes"
 
 
-def test_finished_boxes_are_taken_before_raw_maps() -> None:
+def test_finished_boxes_take_precedence_over_raw_maps() -> None:
     assert guess_card(CASES["centernet with finished boxes"][0])["outputs"] == ["out3"]
     raw = graph(S, ((1, 8400, 6), F), ((1, 1, 80, 80), F), ((1, 1, 40, 40), F))
     assert guess_card(raw).get("decoder") != "yolov10"  # YOLOX of one class: a row per cell is not finished
@@ -209,7 +209,7 @@ def test_says_of_other_networks_that_they_are_not_supported(outputs: list) -> No
     assert "decoder=NAME" in explain_outputs(graph(S, ((1, 3, 5, 7), F), ((1, 9), F)))
 
 
-def test_names_as_paddle_writes_them() -> None:
+def test_recognises_names_as_paddle_writes_them() -> None:
     outside = CASES["picodet"][0]
     named = Graph(outside.inputs, outside.outputs, {"character": "text\ntitle"})
     assert guess_card(named)["classes"] == ["text", "title"]
@@ -241,11 +241,11 @@ def test_a_column_for_nothing_is_left_out_where_the_classes_are_known() -> None:
     assert "options" not in guess_card(own)  # a list of its own names may name nothing, too
 
 
-def test_of_planes_alike_the_first_is_read() -> None:
+def test_reads_the_first_of_equal_planes() -> None:
     assert guess_card(CASES["u²-net"][0])["outputs"] == ["out0"]
 
 
-def test_how_detr_is_normalised() -> None:
+def test_guesses_the_normalisation_of_detr() -> None:
     """Networks of 80 classes are RT-DETR's kin, all others keep to what DETR began with."""
     assert "mean" not in guess_card(CASES["rt-detr"][0])["input"]
     found = guess_card(CASES["rf-detr"][0])
@@ -260,13 +260,13 @@ def test_reports_a_network_with_a_fixed_batch_size() -> None:
     assert not batch_problem(CASES["yolox"][0])
 
 
-def test_the_image_among_several_inputs() -> None:
+def test_finds_the_image_among_several_inputs() -> None:
     mask, pixels = Tensor("pixel_mask", (1, 64, 64), N), Tensor("pixel_values", (1, 3, 64, 96), F)
     outside = Graph((mask, pixels), (Tensor("logits", (1, 19, 16, 24), F),))
     assert guess_card(outside)["input"]["size"] == (64, 96)
 
 
-def test_what_ultralytics_writes_into_its_exports() -> None:
+def test_reads_the_metadata_of_ultralytics_exports() -> None:
     metadata = {"names": "{0: 'cat', 1: 'dog'}", "imgsz": "[320, 320]", "task": "detect"}
     outside = Graph(
         (Tensor("images", (None, 3, None, None), F),), (Tensor("output0", (None, 6, None), F),), metadata

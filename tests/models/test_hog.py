@@ -13,7 +13,7 @@ from stormproof.models import load_model
 
 
 @pytest.mark.parametrize("spec", ["hog", "hog:", "hog:people", "hog:,margin=0.2", "hog:daimler"])
-def test_every_spelling_opens(spec: str) -> None:
+def test_opens_by_every_spelling(spec: str) -> None:
     model = load_model(spec)
     assert model.classes == ("person",)
     assert len(model([np.zeros((30, 200, 3), np.uint8)])[0]) == 0  # lower than its window
@@ -27,7 +27,7 @@ def test_settings_are_part_of_the_identity() -> None:
         load_model("hog:poeple")
 
 
-def test_it_finds_people(shared: Path) -> None:
+def test_finds_people_in_photographs(shared: Path) -> None:
     data = read_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
     model = load_model("hog")
     person = data.classes.index("person")

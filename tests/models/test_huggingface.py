@@ -157,7 +157,7 @@ def seeded() -> None:
     torch.manual_seed(0)
 
 
-def test_detr(tmp_path: Path) -> None:
+def test_runs_detr(tmp_path: Path) -> None:
     model = load_model(f"hf:{detr(tmp_path / 'detr')},score=0")
     assert model.name == "detr"
     assert model.classes == ("N/A", "person", "car")
@@ -171,7 +171,7 @@ def test_detr(tmp_path: Path) -> None:
     assert np.array_equal(second.scores, alone.scores)
 
 
-def test_boxes_are_the_networks_own(tmp_path: Path) -> None:
+def test_boxes_equal_those_of_transformers(tmp_path: Path) -> None:
     """Read without the adapter: centre and sides as fractions, the last class standing for nothing."""
     folder = detr(tmp_path / "detr")
     (found,) = load_model(f"hf:{folder},score=0")([IMAGE])
@@ -187,7 +187,7 @@ def test_boxes_are_the_networks_own(tmp_path: Path) -> None:
     )
 
 
-def test_mask2former_as_instances_and_as_a_map(tmp_path: Path) -> None:
+def test_runs_mask2former_for_instances_and_for_a_map(tmp_path: Path) -> None:
     folder = mask2former(tmp_path / "m2f")
     model = load_model(f"hf:{folder},score=0")
     assert model.classes == ("cat", "dog")
@@ -201,7 +201,7 @@ def test_mask2former_as_instances_and_as_a_map(tmp_path: Path) -> None:
     assert semantic.fingerprint != model.fingerprint
 
 
-def test_mask2former_as_a_panoptic_map(tmp_path: Path) -> None:
+def test_runs_mask2former_for_a_panoptic_map(tmp_path: Path) -> None:
     folder = mask2former(tmp_path / "m2f")
     model = load_model(f"hf:{folder},task=panoptic,score=0")
     assert (model.classes, model.semantic_classes) == ((), ("cat", "dog"))
@@ -211,7 +211,7 @@ def test_mask2former_as_a_panoptic_map(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("build", [maskformer, oneformer])
-def test_other_universal_networks(tmp_path: Path, build: Callable[[Path], Path]) -> None:
+def test_runs_other_universal_networks(tmp_path: Path, build: Callable[[Path], Path]) -> None:
     """All three tasks; the panoptic map is read again from the raw queries, without a decoder."""
     folder = build(tmp_path / "net")
     model = load_model(f"hf:{folder},task=panoptic,score=0")
@@ -261,7 +261,7 @@ def test_oneformer_receives_its_task(tmp_path: Path) -> None:
     assert maps[0].fingerprint != maps[1].fingerprint
 
 
-def test_segments_are_the_queries() -> None:
+def test_confident_queries_become_segments() -> None:
     """A sure dog on the left, another above on the right, an unsure cat below it, and a query for nothing."""
     masks = torch.full((1, 4, 12, 16), -20.0)
     masks[0, 0, :, :8] = masks[0, 1, :6, 8:] = masks[0, 2, 6:, 8:] = 20.0
@@ -286,7 +286,7 @@ def test_detr_with_masks_is_panoptic(tmp_path: Path) -> None:
     assert found.panoptic.shape == (45, 60)
 
 
-def test_segformer(tmp_path: Path) -> None:
+def test_runs_segformer(tmp_path: Path) -> None:
     model = load_model(f"hf:{segformer(tmp_path / 'segformer')}")
     assert model.semantic_classes == ("road", "sky", "car")
     (found,) = model([IMAGE])
@@ -303,7 +303,7 @@ def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
     assert load_model(f"hf:{folder}").fingerprint != first
 
 
-def test_nothing_is_fetched_unasked(monkeypatch, tmp_path: Path) -> None:
+def test_nothing_is_downloaded_unasked(monkeypatch, tmp_path: Path) -> None:
     def refuse(*args, **kwargs):
         raise AssertionError("the network was used")
 
@@ -313,7 +313,7 @@ def test_nothing_is_fetched_unasked(monkeypatch, tmp_path: Path) -> None:
         load_model("hf:nobody/no-such-model")
 
 
-def test_what_is_not_for_us(tmp_path: Path) -> None:
+def test_refuses_other_tasks_and_architectures(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="task=depth"):
         load_model(f"hf:{segformer(tmp_path / 's')},task=depth")
     T.ResNetConfig(architectures=["ResNetForImageClassification"]).save_pretrained(tmp_path / "r")
@@ -334,7 +334,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     assert not (tmp_path / "it ran").exists()
 
 
-def test_classes_that_the_network_only_numbers(tmp_path: Path) -> None:
+def test_asks_for_the_names_of_numbered_classes(tmp_path: Path) -> None:
     folder = segformer(tmp_path / "segformer")
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {k: f"LABEL_{k}" for k in range(3)}

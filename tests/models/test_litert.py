@@ -103,7 +103,7 @@ def description(mean: list[float], std: list[float]) -> bytes:
     return bytes(build.Output())
 
 
-def test_names_and_normalisation_that_the_maker_put_inside(tmp_path: Path) -> None:
+def test_reads_names_and_normalisation_from_the_metadata(tmp_path: Path) -> None:
     path = write_arg_max(tmp_path / "net.tflite", description([100, 110, 120], [50]))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("labels.txt", "red\ngreen\nblue\n")
@@ -114,20 +114,20 @@ def test_names_and_normalisation_that_the_maker_put_inside(tmp_path: Path) -> No
     assert load_model(f"tflite:{path}").card.input.mean == (0, 0, 0)  # a card overrides
 
 
-def test_a_broken_description_describes_nothing(tmp_path: Path) -> None:
+def test_ignores_broken_metadata(tmp_path: Path) -> None:
     whole = description([100], [50])
     for length in range(0, len(whole), 7):
         path = write_arg_max(tmp_path / "net.tflite", whole[:length] + bytes(len(whole) - length))
         assert {*read_metadata(path)} <= {"mean", "std"}
 
 
-def test_classes_must_be_said(tmp_path: Path) -> None:
+def test_asks_for_the_classes(tmp_path: Path) -> None:
     path = write_arg_max(tmp_path / "net.tflite")
     with pytest.raises(ModelError, match="classes=coco80"):
         load_model(f"tflite:{path}")
 
 
-def test_a_broken_file(tmp_path: Path) -> None:
+def test_refuses_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "net.tflite").write_bytes(b"not a model")
     with pytest.raises(ModelError, match="LiteRT cannot load"):
         load_model(f"tflite:{tmp_path}/net.tflite")

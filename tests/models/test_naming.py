@@ -57,7 +57,7 @@ def _card(folder: Path, text: str) -> Path:
     return folder / "other.yaml"
 
 
-def test_what_such_a_card_cannot_say_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_card_that_does_not_fit_the_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="decoder"):
         load_model(f"hog:people,card={_card(tmp_path, 'decoder: yolox')}")
     with pytest.raises(UnknownName, match="class to rename"):

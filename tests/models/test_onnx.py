@@ -105,7 +105,7 @@ def test_a_second_input_takes_the_size(tmp_path: Path) -> None:
     assert found.labels.tolist() == [3]
 
 
-def test_feeding_follows_the_card(tmp_path: Path) -> None:
+def test_the_card_decides_the_order_of_channels(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     image = np.zeros((32, 32, 3), np.uint8)
     image[..., 0] = 200  # red
@@ -179,7 +179,7 @@ def test_the_fingerprint_covers_file_card_and_options(tmp_path: Path) -> None:
         (",card=missing.yaml", Exception, "no such file"),
     ],
 )
-def test_wrong_options(tmp_path: Path, options: str, error, said: str) -> None:
+def test_refuses_wrong_options(tmp_path: Path, options: str, error, said: str) -> None:
     path = echo(tmp_path / "net.onnx")
     spec = f"onnx:{path}{options}" + ("" if "classes" in options else ",classes=dataset")
     with pytest.raises(error, match=said):
@@ -200,7 +200,7 @@ def test_classes_can_be_renamed(tmp_path: Path) -> None:
         load_model(f"onnx:{path}")
 
 
-def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
+def test_refuses_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     (tmp_path / "net.yaml").write_text("input: {size: 64}\nclasses: dataset\n")
     with pytest.raises(ModelError, match=r"but the graph needs \(32, 32\)"):
@@ -210,7 +210,7 @@ def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
         load_model(f"onnx:{path}")
 
 
-def test_graphs_that_want_more(tmp_path: Path) -> None:
+def test_refuses_fixed_batches_and_unknown_inputs(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="4 images at once"):
         load_model(f"onnx:{echo(tmp_path / 'net.onnx', batch=4)},classes=dataset")
     nodes = [helper.make_node("Mul", ["x", "gain"], ["out"])]
@@ -222,7 +222,7 @@ def test_graphs_that_want_more(tmp_path: Path) -> None:
         load_model(f"onnx:{path},classes=dataset")
 
 
-def test_files_that_are_no_models(tmp_path: Path) -> None:
+def test_refuses_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"\x08nonsense")
     with pytest.raises(ModelError, match=r"is not an ONNX model|cannot load"):
         load_model(f"onnx:{tmp_path}/bad.onnx")
@@ -264,7 +264,7 @@ def test_weights_outside_the_folder_are_refused(tmp_path: Path, location: str) -
         load_model(f"onnx:{path},classes=dataset")
 
 
-def test_links_count_as_where_they_lead(tmp_path: Path) -> None:
+def test_weights_behind_a_link_count_as_its_target(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"1234")
     (tmp_path / "model").mkdir()
     (tmp_path / "model/weights.bin").symlink_to(tmp_path / "secret")
@@ -311,21 +311,21 @@ def refused(path: Path, content: bytes) -> list[str]:
     return lines
 
 
-def test_a_graph_without_outputs(tmp_path: Path) -> None:
+def test_refuses_a_graph_without_outputs(tmp_path: Path) -> None:
     path = save(
         tmp_path / "a.onnx", [helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, [1, 3, 8, 8])], []
     )
     assert all("has no outputs" in line for line in refused(path, path.read_bytes()))
 
 
-def test_an_argmax_without_inputs(tmp_path: Path) -> None:
+def test_refuses_an_argmax_without_inputs(tmp_path: Path) -> None:
     inputs, outputs = [("x", FLOAT, [1, 3, 8, 8])], [("y", LONG, [1, 8, 8])]
     path = save(tmp_path / "a.onnx", [helper.make_node("ArgMax", [], ["y"])], inputs, outputs)
     assert all("onnxruntime cannot load it" in line for line in refused(path, path.read_bytes()))
 
 
 @pytest.mark.parametrize("name", [b"input-name", b"output-name", b"ReduceMean", b"a-class-name"])
-def test_names_that_are_not_text(tmp_path: Path, name: bytes) -> None:
+def test_refuses_names_that_are_not_utf_8(tmp_path: Path, name: bytes) -> None:
     shape = [1, 3, 32, 32]
     node = helper.make_node("ReduceMean", ["input-name"], ["output-name"], keepdims=1, axes=[1])
     sides = [("input-name", FLOAT, shape)], [("output-name", FLOAT, shape)]
@@ -347,7 +347,7 @@ def test_a_file_is_checked_before_a_session_opens_it(
     assert all("stores weights in" in line for line in lines)
 
 
-def test_outputs_that_are_no_tensors(tmp_path: Path) -> None:
+def test_refuses_outputs_that_are_no_tensors(tmp_path: Path) -> None:
     shape = [1, 3, 8, 8]
     path = save(
         tmp_path / "a.onnx", [helper.make_node("SequenceConstruct", ["x"], ["y"])], [("x", FLOAT, shape)], []

@@ -177,7 +177,7 @@ def assert_alike(found: Prediction, wanted: Prediction, offset: int) -> None:
     [(detr, "detr", -1), (conditional_detr, "rtdetr", -1), (yolos, "detr", -1), (rt_detr, "rtdetr", 0)],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_detectors_without_a_card(tmp_path: Path, make, decoder: str, offset: int) -> None:
+def test_exported_detectors_need_no_card(tmp_path: Path, make, decoder: str, offset: int) -> None:
     theirs, path = export(tmp_path, make)
     (wanted,) = load_model(theirs)([IMAGE])
     model = load_model(f"onnx:{path},keep={len(wanted)}")
@@ -185,7 +185,7 @@ def test_detectors_without_a_card(tmp_path: Path, make, decoder: str, offset: in
     assert_alike(model([IMAGE])[0], wanted, offset)
 
 
-def test_detr_that_asks_for_a_mask(tmp_path: Path) -> None:
+def test_gives_detr_the_mask_it_asks_for(tmp_path: Path) -> None:
     theirs, path = export(tmp_path, detr, mask=True, free=True)
     path.with_suffix(".yaml").write_text("input: {size: [96, 128]}\n")
     assert_alike(load_model(f"onnx:{path}")([IMAGE])[0], load_model(theirs)([IMAGE])[0], -1)
@@ -202,7 +202,7 @@ def test_detr_scales_by_the_short_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("free", [False, True])
-def test_a_segmenter(tmp_path: Path, free: bool) -> None:
+def test_an_exported_segmenter_needs_no_card(tmp_path: Path, free: bool) -> None:
     theirs, path = export(tmp_path, segformer, free=free)
     path.with_suffix(".yaml").write_text("input: {size: 96, interpolation: antialias}\n")
     model = load_model(f"onnx:{path}")

@@ -58,7 +58,7 @@ def test_every_adapter_declares_its_options(kind: str) -> None:
         ("detectron2:{file},weights={file}", "detectron2.config", "pip install"),
     ],
 )
-def test_what_is_missing_says_how_to_install_it(
+def test_says_how_to_install_a_missing_framework(
     monkeypatch, tmp_path: Path, spec: str, module: str, command: str
 ) -> None:
     real = importlib.import_module

@@ -46,7 +46,7 @@ def mmdet_apis(masks: bool, boxless: bool = False):
 
 
 @pytest.mark.parametrize("masks", [False, True])
-def test_mmdetection(monkeypatch, tmp_path: Path, weights: Path, masks: bool) -> None:
+def test_runs_an_mmdetection_model(monkeypatch, tmp_path: Path, weights: Path, masks: bool) -> None:
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks))
     model = load_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
     assert (model.name, model.classes) == ("rtmdet", ("cat", "dog"))
@@ -73,7 +73,7 @@ class HistoryBuffer:
 """
 
 
-def test_mmdetection_checkpoints_of_training_runs(monkeypatch, tmp_path: Path, weights: Path) -> None:
+def test_opens_mmdetection_checkpoints_of_training_runs(monkeypatch, tmp_path: Path, weights: Path) -> None:
     """mmengine keeps its log beside the weights, as objects of its own that refer to their methods."""
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=False))
     name = "mmengine.logging.history_buffer"
@@ -103,7 +103,7 @@ def test_mmdetection_never_opens_a_pickle(monkeypatch, tmp_path: Path) -> None:
     assert not (tmp_path / "it ran").exists()
 
 
-def test_mmdetection_without_class_names(monkeypatch, tmp_path: Path, weights: Path) -> None:
+def test_asks_for_the_class_names_of_mmdetection(monkeypatch, tmp_path: Path, weights: Path) -> None:
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=False))
     config = file(tmp_path, "rtmdet.py")
     torch.save({"state_dict": {"weight": torch.ones(1)}}, weights)
@@ -114,7 +114,7 @@ def test_mmdetection_without_class_names(monkeypatch, tmp_path: Path, weights: P
         load_model(f"mmdet:{config}")
 
 
-def test_mmsegmentation(monkeypatch, tmp_path: Path, weights: Path) -> None:
+def test_runs_an_mmsegmentation_model(monkeypatch, tmp_path: Path, weights: Path) -> None:
     def init_model(config, checkpoint, device):
         return Weighted()
 

@@ -56,7 +56,7 @@ def segments(found: np.ndarray) -> dict[tuple[int, int], int]:
     return {(int(n) // SEGMENTS - 1, int(n) % SEGMENTS): int(p) for n, p in zip(numbers, pixels, strict=True)}
 
 
-def test_the_surest_object_takes_its_pixels_first() -> None:
+def test_the_highest_scored_object_takes_its_pixels_first() -> None:
     """Of the second, 60 of 100 pixels are left: it stays. Of the third, 40: it goes. The last is unsure."""
     found = objects(
         [0.6, 0.9, 0.7, 0.4],
@@ -71,7 +71,7 @@ def test_the_surest_object_takes_its_pixels_first() -> None:
     assert (1, 1) in segments(MergeRule(score=0.3).merge(found, stuff, found.labels))
 
 
-def test_stuff_fills_what_is_left_and_scraps_are_dropped() -> None:
+def test_stuff_fills_the_rest_and_small_segments_are_dropped() -> None:
     found = objects([0.9], [rectangle(0, 0, 30, 10)], [0])
     stuff = np.full(SIZE, 3)
     stuff[:, 25:] = 4
@@ -81,7 +81,7 @@ def test_stuff_fills_what_is_left_and_scraps_are_dropped() -> None:
     assert segments(MergeRule(area=45).merge(found, stuff, found.labels))[4, 0] == 45
 
 
-def test_things_and_stuff_are_the_datasets(tmp_path: Path) -> None:
+def test_the_dataset_decides_which_classes_are_things(tmp_path: Path) -> None:
     def model(names: tuple[str, ...], maps: tuple[str, ...], said: Prediction) -> FunctionModel:
         return FunctionModel(lambda images: [said] * len(images), "net", names, maps, "1")
 
@@ -109,7 +109,7 @@ def test_things_and_stuff_are_the_datasets(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_specs(tmp_path: Path) -> None:
+def test_opens_by_spec_and_refuses_incomplete_ones(tmp_path: Path) -> None:
     script = tmp_path / "nets.py"
     script.write_text(SCRIPT)
     model = load_model(f"panoptic:{script}:objects,semantic={script}:areas,area=9")
@@ -124,7 +124,7 @@ def test_specs(tmp_path: Path) -> None:
         load_model(f"panoptic:{script}:areas,semantic={script}:areas")
 
 
-def test_masks_are_needed() -> None:
+def test_refuses_objects_without_masks() -> None:
     image = np.zeros((*SIZE, 3), np.uint8)
 
     def answering(said: Prediction, names: tuple[str, ...] = ("a",)) -> FunctionModel:
@@ -161,7 +161,7 @@ def write(folder: Path, condition: str, ids: np.ndarray, info: list[dict[str, in
     (folder / f"{condition}.json").write_text(json.dumps({"annotations": [row]}))
 
 
-def test_results_by_condition(tmp_path: Path, street: SampleDataset) -> None:
+def test_reads_results_by_condition(tmp_path: Path, street: SampleDataset) -> None:
     ids = np.zeros(SIZE, np.int32)
     ids[:10], ids[10:15] = 70000, 3
     info = [{"id": 70000, "category_id": 1}, {"id": 3, "category_id": 2}]
@@ -178,7 +178,7 @@ def test_results_by_condition(tmp_path: Path, street: SampleDataset) -> None:
         alone.lookup("8", CLEAN)
 
 
-def test_results_that_disagree_with_their_picture(tmp_path: Path, street: SampleDataset) -> None:
+def test_refuses_results_that_disagree_with_their_png(tmp_path: Path, street: SampleDataset) -> None:
     ids = np.full(SIZE, 5, np.int32)
     write(tmp_path / "a", "clean", ids, [])
     with pytest.raises(InvalidPrediction, match="pixels of segment 5"):
@@ -188,6 +188,6 @@ def test_results_that_disagree_with_their_picture(tmp_path: Path, street: Sample
         load_model(f"results:{tmp_path / 'b'}").bind(street).lookup("7", CLEAN)
 
 
-def test_too_many_classes() -> None:
+def test_refuses_too_many_classes() -> None:
     with pytest.raises(InvalidPrediction, match="class 40000"):
         panoptic_map(np.array([[1]]), {1: 40000})

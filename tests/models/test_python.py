@@ -38,14 +38,14 @@ def answering(folder: Path, answer: str):
     return load_model(f"{script(folder, text)}:f")
 
 
-def test_five_lines_are_a_model(tmp_path: Path) -> None:
+def test_a_function_of_five_lines_is_a_model(tmp_path: Path) -> None:
     model = load_model(f"{script(tmp_path, FIVE_LINES)}:my_detector")
     first, second = model(IMAGES)
     assert first.boxes.tolist() == second.boxes.tolist() == [[0, 0, 5, 5]]
     assert (model.name, model.classes, model.semantic_classes) == ("my_detector", (), ())
 
 
-def test_a_module_in_the_working_directory(tmp_path: Path, monkeypatch) -> None:
+def test_opens_a_module_in_the_working_directory(tmp_path: Path, monkeypatch) -> None:
     package = tmp_path / "my_package_for_test"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -110,7 +110,7 @@ def test_a_function_in_memory_is_identified_by_the_local_modules_it_uses(tmp_pat
     assert function_model(used["f"]).fingerprint != first
 
 
-def test_how_numpy_prints_is_no_part_of_an_identity() -> None:
+def test_numpys_print_options_do_not_change_an_identity() -> None:
     level = np.float64(0.5)
     first = function_model(lambda images: level).fingerprint
     with np.printoptions(legacy="1.13"):
@@ -137,7 +137,7 @@ def test_modules_of_a_local_package_are_part_of_its_fingerprint(tmp_path: Path, 
     assert load_model("package_with_parts.entry:my_detector").fingerprint != first
 
 
-def test_a_script_that_ends_the_program_is_refused_in_words(tmp_path: Path) -> None:
+def test_refuses_a_script_that_calls_exit(tmp_path: Path) -> None:
     path = script(tmp_path, "import sys\nsys.exit(2)\n")
     with pytest.raises(InvalidOption, match=r"script\.py cannot be run: SystemExit: 2"):
         load_model(f"{path}:f")
@@ -148,7 +148,7 @@ def test_a_script_that_ends_the_program_is_refused_in_words(tmp_path: Path) -> N
         load_model(f"{path}:F")
 
 
-def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
+def test_a_function_may_declare_classes_and_a_fingerprint(tmp_path: Path) -> None:
     text = FIVE_LINES + "my_detector.classes = ['cat', 'dog']\nmy_detector.fingerprint = 'weights 7'\n"
     model = load_model(f"{script(tmp_path, text)}:my_detector")
     assert model.classes == ("cat", "dog")
@@ -157,7 +157,7 @@ def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
     assert load_model(f"{tmp_path}/script.py:my_detector").fingerprint == stated
 
 
-def test_the_source_is_the_fingerprint_otherwise(tmp_path: Path) -> None:
+def test_otherwise_the_source_is_the_fingerprint(tmp_path: Path) -> None:
     spec = f"{script(tmp_path, FIVE_LINES)}:my_detector"
     first = load_model(spec).fingerprint
     assert load_model(spec).fingerprint == first
@@ -165,7 +165,7 @@ def test_the_source_is_the_fingerprint_otherwise(tmp_path: Path) -> None:
     assert load_model(spec).fingerprint != first
 
 
-def test_classes_factories_and_options(tmp_path: Path) -> None:
+def test_opens_classes_and_factories_with_options(tmp_path: Path) -> None:
     text = """
 class Detector:
     classes = ("person",)
@@ -189,7 +189,7 @@ ready = Detector()
         load_model(f"{path}:make,scor=1")
 
 
-def test_dicts_with_masks(tmp_path: Path) -> None:
+def test_reads_dicts_with_masks(tmp_path: Path) -> None:
     mask = "np.pad(np.ones((2, 3)), ((1, image.shape[0] - 3), (4, image.shape[1] - 7)))"
     (found, _) = answering(tmp_path, f"{{'scores': [0.7], 'labels': [1], 'masks': [{mask}]}}")(IMAGES)
     assert found.boxes.tolist() == [[4, 1, 7, 3]]  # the box is the mask's
@@ -254,12 +254,12 @@ def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
         ("{'boxes': [[0, 0, np.nan, 1]], 'scores': [1], 'labels': [0]}", InvalidPrediction, "Box 0"),
     ],
 )
-def test_wrong_answers_say_what_is_wrong(tmp_path: Path, answer: str, error, said: str) -> None:
+def test_says_what_is_wrong_with_an_answer(tmp_path: Path, answer: str, error, said: str) -> None:
     with pytest.raises(error, match=said):
         answering(tmp_path, answer)(IMAGES)
 
 
-def test_wrong_numbers_of_answers(tmp_path: Path) -> None:
+def test_refuses_a_wrong_number_of_answers(tmp_path: Path) -> None:
     path = script(tmp_path, "def few(images): return []\ndef single(images): return {'boxes': []}\n")
     with pytest.raises(InvalidPrediction, match="0 predictions for 2 images"):
         load_model(f"{path}:few")(IMAGES)
@@ -267,7 +267,7 @@ def test_wrong_numbers_of_answers(tmp_path: Path) -> None:
         load_model(f"{path}:single")(IMAGES)
 
 
-def test_code_that_cannot_be_used(tmp_path: Path) -> None:
+def test_refuses_code_that_cannot_be_used(tmp_path: Path) -> None:
     path = script(tmp_path, "number = 3\n")
     with pytest.raises(InvalidOption, match="it has number"):
         load_model(f"{path}:nmber")
@@ -347,7 +347,7 @@ def test_boxes_changed_inside_a_prediction_are_refused() -> None:
         function_model(moves_boxes)(IMAGES)
 
 
-def test_finding_out_what_a_function_takes_changes_no_image() -> None:
+def test_trying_a_function_changes_no_image() -> None:
     def brightens(image: np.ndarray) -> dict[str, object]:
         first = image[0] if isinstance(image, list) else image  # as code that takes either does, and fails
         first += 51
@@ -368,7 +368,7 @@ def test_a_function_that_makes_warnings_errors_is_still_called_for_each_image() 
         assert len(function_model(strict)(IMAGES)) == 2
 
 
-def test_names_as_labels_are_read_by_the_models_classes() -> None:
+def test_labels_may_be_names_of_the_models_classes() -> None:
     def named(images: list[np.ndarray]) -> list[dict[str, object]]:
         return [{"boxes": [[0, 0, 1, 1]] * 2, "scores": [1, 1], "labels": ["dog", "cat"]} for _ in images]
 
@@ -462,7 +462,7 @@ def test_key_points_and_corners_need_no_boxes() -> None:
     assert posed.data["points"].tolist() == [[[3, 4, 1], [5, 9, 1]]]
 
 
-def test_supervision_is_understood() -> None:
+def test_reads_results_of_supervision() -> None:
     supervision = pytest.importorskip("supervision", reason="needs supervision")
     detections = supervision.Detections(
         xyxy=np.array([[1.0, 2, 3, 4]]), confidence=np.array([0.5]), class_id=np.array([1])

@@ -109,7 +109,7 @@ def on_camvid(shared: Path, count: int | None = None) -> float:
 
 
 @pytest.mark.parametrize("name", [*DETECTORS, VOC, CITYSCAPES])
-def test_what_is_guessed_is_what_the_card_says(shared: Path, name: str) -> None:
+def test_guesses_equal_the_cards(shared: Path, name: str) -> None:
     options = DETECTORS.get(name, ("", 0))[0]
     guessed, written = load_model(f"onnx:{shared}/models/{name}.onnx{options}"), with_card(shared, name)
     assert isinstance(guessed, Network)
@@ -126,23 +126,24 @@ def test_detectors_find_things(shared: Path, name: str) -> None:
     assert ap50(shared, name, 8) > 20
 
 
-def test_deeplab_on_voc(shared: Path) -> None:
+def test_deeplab_reaches_its_miou_on_voc(shared: Path) -> None:
     assert on_voc(shared, 8) > 50
 
 
-def test_deeplab_on_camvid(shared: Path) -> None:
+def test_deeplab_reaches_its_miou_on_camvid(shared: Path) -> None:
     assert on_camvid(shared, 6) > 35
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DETECTORS)
-def test_average_precision_on_all_photographs(shared: Path, name: str) -> None:
+def test_networks_reach_their_ap_on_all_photographs(shared: Path, name: str) -> None:
     count = len(photographs(shared))
     assert ap50(shared, name, count) == pytest.approx(DETECTORS[name][1], abs=1.5)
 
 
 @pytest.mark.slow
-def test_mean_iou_on_all_scenes(shared: Path) -> None:
-    print(f"VOC mIoU {on_voc(shared):.1f}, CamVid mIoU {on_camvid(shared):.1f}")
-    assert on_voc(shared) == pytest.approx(81.1, abs=2)
-    assert on_camvid(shared) == pytest.approx(50.7, abs=2)
+def test_deeplab_has_its_miou_on_all_scenes(shared: Path) -> None:
+    voc, camvid = on_voc(shared), on_camvid(shared)
+    print(f"VOC mIoU {voc:.1f}, CamVid mIoU {camvid:.1f}")
+    assert voc == pytest.approx(81.1, abs=2)
+    assert camvid == pytest.approx(50.7, abs=2)

@@ -71,7 +71,7 @@ def test_one_file_per_condition(tmp_path: Path, data: Dataset) -> None:
     assert load_model(spec).bind(data).fingerprint != first
 
 
-def test_numbers_by_a_vocabulary_or_an_annotation_file(tmp_path: Path, data: Dataset) -> None:
+def test_category_numbers_follow_a_vocabulary_or_an_annotation_file(tmp_path: Path, data: Dataset) -> None:
     spec = results(tmp_path / "runs", clean=[ROW])
     model = load_model(f"{spec},classes=coco80").bind(data)
     assert model.classes[model.lookup("7", CLEAN).labels[0]] == "dog"  # COCO's own number 18
@@ -80,7 +80,7 @@ def test_numbers_by_a_vocabulary_or_an_annotation_file(tmp_path: Path, data: Dat
     assert model.lookup("7", CLEAN).labels.tolist() == [1]
 
 
-def test_masks(tmp_path: Path, data: Dataset) -> None:
+def test_reads_masks(tmp_path: Path, data: Dataset) -> None:
     mask = {"size": [10, 12], "counts": [21, 3, 96]}
     row = {key: value for key, value in ROW.items() if key != "bbox"} | {"segmentation": mask}
     found = load_model(results(tmp_path / "runs", clean=[row])).bind(data).lookup("7", CLEAN)
@@ -117,7 +117,7 @@ def maps(folder: Path, value: int = 3, mode=np.uint8) -> Path:
     return folder
 
 
-def test_folders_of_semantic_maps(tmp_path: Path) -> None:
+def test_reads_folders_of_semantic_maps(tmp_path: Path) -> None:
     maps(tmp_path / "runs/clean")
     maps(tmp_path / "runs/fog@3", 300, np.uint16)
     model = load_model(f"results:{tmp_path}/runs,classes=voc21")
@@ -139,7 +139,7 @@ def test_a_folder_of_maps_is_the_clean_condition(tmp_path: Path) -> None:
     assert model.lookup("frankfurt/a", CLEAN).semantic.shape == (10, 12)
 
 
-def test_folders_that_hold_nothing(tmp_path: Path) -> None:
+def test_refuses_folders_without_results(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"neither results such as clean.json"):
         load_model(f"results:{tmp_path}")
     (tmp_path / "Fog 3.json").write_text("[]")
@@ -147,7 +147,7 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
         load_model(f"results:{tmp_path}")
 
 
-def test_names_that_had_to_be_written_otherwise(tmp_path: Path) -> None:
+def test_reads_conditions_whose_folder_names_were_escaped(tmp_path: Path) -> None:
     """A slash in a condition cannot stand in a file's name; exports write it as %2F."""
     condition = Condition.parse("frost@3[textures=my/frost]")
     (tmp_path / "tables").mkdir()
@@ -159,7 +159,7 @@ def test_names_that_had_to_be_written_otherwise(tmp_path: Path) -> None:
     assert load_model(f"results:{tmp_path / 'maps'}").conditions == (condition,)
 
 
-def test_boxes_that_load_res_has_touched_are_read_as_boxes(tmp_path: Path) -> None:
+def test_boxes_changed_by_load_res_are_read_as_boxes(tmp_path: Path) -> None:
     """`loadRes` of pycocotools adds an outline of the box, an area, an id and iscrowd to every result."""
     outline = [[1, 2, 1, 6, 4, 6, 4, 2]]
     touched = {**ROW, "segmentation": outline, "area": 12, "id": 1, "iscrowd": 0}

@@ -40,7 +40,7 @@ def test_boxes_in_fractions_are_not_taken_for_pixels() -> None:
     assert plain_boxes([rows, np.ones((20, 3))], (300, 300), fractions=True).boxes.max() > 100
 
 
-def test_background_does_not_fill_the_places_of_objects() -> None:
+def test_background_does_not_use_up_the_limit_of_detections() -> None:
     corners = np.array([[i, 0, i + 1.0, 9] for i in range(50)])
     scores = np.tile([0.9, 0.2], (50, 1))  # background is likelier everywhere
     fit = plan_fit((64, 64), (64, 64), "stretch")
@@ -126,7 +126,7 @@ def test_a_file_without_a_kind_gets_an_error_that_names_its_kind(text: str, form
         load_model(text)
 
 
-def test_code_in_the_current_folder_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from stormproof.core.loading import load_attribute
 
     (tmp_path / "my_own_module_of_models.py").write_text("def make():\n    return 7\n")

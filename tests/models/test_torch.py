@@ -73,7 +73,7 @@ def labels(model) -> set[int]:
     return {*found.ravel().tolist()}
 
 
-def test_torchscript(tmp_path: Path, card: Path, code: str) -> None:
+def test_runs_torchscript(tmp_path: Path, card: Path, code: str) -> None:
     import torch_nets_for_test as nets
 
     path = tmp_path / "net.pt"
@@ -84,7 +84,7 @@ def test_torchscript(tmp_path: Path, card: Path, code: str) -> None:
     assert labels(model) == {1}
 
 
-def test_a_state_dict_with_its_module(tmp_path: Path, card: Path, code: str) -> None:
+def test_opens_a_state_dict_with_its_module(tmp_path: Path, card: Path, code: str) -> None:
     path = tmp_path / "weights.pth"
     torch.save({"state_dict": {"gain": torch.tensor([1.0, -1.0, 1.0])}}, path)
     model = load_model(f"torch:{path},module={code}:Net,card={card}")
@@ -99,7 +99,7 @@ def test_a_state_dict_with_its_module(tmp_path: Path, card: Path, code: str) -> 
         load_model(f"torch:{path},module={code}:Net,card={card}")
 
 
-def test_a_module_from_code(card: Path, code: str) -> None:
+def test_opens_a_module_from_code(card: Path, code: str) -> None:
     assert labels(load_model(f"torch:{code}:Net,card={card}")) == {1}
     with pytest.raises(InvalidOption, match=f"open it as torch:{code}:Net"):
         load_model(f"{code}:Net")
@@ -107,7 +107,7 @@ def test_a_module_from_code(card: Path, code: str) -> None:
         load_model(f"torch:{code}:Net")
 
 
-def test_a_detector_in_torchvisions_manner(code: str) -> None:
+def test_opens_a_detector_with_torchvisions_interface(code: str) -> None:
     (found,) = load_model(f"torch:{code}:Detector,decoder=torchvision,classes=dataset")([IMAGE])
     assert found.boxes.tolist() == [[1, 2, 11, 12]]
     assert found.masks is not None
@@ -127,7 +127,7 @@ def test_pickles_are_never_opened(tmp_path: Path, card: Path, code: str, how: st
     assert not proof.exists()
 
 
-def test_answers_of_every_shape() -> None:
+def test_flattens_outputs_of_every_structure() -> None:
     one, two = torch.zeros(1, 2), torch.ones(1, 3)
     assert [a.shape for a in flatten((one, [two]), None)] == [(1, 2), (1, 3)]
     assert [a.shape for a in flatten({"b": two, "a": one}, ["a", "b"])] == [(1, 2), (1, 3)]

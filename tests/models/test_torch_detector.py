@@ -52,7 +52,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     sys.modules.pop("detectors_for_test", None)
 
 
-def test_a_list_of_dictionaries(code: str) -> None:
+def test_reads_a_list_of_dictionaries(code: str) -> None:
     model = load_model(f"torch:{code}:Listed")
     assert (model.name, model.classes) == ("Listed", ("cat", "dog"))
     (found,) = model([IMAGE])  # type: ignore[operator]
@@ -64,12 +64,12 @@ def test_a_list_of_dictionaries(code: str) -> None:
     assert load_model(f"torch:{code}:Listed,classes=[a,b]").classes == ("a", "b")
 
 
-def test_a_dictionary_with_a_batch_axis_and_without_labels(code: str) -> None:
+def test_reads_a_dictionary_with_a_batch_axis_and_without_labels(code: str) -> None:
     (found,) = load_model(f"torch:{code}:Batched,classes=thing")([IMAGE])  # type: ignore[operator]
     assert (found.boxes.tolist(), found.labels.tolist()) == ([[0, 0, 60, 40]], [0])
 
 
-def test_labels_that_are_names(code: str) -> None:
+def test_reads_labels_that_are_names(code: str) -> None:
     (found,) = load_model(f"torch:{code}:Named")([IMAGE])  # type: ignore[operator]
     assert found.labels.tolist() == [1]
 
@@ -84,7 +84,7 @@ def test_a_state_dict_is_loaded_and_is_part_of_the_identity(code: str, tmp_path:
     assert len(prints) == 2
 
 
-def test_a_script_and_a_module_in_memory(code: str, tmp_path: Path) -> None:
+def test_opens_a_script_and_a_module_in_memory(code: str, tmp_path: Path) -> None:
     import detectors_for_test
 
     (found,) = load_model(f"{tmp_path}/detectors_for_test.py:Listed")([IMAGE])  # type: ignore[operator]

@@ -56,7 +56,7 @@ def vision(monkeypatch):
     return calls
 
 
-def test_torchvision_detector(vision, weights: Path) -> None:
+def test_runs_a_torchvision_detector(vision, weights: Path) -> None:
     model = load_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights}")
     assert vision == [
         ("fasterrcnn_resnet50_fpn", {"weights": None, "weights_backbone": None, "num_classes": 91})
@@ -66,21 +66,21 @@ def test_torchvision_detector(vision, weights: Path) -> None:
     assert found.boxes.tolist() == [[1, 2, 3, 4]]
 
 
-def test_torchvision_segmenter(vision, weights: Path) -> None:
+def test_runs_a_torchvision_segmenter(vision, weights: Path) -> None:
     model = load_model(f"torchvision:deeplabv3_resnet50,weights={weights}")
     assert model.semantic_classes[15] == "person"
     assert vision[0][1]["num_classes"] == 21
     assert model([IMAGE])[0].semantic.shape == (20, 30)
 
 
-def test_torchvision_second_head(vision, tmp_path: Path) -> None:
+def test_builds_the_second_head_that_the_weights_have(vision, tmp_path: Path) -> None:
     torch.save({"weight": torch.ones(1), "aux_classifier.0.weight": torch.ones(1)}, tmp_path / "aux.pth")
     with pytest.raises(ModelError, match="does not fit"):  # the stand-in has no such head
         load_model(f"torchvision:deeplabv3_resnet50,weights={tmp_path}/aux.pth")
     assert vision[0][1]["aux_loss"] is True
 
 
-def test_torchvision_with_classes_of_ones_own(vision, weights: Path, tmp_path: Path) -> None:
+def test_torchvision_takes_custom_classes(vision, weights: Path, tmp_path: Path) -> None:
     names = file(tmp_path, "names.txt", "cat\ndog\n")
     load_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights},classes={names}")
     assert vision[0][1]["num_classes"] == 3  # and background

@@ -51,7 +51,7 @@ def network(**fed: object) -> Network:
 
 
 @pytest.mark.slow
-def test_the_input_that_labels_show_is_chosen() -> None:
+def test_chooses_the_input_that_fits_the_labels() -> None:
     data = open_dataset([photograph(k) for k in range(16)], classes=("square",))
     done = tune_input(network(std=255), data)
     assert done.chosen.words.startswith("BGR, x / 127.5 − 1")
@@ -68,7 +68,7 @@ def test_a_right_guess_is_kept() -> None:
     assert done.chosen.gain is None
 
 
-def test_a_lead_that_may_be_chance_does_not_replace_the_guess() -> None:
+def test_an_advantage_within_chance_does_not_replace_the_guess() -> None:
     """A network that finds the same whatever it is fed: no input is better."""
     same = replace(
         network(std=255), forward=lambda batch: [np.array([[[2, 2, 14, 14, 0.9, 0]]] * len(batch))]

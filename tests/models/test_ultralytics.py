@@ -31,7 +31,7 @@ class YOLO:
         return [SimpleNamespace(boxes=boxes, masks=masks)]
 
 
-def test_ultralytics(monkeypatch, tmp_path: Path) -> None:
+def test_runs_an_ultralytics_model(monkeypatch, tmp_path: Path) -> None:
     install(monkeypatch, ultralytics={"YOLO": YOLO})
     model = load_model(f"ultralytics:{file(tmp_path, 'yolo11n.onnx')},score=0.2")
     assert model.classes == ("cat", "dog")

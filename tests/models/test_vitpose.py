@@ -52,7 +52,7 @@ def decode(folder: Path, boxes: np.ndarray, **further) -> tuple[np.ndarray, np.n
 
 
 @pytest.mark.parametrize("experts", [1, 6])
-def test_points_are_those_of_transformers(tmp_path: Path, experts: int) -> None:
+def test_points_equal_those_of_transformers(tmp_path: Path, experts: int) -> None:
     folder = vitpose(tmp_path / "pose", experts)
     (tmp_path / "near.py").write_text(DETECTOR)
     model = load_model(f"vitpose:{folder},detector={tmp_path}/near.py:find")
@@ -74,7 +74,7 @@ def test_vitpose_without_a_detector_treats_the_image_as_one_person(tmp_path: Pat
     assert np.array_equal(found.data["points"][..., :2], places)
 
 
-def test_an_image_without_people_is_answered(tmp_path: Path) -> None:
+def test_an_image_without_people_gets_an_empty_prediction(tmp_path: Path) -> None:
     folder = vitpose(tmp_path / "pose")
     (found,) = load_model(f"vitpose:{folder},detector=hog:people")([IMAGE[:50, :30]])
     assert len(found) == 0

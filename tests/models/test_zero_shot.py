@@ -90,7 +90,7 @@ def data() -> sp.Run:
 
 
 @pytest.mark.parametrize("make", [owl, grounding_dino])
-def test_they_receive_the_classes_of_the_dataset(make, data, tmp_path: Path) -> None:
+def test_zero_shot_models_get_the_classes_of_the_dataset(make, data, tmp_path: Path) -> None:
     model = load_model(f"hf:{make(tmp_path)},score=0")
     assert model.classes == ()
     with pytest.raises(ModelError, match="add ,classes=FILE"):
@@ -105,7 +105,7 @@ def test_they_receive_the_classes_of_the_dataset(make, data, tmp_path: Path) -> 
     assert bound.fingerprint != model.fingerprint
 
 
-def test_a_run_tells_them(data, tmp_path: Path) -> None:
+def test_a_run_passes_the_classes_of_the_dataset(data, tmp_path: Path) -> None:
     spec = f"hf:{owl(tmp_path)},score=0"
     run = sp.run(spec, data, conditions="fog@3", out=tmp_path / "run", engine="local", progress=False)
     assert run.record.model.classes == CLASSES
@@ -120,7 +120,7 @@ def test_prints_given_classes_at_once(tmp_path: Path) -> None:
     assert set(model([IMAGE])[0].labels) <= {0, 1}
 
 
-def test_grounding_dinos_scores_are_of_the_tokens_of_a_class(data, tmp_path: Path) -> None:
+def test_grounding_dinos_scores_come_from_the_tokens_of_a_class(data, tmp_path: Path) -> None:
     """Against the network's own probabilities of tokens."""
     folder = grounding_dino(tmp_path)
     (found,) = load_model(f"hf:{folder},score=0").bind(data)([IMAGE])

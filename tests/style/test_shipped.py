@@ -36,7 +36,7 @@ def test_reconstruction_and_distance_to_the_style(shared: Path) -> None:
     pytest.importorskip("onnx")
     evaluate = evaluation()
     photographs = sorted((shared / "data/coco/val2017").glob("*.jpg"))
-    contents = [as_rgb(read_image(path)) for path in photographs[::30]]
+    contents = [as_rgb(read_image(path)) for path in photographs[::60]]
     paintings = [read_style(shared / "data/paintings" / name) for name in evaluate.HELD_OUT_PAINTINGS]
     styles = [shorter_side(painting, STYLE_SIDE) for painting in paintings]
     network, witness = open_network(), evaluate.Witness.read(shared)
