@@ -21,7 +21,7 @@ def blocks(page: Path, language: str) -> list[str]:
     )
 
 
-def test_there_is_a_page_for_each_thing_that_can_be_added() -> None:
+def test_each_worked_addition_has_a_page_and_is_listed() -> None:
     expected = {
         "corruption", "dataset", "adapter", "metric", "aggregate", "section", "plugin", "task", "boundary",
     }  # fmt: skip

@@ -70,7 +70,7 @@ def cited(text: str) -> Iterator[tuple[str, str, str]]:
                 yield match["paper"], KINDS[each["kind"]], item
 
 
-def test_citations_are_found() -> None:
+def test_finds_citations() -> None:
     text = "*kamann*, Fig. 10 to 12 and Table 1; (*michaelis*, Eqs. 1, 2); pezzementi, Table IV."
     found = [f"{paper} {kind} {item}" for paper, kind, item in cited(text)]
     assert found == [
@@ -79,7 +79,7 @@ def test_citations_are_found() -> None:
     ]  # fmt: skip  # what follows an 'and' is another sentence
 
 
-def test_what_is_cited_exists() -> None:
+def test_cited_sections_tables_and_figures_exist() -> None:
     wrong, count = [], 0
     for path in SOURCES:
         for paper, kind, item in cited(path.read_text(encoding="utf-8")):

@@ -46,7 +46,9 @@ def test_the_pages_of_corruptions_are_current(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TYPED, ids=lambda page: page.stem)
-def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_and_python_of_a_page_work(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image = np.random.default_rng(5).integers(0, 256, (48, 64, 3), np.uint8)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(inspect, "_GLANCE", 20)  # of 200 images
@@ -68,7 +70,7 @@ def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_exist(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     targets = [link for link in LINK.findall(text) if "://" not in link]
     broken = [link for link in targets if not (page.parent / link.partition("#")[0]).exists()]
@@ -94,7 +96,7 @@ def test_nothing_is_installed_by_name_before_it_is_published() -> None:
     assert bool(pages) == ON_PYPI, pages
 
 
-def test_links_to_headings_lead_to_headings() -> None:
+def test_links_to_headings_exist() -> None:
     broken = []
     for page in PAGES:
         for link in LINK.findall(page.read_text(encoding="utf-8")):

@@ -37,7 +37,7 @@ def text(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_short_work_leaves_no_trace_in_a_log(clock: Clock) -> None:
+def test_short_work_writes_no_line_to_a_log(clock: Clock) -> None:
     console = log()
     with progress_on(console, "corrupting", 3) as progress:
         assert list(progress.track("abc")) == ["a", "b", "c"]
@@ -59,7 +59,7 @@ def test_a_log_has_a_line_every_ten_seconds(clock: Clock) -> None:
     ]
 
 
-def test_what_was_done_before_does_not_count_as_speed(clock: Clock) -> None:
+def test_work_of_an_earlier_run_does_not_count_as_speed(clock: Clock) -> None:
     console = log()
     progress = progress_on(console, "net", 100, "cells")
     progress.skip(90)
@@ -113,7 +113,7 @@ def test_a_notebook_has_one_line_that_changes(
     assert capsys.readouterr().out == "failed: one\n"
 
 
-def test_the_first_piece_pays_for_the_start_and_foretells_nothing(clock: Clock) -> None:
+def test_the_first_piece_is_left_out_of_the_estimate(clock: Clock) -> None:
     console = log()
     with progress_on(console, "net", 1000, "cells") as progress:
         clock.now = 60  # kernels were compiled

@@ -61,7 +61,7 @@ def test_recipes_of_entries_are_those_of_the_package(entry: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_networks_and_images_are_those_at_hand(page: Path, pages: ModuleType) -> None:
+def test_named_networks_and_images_exist(page: Path, pages: ModuleType) -> None:
     """Built-in ones always; those under ../shared where it is there."""
     text = page.read_text(encoding="utf-8")
     networks, images = NETWORK.findall(text), IMAGES.findall(text)

@@ -181,7 +181,7 @@ def test_an_axis_with_an_end_begins_at_zero() -> None:
     assert scale["domain"] == [0, 100.0]
 
 
-def test_a_radar_s_rings_and_outlines_have_one_scale() -> None:
+def test_rings_and_outlines_of_a_radar_share_a_scale() -> None:
     """The largest value is 67: the outermost ring is 70, and 67 lies just within it."""
     rows = place_on_circle(
         [{"x": name, "y": y, "series": "net"} for name, y in (("a", 67.0), ("b", 35.0), ("c", 0.0))]
@@ -201,7 +201,7 @@ def test_a_radar_s_rings_and_outlines_have_one_scale() -> None:
             )
 
 
-def test_a_radar_of_a_round_value_ends_there() -> None:
+def test_a_radar_ends_at_a_round_value() -> None:
     rows = place_on_circle([{"x": name, "y": 40.0, "series": "net"} for name in "abc"])
     assert max(math.hypot(row["px"], row["py"]) for row in rows if row.get("series")) == pytest.approx(1)
     assert [row["label"] for row in rows if row.get("part") == "level"][-1] == "40"

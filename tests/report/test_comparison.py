@@ -80,7 +80,7 @@ def changed(*, higher: bool = True) -> tuple[Scores, Scores, list[Change]]:
     return old, replace(old, label="new", model="new"), found
 
 
-def test_a_change_has_its_interval_and_whether_it_is_clear() -> None:
+def test_a_change_shows_its_interval_and_whether_it_is_significant() -> None:
     old, new, changes = changed()
     found = change_table(old, new, "AP", changes)
     lines = {row[0]: dict(zip(found.columns, row, strict=True)) for row in found.rows}
@@ -115,7 +115,7 @@ def test_changes_run_from_worse_to_better(measure: str, worst_first: list[str]) 
     assert names == ["clean", "mean", *worst_first]
 
 
-def test_a_severity_s_change_is_after_minus_before() -> None:
+def test_the_change_of_a_severity_is_after_minus_before() -> None:
     old, new = falling("old", fog=-0.02, snow=-0.02), falling("new", fog=-0.05, snow=-0.01)
     figure = next(f for f in compare_view(old, new).figures() if f.id == "change-severity")
     rows = {(row["series"], row["x"]): row["y"] for row in figure.rows}

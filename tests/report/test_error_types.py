@@ -78,7 +78,7 @@ def test_corruptions_with_the_same_costliest_error_share_a_clause() -> None:
     assert said.endswith("against 50 % on clean images (clearly less than under fog).")
 
 
-def test_the_figure_shows_the_mixture_of_every_severity() -> None:
+def test_the_figure_shows_the_error_types_at_every_severity() -> None:
     view = make_view([scored()])
     section = next(each for each in view.sections if each.id == "error-types")
     (figure,) = section.figures
@@ -92,7 +92,7 @@ def test_the_figure_shows_the_mixture_of_every_severity() -> None:
     assert costs["clean"][TYPES.index("Loc")] == pytest.approx(6.0)
 
 
-def test_nothing_is_drawn_where_almost_nothing_is_found() -> None:
+def test_draws_no_bar_where_ap50_is_below_1_percent() -> None:
     made = scored()
     made.cells["AP50"]["fog@3"] = 0.009
     (figure,) = next(each for each in make_view([made]).sections if each.id == "error-types").figures

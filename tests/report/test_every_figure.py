@@ -138,7 +138,7 @@ def kept(row: dict[str, float], names: tuple[str, ...]) -> float:
 
 
 @of("kept")
-def test_what_is_left_by_group_and_its_interval(views, cells, rows, scored) -> None:
+def test_the_share_kept_by_group_has_its_interval(views, cells, rows, scored) -> None:
     drawn = {(row["x"], row["series"]): row for row in views[0].first.rows}
     for run_name, row in cells["AP"].items():
         assert drawn["all corruptions", run_name]["y"] == pytest.approx(_mean_kept(row))
@@ -165,7 +165,7 @@ def _mean_kept(row: dict[str, float]) -> float:
 
 
 @of("grid", "conditions")
-def test_every_cell_absolute_and_relative(views, cells) -> None:
+def test_every_cell_of_the_grid_is_shown_absolute_and_relative(views, cells) -> None:
     grid = marks(views[0], "grid", "pick", "panel", "y", "x", value="v")
     loose = marks(views[0], "conditions", "pick", "x", "y", value="v")
     for name, row in cells["AP"].items():
@@ -185,7 +185,7 @@ def test_every_cell_absolute_and_relative(views, cells) -> None:
 
 
 @of("corruptions", "groups-michaelis", "groups-kamann")
-def test_curves_by_severity(views, cells) -> None:
+def test_curves_show_the_mean_of_each_severity(views, cells) -> None:
     curves = marks(views[0], "corruptions", "series", "panel", "x")
     groups = marks(views[0], "groups-kamann", "series", "panel", "x")
     for name, row in cells["AP"].items():
@@ -204,7 +204,7 @@ def test_curves_by_severity(views, cells) -> None:
 
 
 @of("rmse", "snr")
-def test_the_size_of_changes(views, cells, rows) -> None:
+def test_the_share_kept_is_plotted_over_rmse_and_snr(views, cells, rows) -> None:
     row, own = cells["AP"]["keen"], rows["keen"]
     by_rmse = {
         (r["label"], r["panel"]): r for r in next(f for f in views[0].figures() if f.id == "rmse").rows
@@ -224,7 +224,7 @@ def test_the_size_of_changes(views, cells, rows) -> None:
 
 
 @of("classes")
-def test_classes(views, cells) -> None:
+def test_bars_show_the_scores_of_classes(views, cells) -> None:
     found = marks(views[0], "classes", "pick", "x", "y", value="v")
     for name in CLASSES:
         for run_name, row in cells[name].items():
@@ -240,7 +240,7 @@ def degraded(row: dict[str, float], name: str) -> float:
 
 
 @of("cd-clean", "cd-categories", "cd-corruptions", "radar")
-def test_degradation_against_the_first_run(views, cells) -> None:
+def test_degradation_is_relative_to_the_first_run(views, cells) -> None:
     base = cells["AP"]["keen"]
     clean = marks(views[0], "cd-clean", "panel", "series")
     places = marks(views[0], "cd-clean", "panel", "series", value="x")
@@ -269,7 +269,7 @@ def test_degradation_against_the_first_run(views, cells) -> None:
 
 
 @of("map-mce", "flaws")
-def test_errors_of_objects(views, cells) -> None:
+def test_errors_of_objects_equal_a_plain_count(views, cells) -> None:
     points = marks(views[0], "map-mce", "series")
     clean = marks(views[0], "map-mce", "series", value="x")
     flaws = marks(views[0], "flaws", "pick", "x", "series")
@@ -286,7 +286,7 @@ def test_errors_of_objects(views, cells) -> None:
 
 
 @of("roc")
-def test_detection_rates(views, rows, cells, scored) -> None:
+def test_detection_rates_equal_a_plain_count(views, rows, cells, scored) -> None:
     own = rows["wary"]
     drawn = [r for r in next(f for f in views[0].figures() if f.id == "roc").rows if r["series"] == "wary"]
     for pick, text in ((("clean", ""), "clean"), (("fog", "4"), "fog@4")):
@@ -308,7 +308,7 @@ def test_detection_rates(views, rows, cells, scored) -> None:
 
 
 @of("reliability")
-def test_reliability(views, rows, scored) -> None:
+def test_reliability_bins_equal_a_plain_count(views, rows, scored) -> None:
     drawn = next(f for f in views[0].figures() if f.id == "reliability").rows
     for name, own in rows.items():
         for series, text in (("clean", "clean"), ("3", "fog@3")):
@@ -339,7 +339,7 @@ def test_defocus_is_predicted_from_blur(views, cells) -> None:
 
 
 @of("carry-over")
-def test_clean_against_corrupted(views, cells) -> None:
+def test_each_run_is_plotted_clean_against_corrupted(views, cells) -> None:
     under, clean = (marks(views[0], "carry-over", "series", value=key) for key in ("y", "x"))
     for name, row in cells["AP"].items():
         held = [value for text, value in row.items() if text != "clean"]
@@ -348,7 +348,7 @@ def test_clean_against_corrupted(views, cells) -> None:
 
 
 @of("change", "change-severity")
-def test_changes_from_one_run_to_another(views, cells) -> None:
+def test_changes_between_two_runs_equal_their_difference(views, cells) -> None:
     old, new = cells["AP"]["keen"], cells["AP"]["wary"]
     bars, lines = marks(views[1], "change", "x"), marks(views[1], "change-severity", "series", "x")
     assert bars[("clean",)] == pytest.approx(100 * (new["clean"] - old["clean"]))

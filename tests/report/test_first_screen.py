@@ -62,7 +62,7 @@ def test_breaking_points_are_where_the_lines_cross_half() -> None:
     assert "No bar: more than half is left" in mixed.note
 
 
-def test_half_life_needs_two_severities_and_stays_within_those_run() -> None:
+def test_a_half_life_needs_two_severities_and_lies_between_them() -> None:
     cells = {"clean": 0.4, "fog@3": 0.1, "snow@2": 0.3, "snow@3": 0.1, "frost@1": 0.1}
     scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
     rows = {row["x"]: row["y"] for row in breaking_points([scores], "AP").rows}
@@ -82,7 +82,7 @@ def test_breaking_points_have_intervals_where_scores_have() -> None:
     assert row["high"] - row["low"] > 0.1
 
 
-def test_half_of_the_clean_score_is_half_of_each_replicate_s_own() -> None:
+def test_each_replicate_is_compared_with_half_of_its_own_clean_score() -> None:
     """Images that are all easier, or all harder, leave every share of the clean score as it is."""
     scores = steep()
     factors = np.concatenate([[0.55, 0.55], np.linspace(0.7, 1.3, 200)])
@@ -108,7 +108,7 @@ def test_the_difference_of_heat_maps_is_in_points() -> None:
     assert grid["color"]["scale"]["domainMax"] == 100
 
 
-def test_papers_come_last_and_folded() -> None:
+def test_sections_of_papers_come_last_and_folded() -> None:
     view = make_view([steep("a"), steep("b", half_at=2.9)])
     papers = [section.paper for section in view.sections]
     assert papers == sorted(papers)
@@ -181,7 +181,7 @@ def test_the_warning_about_few_images_names_no_run_where_all_have_few(runs: dict
 
 
 @pytest.mark.parametrize("measure", ["AP", "E"])
-def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path], measure: str) -> None:
+def test_with_few_images_no_corruption_is_named_the_worst(runs: dict[str, Path], measure: str) -> None:
     scores = run_scores(Run(runs["boxes"]), interval=True)
     few, many = (sentence(replace(scores, images=images), measure) for images in (5, 500))
     assert few.endswith("Too few images (5) to say which corruption hurts most.")
@@ -203,7 +203,7 @@ def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[
     assert f"{spoken(worst).capitalize()} hurts most ({100 * errors[worst]:.1f} %)" in said
 
 
-def test_show_names_the_severities_that_were_run() -> None:
+def test_the_text_of_show_names_the_severities_that_were_run() -> None:
     cells = {"clean": 0.4, "fog@1": 0.3, "fog@3": 0.2, "fog@5": 0.1, "snow@3": 0.3}
     scores = replace(toy_scores(), cells={"AP": cells}, conditions=tuple(cells))
     table = _table(scores, "AP")

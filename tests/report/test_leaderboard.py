@@ -131,7 +131,7 @@ def resealed(change: Change) -> dict[str, Any]:
         ("note", lambda c: c.update(note="x" * 5000)),
     ],
 )
-def test_what_does_not_fit_is_refused_by_field(field: str, change: Change) -> None:
+def test_refuses_a_submission_by_its_wrong_field(field: str, change: Change) -> None:
     with pytest.raises(InvalidOption, match=rf"entry.json: .*\b{field}"):
         parse_submission(resealed(change), "entry.json")
 
@@ -147,7 +147,7 @@ def test_a_changed_file_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"P": NaN}', "\x00", "[" * 100_000])
-def test_what_is_no_submission_is_refused(tmp_path: Path, text: str) -> None:
+def test_refuses_a_file_that_is_no_submission(tmp_path: Path, text: str) -> None:
     path = tmp_path / "entry.json"
     path.write_text(text)
     with pytest.raises(InvalidOption, match=r"entry\.json"):
@@ -208,7 +208,7 @@ def test_the_site_is_a_pure_function_of_its_files(tmp_path: Path) -> None:
     assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
 
 
-def test_every_page_forbids_what_it_does_not_need(tmp_path: Path) -> None:
+def test_every_page_has_a_strict_content_policy(tmp_path: Path) -> None:
     build_site(papers()[:3], tmp_path)
     pages = sorted(tmp_path.rglob("*.html"))
     assert len(pages) == 4
@@ -265,7 +265,7 @@ def test_unreadable_images_are_left_out_again(tmp_path: Path) -> None:
     assert "dataset.unreadable is 1 in the submission, 0 here" in repaired.surprises
 
 
-def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_the_commands_of_the_leaderboard_work(runs: dict[str, Path], tmp_path: Path) -> None:
     def call(*words: str) -> Any:
         return CliRunner().invoke(app, [*words], catch_exceptions=False)
 
@@ -294,7 +294,7 @@ def test_our_own_results_are_entries() -> None:
     assert all(e.badge == "self-reported" and not e.missing for e in entries)
 
 
-def test_a_badge_that_an_entry_gives_itself_is_left_out(tmp_path: Path) -> None:
+def test_an_entrys_own_claim_of_verification_is_not_shown(tmp_path: Path) -> None:
     """Anyone can write a block of verification and a digest that fits."""
     claim = Verification(
         conditions=("clean",), largest_difference=0, tolerance=0.001, date="2026-01-01", stormproof="0.1.0"

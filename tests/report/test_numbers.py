@@ -109,7 +109,7 @@ def beside(pair: tuple[Scores, Scores]) -> View:
     return make_view(pair)
 
 
-def test_cd_and_rcd_of_every_corruption(pair: tuple[Scores, Scores], beside: View) -> None:
+def test_cd_and_rcd_of_every_corruption_by_hand(pair: tuple[Scores, Scores], beside: View) -> None:
     base, net = pair
     found = keyed(beside, "cd-corruptions", "panel", "x", "series")
     for name in KAMANN_19:
@@ -159,7 +159,7 @@ def test_score_and_report_have_one_definition_of_a_category(
             assert row["high"] - row["y"] == pytest.approx(100 * spread["std"])
 
 
-def test_radar_and_groups_by_severity(pair: tuple[Scores, Scores], beside: View) -> None:
+def test_radar_and_groups_by_severity_by_hand(pair: tuple[Scores, Scores], beside: View) -> None:
     _, net = pair
     radar = keyed(beside, "radar", "x", "series")
     curves = keyed(beside, "groups-kamann", "panel", "x", "series")
@@ -178,7 +178,7 @@ def test_radar_and_groups_by_severity(pair: tuple[Scores, Scores], beside: View)
     assert len(at_4) == 4
 
 
-def test_grid_absolute_relative_and_means(pair: tuple[Scores, Scores], beside: View) -> None:
+def test_grid_absolute_relative_and_means_by_hand(pair: tuple[Scores, Scores], beside: View) -> None:
     _, net = pair
     found = keyed(beside, "grid", "pick", "panel", "y", "x")
     shades = {(r["panel"], r["y"], r["x"]): r["shade"] for r in figure(beside, "grid").rows}
@@ -194,7 +194,7 @@ def test_grid_absolute_relative_and_means(pair: tuple[Scores, Scores], beside: V
     assert harm == sorted(harm)
 
 
-def test_what_is_left_by_group_with_intervals() -> None:
+def test_the_share_kept_by_group_has_its_interval() -> None:
     names = [name for members in MICHAELIS.values() for name in members]
     net = scored("net", names, 4, "AP", spread=0.01)
     rows = {row["x"]: row for row in figure(make_view([net]), "kept").rows}
@@ -224,7 +224,7 @@ def test_the_summary_has_whole_intervals() -> None:
     assert "95 % of P" not in make_view([toy_scores()]).summary.columns
 
 
-def test_rmse_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
+def test_rmse_is_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
     """Against the pixels: the mean over images of √(mean squared change), and of 10 log₁₀ of the ratio."""
     opened = Run(runs["boxes"])
     scores = run_scores(opened)
@@ -301,7 +301,7 @@ def objects(name: str, error: float) -> Scores:
 FLAW_NAMES = ("CBWO", "WBCO", "WBWO", "PMD", "MD")
 
 
-def test_errors_and_flaws_of_objects() -> None:
+def test_errors_and_flaws_of_objects_by_hand() -> None:
     view = make_view([objects("a", 0.3), objects("b", 0.5)])
     points = {row["series"]: (row["x"], row["y"]) for row in figure(view, "map-mce").rows}
     assert points["b"] == (pytest.approx(40.0), pytest.approx(100 * (0.5 + 0.02 * 3)))
@@ -312,7 +312,7 @@ def test_errors_and_flaws_of_objects() -> None:
     assert row[1:] == tuple(pytest.approx(v) for v in (30.0, 36.0, 36.0, 36.0))
 
 
-def test_detection_rates_and_people_lost() -> None:
+def test_detection_rates_and_lost_people_by_hand() -> None:
     curve = {
         "fppi": [0.0, 0.1, 1.0],
         "rate": [0.1, 0.2, 0.6],
@@ -337,7 +337,7 @@ def test_detection_rates_and_people_lost() -> None:
     assert people[1][5] == pytest.approx(2.0)
 
 
-def test_predictions_of_contextual_scores() -> None:
+def test_predictions_of_contextual_scores_by_hand() -> None:
     """Leave one model out, non-negative least squares without intercept, on scores over clean ones."""
     rng = np.random.default_rng(9)
     simple = [f"gaussian_blur[sigma={s}]" for s in (1, 2)]
@@ -362,7 +362,7 @@ def test_predictions_of_contextual_scores() -> None:
     assert [shown[text, target] for text in simple] == pytest.approx(overall)
 
 
-def test_gains_carry_over() -> None:
+def test_correlates_gains_on_clean_and_corrupted_images() -> None:
     some = [scored(name, ["fog", "snow"], seed, "AP", clean=c) for name, seed, c in
             (("a", 1, 0.3), ("b", 2, 0.5), ("c", 3, 0.6))]  # fmt: skip
     view = make_view(some, reference="a")
@@ -392,7 +392,7 @@ def two(spread: float = 0.0) -> tuple[Scores, Scores]:
     return made[0], made[1]
 
 
-def test_changes_and_their_ranks() -> None:
+def test_changes_and_their_ranks_by_hand() -> None:
     old, new = two()
     rows = {row[0]: dict(zip(("before", "after", "change", "old", "new", "moved"), row[1:], strict=True))
             for row in change_table(old, new, "AP", changes_of(old, new, "AP")).rows}  # fmt: skip

@@ -33,7 +33,7 @@ def call(*words: str) -> Any:
     return CliRunner().invoke(app, [*words], catch_exceptions=False)
 
 
-def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
+def test_drawing_a_figure_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     view = make_view([toy_scores(MARKDOWN, tags={"a": "1"}), toy_scores("b", clean=0.5)])
     first = write_figures(view, tmp_path / "one", formats=("svg",))
     second = write_figures(view, tmp_path / "two", formats=("svg",))
@@ -43,14 +43,14 @@ def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
     assert {"corruptions", "cd-clean", "cd-corruptions", "table-summary"} <= names
 
 
-def test_papers_figures_are_drawn(tmp_path: Path) -> None:
+def test_draws_the_figures_of_the_papers(tmp_path: Path) -> None:
     some = published_scores("pezzementi")[:3]
     names = {path.name for path in write_figures(make_view(some), tmp_path, formats=("png",))}
     assert "prediction.png" in names
     assert "weights.png" in names  # what is picked on the page stands side by side in one file
 
 
-def test_a_figure_of_very_many_panels_is_several_files() -> None:
+def test_a_figure_with_very_many_panels_becomes_several_files() -> None:
     rows = [{"x": 0.0, "y": 1.0, "panel": f"{k // 2}"} for k in range(100)]
     figure = Figure("alpha", "", Kind.LINES, Axis("x"), Axis("y"), rows, panel="panel")
     found = sheets(figure)
@@ -118,7 +118,7 @@ def test_a_radar_is_closed() -> None:
     assert mine[0]["py"] == pytest.approx(1.0)  # the first spoke points up
 
 
-def test_runs_keep_how_far_pixels_moved(runs: dict[str, Path]) -> None:
+def test_runs_store_image_quality_and_image_errors(runs: dict[str, Path]) -> None:
     found = run_scores(Run(runs["boxes"]))
     assert found.details["quality"]["clean"]["rmse"] == 0
     assert (
@@ -135,7 +135,7 @@ def test_runs_keep_how_far_pixels_moved(runs: dict[str, Path]) -> None:
     assert ((errors.by_condition["clean"] >= 0) & (errors.by_condition["clean"] <= 1)).all()
 
 
-def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_the_commands_of_the_report_work(runs: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     done = call("report", str(runs["boxes"]), str(runs["masks"]), "--images", "1", "--out", str(out))
     assert done.exit_code == 0
@@ -182,7 +182,7 @@ def test_a_model_that_finds_nothing_has_a_page(tmp_path: Path) -> None:
     assert call("figures", str(tmp_path / "run"), "--out", str(tmp_path / "figures")).exit_code == 0
 
 
-def test_wrong_words_are_refused(runs: dict[str, Path]) -> None:
+def test_refuses_wrong_options(runs: dict[str, Path]) -> None:
     for words in (("--images", "-1"), ("--budget", "0"), ("--measure", "AP51"), ("--reference", "nobody")):
         done = CliRunner().invoke(app, ["report", str(runs["boxes"]), *words])
         assert done.exit_code != 0

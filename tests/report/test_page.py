@@ -55,7 +55,7 @@ def written(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     return out.read_text(encoding="utf-8")
 
 
-def test_nothing_is_asked_of_a_network(written: str) -> None:
+def test_a_page_requests_nothing_from_a_network(written: str) -> None:
     elements = Elements(written)
     links = [v for _, a in elements.found for k, v in a.items() if k in ("src", "href") and v]
     assert all(link.startswith(("#", "data:")) for link in links)
@@ -74,7 +74,7 @@ def test_hostile_names_are_text(written: str) -> None:
     )
 
 
-def test_names_of_every_kind_come_through() -> None:
+def test_hostile_names_are_shown_unchanged() -> None:
     for name in (SCRIPT, TEMPLATE, MARKDOWN, CONTROL):
         text = page(make_view([toy_scores(name, tags={name: name}), toy_scores("other")]))
         assert plain(name) in Elements(text).words
@@ -83,7 +83,7 @@ def test_names_of_every_kind_come_through() -> None:
         assert any(plain(name) in json.dumps(blob, ensure_ascii=False) for blob in inside)
 
 
-def test_specifications_hold_no_names() -> None:
+def test_specifications_of_charts_hold_no_names() -> None:
     first, second = (page(make_view([toy_scores(name)])) for name in ("one", SCRIPT))
     specs = [
         [json.loads(gzip.decompress(base64.b64decode(b))).get("spec") for b in blobs(t)]
@@ -92,7 +92,7 @@ def test_specifications_hold_no_names() -> None:
     assert specs[0] == specs[1]
 
 
-def test_images_come_back_with_truth_and_predictions(written: str) -> None:
+def test_images_are_embedded_with_truth_and_predictions(written: str) -> None:
     packed = re.search(r'id="scenes">([^<]*)<', written)
     assert packed
     scenes = json.loads(gzip.decompress(base64.b64decode(packed[1])))
@@ -118,7 +118,7 @@ def test_a_small_budget_drops_images_with_a_notice(runs: dict[str, Path], tmp_pa
 
 
 @pytest.mark.parametrize("interval", [True, False])
-def test_without_the_dataset_there_are_words(tmp_path: Path, interval: bool) -> None:
+def test_without_the_dataset_the_page_says_what_it_lacks(tmp_path: Path, interval: bool) -> None:
     scene = write_scene(tmp_path / "scene", images=2)
     words = {"model": f"{MODELS}:contrast_boxes", "data": scene, "conditions": ["fog@3"], "engine": "local"}
     run(make_config({**words, "out": str(tmp_path / "run")}))

@@ -32,7 +32,7 @@ def text_of(markup: str) -> str:
     return " ".join(said)
 
 
-def test_a_report_of_runs_folders_and_scores(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_makes_a_report_of_runs_folders_and_scores(runs: dict[str, Path], tmp_path: Path) -> None:
     page = sp.report([sp.Run(runs["boxes"]), str(runs["masks"])], out=tmp_path / "both.html", images=0)
     assert page == tmp_path / "both.html"
     assert len(json.loads(page.with_suffix(".json").read_text())["summary"]["rows"]) == 2
@@ -56,7 +56,7 @@ def test_a_comparison_says_what_the_command_says(runs: dict[str, Path], tmp_path
         sp.compare(runs["boxes"].parent, b)
 
 
-def test_requirements_in_python(
+def test_judges_requirements_in_python(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "FEWEST", 2)  # a user's run needs more images
@@ -78,7 +78,7 @@ def test_requirements_in_python(
         sp.check(run, [])
 
 
-def test_means_over_any_conditions() -> None:
+def test_takes_means_over_any_conditions() -> None:
     scores = toy_scores()
     fog = [scores.score("AP", f"fog@{s}") for s in (1, 2)]
     assert scores.mean(conditions="fog@1-2") == pytest.approx(fmean(fog))

@@ -98,7 +98,7 @@ def test_slices_that_do_not_differ_are_not_named() -> None:
     assert rows["night", "mean over 1 condition"] == pytest.approx(40.0)
 
 
-def test_a_slice_s_bar_has_its_interval() -> None:
+def test_the_bar_of_a_slice_has_its_interval() -> None:
     found = by_light(day=0.4, night=0.2)
     (figure,) = slice_section({"net": found}).figures
     interval = found["night"].intervals("AP")["mean"]

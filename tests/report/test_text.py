@@ -12,14 +12,14 @@ from stormproof.core.table import Table, cell_text
 from stormproof.core.text import as_csv, plain
 
 
-def test_control_characters_are_shown() -> None:
+def test_control_characters_are_made_visible() -> None:
     assert plain(CONTROL) == "tab␉here␀null�right"
     assert plain("a\u2028b\ud800") == "a�b�"
     assert plain("naïve 画像") == "naïve 画像"
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@x"])
-def test_no_name_is_a_formula(name: str) -> None:
+def test_names_are_not_read_as_formulas(name: str) -> None:
     rows = list(csv.reader(io.StringIO(as_csv(["name", "value"], [[name, -0.5]]))))
     assert rows[1] == [f"'{name}", "-0.5"]
 
@@ -32,7 +32,7 @@ def test_latex_and_markdown_keep_every_character() -> None:
     assert line == r"| \<script\>alert(1)\</script\> |"
 
 
-def test_what_is_not_there_is_a_dash() -> None:
+def test_a_missing_value_is_shown_as_a_dash() -> None:
     assert [cell_text(v) for v in (None, float("nan"), float("inf"), 1.25, 3, "x")] == [
         "–",
         "–",

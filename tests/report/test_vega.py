@@ -42,7 +42,7 @@ def test_too_little_memory_is_an_error_and_not_a_native_stack(tmp_path: Path) ->
     assert done.stderr == ""
 
 
-def test_a_process_that_dies_leaves_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "dies.py"
     program.write_text("import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
     monkeypatch.setattr(vega, "_PROGRAM", program)
@@ -51,6 +51,6 @@ def test_a_process_that_dies_leaves_no_figure(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "figures").iterdir())
 
 
-def test_says_what_vl_convert_refuses() -> None:
+def test_reports_what_vl_convert_refuses() -> None:
     with pytest.raises(RunError, match="vl-convert says"):
         vega.draw_charts([("svg", {"mark": "no such mark"})])

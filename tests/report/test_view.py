@@ -177,7 +177,7 @@ def test_one_severity_makes_no_curve() -> None:
     assert not rows_of(view, "corruptions")
 
 
-def test_labels_keep_off_each_other_or_are_left_out() -> None:
+def test_labels_do_not_overlap_or_are_left_out() -> None:
     crowd = [{"x": 10.0 + 0.01 * i, "y": 90.0, "label": f"a_long_name_{i:02}"} for i in range(40)]
     placed = [row for row in with_labels(crowd, Axis("x", zero=True), Axis("y", zero=True)) if "lx" in row]
     assert 3 < len(placed) < len(crowd)
@@ -238,7 +238,7 @@ def test_a_scatter_is_averaged_on_both_axes() -> None:
     assert group_rows(rows, {"a": "g", "b": "g"}) == [{"x": 2.0, "y": 3.0, "series": "g", "runs": 2}]
 
 
-def test_rmse_and_arrows() -> None:
+def test_plots_the_share_kept_over_rmse_with_arrows_between_two_runs() -> None:
     quality = {
         f"{name}@{s}": {"rmse": 10.0 * s, "snr": 20.0 - s} for name in ("fog", "snow") for s in range(1, 6)
     }
@@ -285,11 +285,11 @@ def test_a_published_grid_is_drawn_over_an_rmse_that_was_measured_here() -> None
     assert not rows_of(make_view(scores_of("published:michaelis/pascal_voc/detection/standard")), "snr")
 
 
-def test_no_quality_no_section() -> None:
+def test_without_image_quality_there_is_no_section() -> None:
     assert not rows_of(make_view([toy_scores()]), "rmse")
 
 
-def test_alpha_sequences_by_size_mode_and_space() -> None:
+def test_plots_alpha_sequences_by_size_mode_and_space() -> None:
     sizes = ("AP", "APs", "APm", "APl")
 
     def styled(name: str, drop: float) -> Scores:
@@ -323,7 +323,7 @@ def test_unknown_measure_and_reference_are_named() -> None:
         make_view([])
 
 
-def test_the_json_is_for_machines() -> None:
+def test_the_json_of_a_view_has_a_version_a_summary_and_sections() -> None:
     content = json.loads(as_json(make_view([toy_scores()])))
     assert content["version"] == 1
     assert content["summary"]["rows"][0][1] == 40.0

@@ -38,7 +38,7 @@ def words(measure: str, clean: float, error: float) -> str:
     return Loss(scores, ImageLoss("a", "fog@3", error, clean), 0.5).words
 
 
-def test_a_card_tells_the_score_from_clean_to_corrupted() -> None:
+def test_a_card_shows_the_score_from_clean_to_corrupted() -> None:
     assert "The AP of this image alone falls from 90 to 20 % (SSIM to the clean image 0.50)" in words(
         "AP", 0.1, 0.8
     )

@@ -25,7 +25,7 @@ def test_a_share_of_the_clean_score_may_exceed_it_and_so_may_its_interval() -> N
     assert found.high > 1.1
 
 
-def test_a_score_s_interval_ends_at_one() -> None:
+def test_the_interval_of_a_score_ends_at_one() -> None:
     found = scored(0.97, 0.97).intervals("AP")
     assert found["P"].high == found["fog@1"].high == 1.0
     assert found["P"].low < 0.97

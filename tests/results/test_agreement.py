@@ -70,7 +70,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], list[Run
     return ours, theirs, table
 
 
-def test_models_are_ranked_alike(sides: tuple[list[Run], list[Run], Path]) -> None:
+def test_rank_correlation_of_models_by_hand(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, table = sides
     found = agree(ours, theirs, by=str(table), replicates=60)
     assert (found.over, found.measure) == ("models", "mIoU")
@@ -98,7 +98,7 @@ def test_degrees_of_freedom_come_from_the_smaller_sample(
     assert one["snow"].images == 3
 
 
-def test_one_model_is_ranked_by_its_classes(sides: tuple[list[Run], list[Run], Path]) -> None:
+def test_one_model_is_compared_by_its_classes(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, _ = sides
     found = agree(ours[2:3], theirs[2:3], replicates=60)
     assert (found.over, found.items) == ("classes", CLASSES)
@@ -112,7 +112,7 @@ def test_one_model_is_ranked_by_its_classes(sides: tuple[list[Run], list[Run], P
     assert sure.low <= sure.estimate <= sure.high
 
 
-def test_what_cannot_be_ranked(sides: tuple[list[Run], list[Run], Path]) -> None:
+def test_refuses_runs_that_cannot_be_ranked(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, _ = sides
     with pytest.raises(InvalidOption, match="cannot be ranked"):
         agree(ours[:2], theirs[:2], replicates=50)
@@ -146,7 +146,7 @@ def test_models_are_ranked_only_if_they_have_a_score_everywhere() -> None:
     assert _items({"fog": known}, {"real": {"a": known["a"], "c": known["c"]}}) == ("a", "c")
 
 
-def test_spread_shows_in_the_interval() -> None:
+def test_a_larger_spread_widens_the_interval() -> None:
     rng = np.random.default_rng(0)
     steady = {str(k): np.full(101, float(k)) for k in range(10)}
     noisy = {str(k): k + np.concatenate([[0.0], rng.normal(0, 3, 100)]) for k in range(10)}
@@ -156,7 +156,7 @@ def test_spread_shows_in_the_interval() -> None:
     assert found.low < 0.95
 
 
-def test_slices_relative_to_the_clear_one(sides: tuple[list[Run], list[Run], Path]) -> None:
+def test_slices_are_relative_to_the_clear_slice(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, table = sides
     found = theirs[1].slices(str(table), clean="clear", replicates=60)
     kept = found.relative()
@@ -172,7 +172,9 @@ def test_slices_relative_to_the_clear_one(sides: tuple[list[Run], list[Run], Pat
         theirs[1].slices(str(table), clean="cleer", replicates=50)
 
 
-def test_command_line(sides: tuple[list[Run], list[Run], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_agreement(
+    sides: tuple[list[Run], list[Run], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from stormproof.results import run as runs
 
     ours, theirs, table = sides

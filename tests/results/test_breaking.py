@@ -40,7 +40,7 @@ def test_a_rise_is_levelled_before_the_crossing_is_sought():
         (0.6, [0.55, 0.2], Answer.BREAKS),
     ],
 )
-def test_every_answer(clean, scores, answer):
+def test_gives_each_answer(clean, scores, answer):
     found = breaking_point(seen(clean), {k + 1.0: seen(s) for k, s in enumerate(scores)}, 0.4)
     assert found.answer is answer
     assert (found.strength is not None) == (answer is Answer.BREAKS)
@@ -91,7 +91,7 @@ def test_a_score_above_clean_counts_as_clean():
     assert found.answer is Answer.CLEAN
 
 
-def test_replicates_without_objects_say_nothing():
+def test_replicates_without_objects_are_left_out():
     """Of very few images a replicate may hold none: it has no score and no crossing."""
     falling = {1.0: 0.6, 3.0: 0.2}
 

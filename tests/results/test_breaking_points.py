@@ -69,7 +69,7 @@ def test_scores_that_only_waver_at_the_crossing_are_monotone_enough() -> None:
     assert found.first_below is None
 
 
-def test_never_says_how_often_halves_of_the_images_break() -> None:
+def test_an_answer_of_never_says_how_many_halves_break() -> None:
     close = at_severities(0.25, 0.2, 0.17, threshold=0.165)
     assert close.answer is Answer.NEVER
     assert 0.2 < close.breaks < 0.4  # half a standard deviation away
@@ -81,7 +81,7 @@ def test_never_says_how_often_halves_of_the_images_break() -> None:
     assert Breaking(StrengthAxis("fog"), "AP50", close).row["breaks"] == close.breaks
 
 
-def test_optimism_moves_the_weak_end_alone() -> None:
+def test_optimism_moves_only_the_weaker_end() -> None:
     """A score that is too high breaks too late: its true crossing may be at a weaker strength."""
     scores = (0.26, 0.22, 0.18, 0.14, 0.10)
     plain = at_severities(*scores, threshold=0.2)

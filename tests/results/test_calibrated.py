@@ -53,7 +53,7 @@ def test_masks_and_oriented_boxes_are_calibrated_as_boxes_are(prefix: str) -> No
     )
 
 
-def test_the_page_shows_the_table_that_is_kept(study: ModuleType) -> None:
+def test_the_page_shows_the_stored_table(study: ModuleType) -> None:
     assert "\n".join(study.lines_of_page()) in study.PAGE.read_text(encoding="utf-8")
 
 
@@ -135,7 +135,7 @@ def test_doubtful_intervals_are_marked_in_tables_and_json() -> None:
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 60), (1, 400), (3, 200), (57, 60), (60, 60)])
-def test_the_interval_of_independent_trials_is_clopper_and_pearsons(hits: int, trials: int) -> None:
+def test_the_interval_of_independent_trials_equals_clopper_pearson(hits: int, trials: int) -> None:
     share = hits / trials
     se = (share * (1 - share) / trials) ** 0.5
     found = Interval(share, share, share, se, images=10**9 if 0 < hits < trials else trials).of_share()

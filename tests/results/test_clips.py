@@ -78,7 +78,7 @@ def test_scores_and_intervals_are_over_clips(run: stormproof.Run) -> None:
     assert again.clips == CLIPS  # as they were kept
 
 
-def test_a_requirement_on_flicker(run: stormproof.Run) -> None:
+def test_the_gate_judges_a_requirement_on_flicker(run: stormproof.Run) -> None:
     given = [  # four clips show little: 24 independent images would fail the second
         {"id": "R1", "metric": "found", "condition": "clean", "at_least": 0.1},
         {"id": "R2", "metric": "flicker", "condition": "clean", "at_most": 0.1},

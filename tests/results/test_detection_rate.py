@@ -75,7 +75,7 @@ def test_thirty_objects_make_a_bin_which_lies_at_their_median() -> None:
     ]
 
 
-def test_where_objects_are_lost(street: Run) -> None:
+def test_finds_the_distance_at_which_objects_are_lost(street: Run) -> None:
     found = street.detection_rates("distance", min_score=0.2, replicates=100)
     clean, hazy = (found.lost_from(text) for text in found.drawn)
     # All found up to 59 m, none from 60 m on: half way between the middles of the bins either side.
@@ -101,7 +101,7 @@ def test_intervals_hold_the_rate(street: Run) -> None:
     assert (none.low, none.high) == (0.0, pytest.approx(unseen_share(found.bins[-1].units)))
 
 
-def test_by_size_and_occlusion(street: Run) -> None:
+def test_rates_by_size_and_occlusion_are_counted(street: Run) -> None:
     hidden = street.detection_rates("occlusion", replicates=50)
     assert [each.name for each in hidden.bins] == ["visible", "largely"]
     odd, even = (np.mean([m < 40 for m in range(start, 101, 2)]) for start in (1, 2))
@@ -110,7 +110,7 @@ def test_by_size_and_occlusion(street: Run) -> None:
     assert [(each.name, each.objects) for each in sizes.bins] == [("small", 400)]
 
 
-def test_what_cannot_be_asked(street: Run) -> None:
+def test_refuses_unknown_scales_and_classes(street: Run) -> None:
     with pytest.raises(UnknownName, match="distance"):
         street.detection_rates("distence")
     with pytest.raises(UnknownName, match="person"):
@@ -119,7 +119,9 @@ def test_what_cannot_be_asked(street: Run) -> None:
         make_bins(SCALES["distance"], np.array([math.nan]), np.array([0]), np.array([True]))
 
 
-def test_command_line(street: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_rates_by_distance(
+    street: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from stormproof.results import run as runs
 
     monkeypatch.setattr(runs, "_reopen", lambda record, data: street.dataset)

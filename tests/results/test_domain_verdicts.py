@@ -74,7 +74,7 @@ def test_few_images_and_doubtful_intervals_decide_nothing() -> None:
     assert outcome(row(0.3, doubt="not calibrated")) == ["inconclusive"]
 
 
-def test_cells_that_are_not_covered_count_from_the_beginning() -> None:
+def test_cells_that_are_not_covered_count_among_all_cells() -> None:
     """A pass needs as much evidence before the other cells are run as after."""
     close = row(0.848)
     assert outcome(close) == ["pass"]
@@ -177,7 +177,7 @@ def test_the_suggested_commands_decide_what_is_open(tmp_path: Path) -> None:
     assert then.commands == []
 
 
-def test_the_files_say_what_the_verdicts_say(tmp_path: Path) -> None:
+def test_the_files_hold_the_verdicts(tmp_path: Path) -> None:
     data, out = scenes(120), tmp_path / "run"
     run_it(model=near_ones, data=data, out=out, engine="local", conditions="brightness[amount=0.05]")
     verdicts, opened = judged(out, data)

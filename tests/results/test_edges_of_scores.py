@@ -124,7 +124,7 @@ def run_of(model: str, folder: Path, out: str, **more: Any) -> Path:
 
 
 @pytest.mark.parametrize("model", ["nothing", "wrong_place"])
-def test_a_clean_score_of_nothing_is_shown_everywhere(tmp_path: Path, model: str) -> None:
+def test_a_clean_score_of_zero_is_shown_everywhere(tmp_path: Path, model: str) -> None:
     """No traceback, no division by nothing, and no sentence that is not true."""
     nothing, other = run_of(model, tmp_path, "nothing"), run_of("contrast_boxes", tmp_path, "other")
     scores = Run(nothing).score(interval=True)
@@ -159,7 +159,7 @@ def test_a_clean_score_of_nothing_is_shown_everywhere(tmp_path: Path, model: str
     assert scores.interval("mPC").high == pytest.approx(unseen_share(6))
 
 
-def test_a_clean_score_of_nothing_can_be_a_reference(tmp_path: Path) -> None:
+def test_a_clean_score_of_zero_can_be_a_reference(tmp_path: Path) -> None:
     nothing, other = run_of("nothing", tmp_path, "nothing"), run_of("contrast_boxes", tmp_path, "other")
     scores = Run(other).score(reference=nothing, interval=True)
     found = scores.aggregates["AP"]
@@ -168,7 +168,7 @@ def test_a_clean_score_of_nothing_can_be_a_reference(tmp_path: Path) -> None:
     assert "nan" not in say("score", other, "--reference", nothing)
 
 
-def test_a_share_of_nothing_is_estimated(tmp_path: Path) -> None:
+def test_a_share_of_a_zero_score_is_estimated(tmp_path: Path) -> None:
     nothing = run_of("nothing", tmp_path, "nothing")
     found = estimate_run(Run(nothing))
     assert (found.mpc.estimate, found.clean) == (0, 0)

@@ -44,7 +44,7 @@ def test_more_images_are_needed_nearer_to_the_bound_at_stricter_levels_and_with_
     assert images_to_decide(seen(1.8, optimism=-0.5), 0.0, 100) == far  # it moves the other end
 
 
-def test_no_number_where_it_would_mean_nothing() -> None:
+def test_gives_no_number_where_it_would_mean_nothing() -> None:
     assert images_to_decide(seen(0.4), 0.0, 100) is None
     assert images_to_decide(seen(1.0, images=8), 0.0, 8) is None
     assert images_to_decide(replace(seen(1.0), se=math.nan), 0.0, 100) is None

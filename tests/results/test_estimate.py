@@ -58,7 +58,7 @@ def estimated(cells: dict[str, EstimatedCondition], size: int, seed: int) -> Est
     )  # fmt: skip
 
 
-def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(
+def test_corrects_most_of_the_bias_of_few_images_and_the_interval_holds(
     cells: dict[str, EstimatedCondition],
 ) -> None:
     every, one = np.arange(IMAGES), np.ones((1, IMAGES))
@@ -88,7 +88,7 @@ def test_the_whole_set_needs_no_correction(cells: dict[str, EstimatedCondition])
     assert found.inferences == 1
 
 
-def test_what_scores_nothing_follows_no_clean_score(cells: dict[str, EstimatedCondition]) -> None:
+def test_a_score_of_zero_is_not_corrected_by_the_clean_score(cells: dict[str, EstimatedCondition]) -> None:
     """Nothing is found in fog: 0 on every share, however hard the clean images of a share are."""
     truth = cells["clean"].content.truth
     nothing = EstimatedCondition(
@@ -109,7 +109,7 @@ def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, EstimatedCondi
     assert next_share(unknown, wanted) == 2 * SIZE
 
 
-def test_shares_that_are_all_alike_do_not_stop_a_run(cells: dict[str, EstimatedCondition]) -> None:
+def test_equal_shares_do_not_end_a_run_early(cells: dict[str, EstimatedCondition]) -> None:
     """Nothing is found under any condition: 8 images of each show no spread, but say little about 200."""
     truth = cells["clean"].content.truth
     nothing = EstimatedCondition(
@@ -123,7 +123,7 @@ def test_shares_that_are_all_alike_do_not_stop_a_run(cells: dict[str, EstimatedC
     assert next_share(found, 0.001) > SIZE
 
 
-def test_the_interval_is_as_wide_as_estimates_vary(cells: dict[str, EstimatedCondition]) -> None:
+def test_the_interval_is_as_wide_as_the_spread_of_estimates(cells: dict[str, EstimatedCondition]) -> None:
     """With images used equally often, hard ones cancel: drawn together, they doubled the standard error."""
     found = [estimated(cells, 40, seed).mpc for seed in range(5)]
     error = np.std([one.estimate for one in found], ddof=1)

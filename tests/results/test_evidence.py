@@ -90,7 +90,7 @@ def test_the_model_is_named_by_what_the_run_recorded(place: Path) -> None:
     assert evidence(place)["predicate"]["stormproof"]["environment"]["check"]["model_file"] == "as it was run"
 
 
-def test_another_file_in_the_place_of_the_model_is_refused(place: Path, tmp_path: Path) -> None:
+def test_refuses_another_file_in_place_of_the_model(place: Path, tmp_path: Path) -> None:
     before = (place / "model.py").read_bytes()
     (place / "model.py").write_bytes(before + b"# a comment\n")
     try:
@@ -126,7 +126,7 @@ def test_a_path_that_run_json_names_is_not_stated(place: Path, tmp_path: Path) -
     assert sha256(secret) not in str(caught.value)
 
 
-def test_verify_makes_the_statement_again(place: Path) -> None:
+def test_verify_recomputes_the_statement(place: Path) -> None:
     require = ("--require", place / "r.yaml")
     code, text = say("verify", place / "run", "--evidence", place / "e.json", *require)
     assert code == 0, text
@@ -189,7 +189,7 @@ STORM = ("predicate", "stormproof")
         (_lie("predicate", value=None), "missing or wrong"),
     ],
 )
-def test_every_changed_statement_is_found(place: Path, lie: Callable[[Told], None], where: str) -> None:
+def test_verify_notices_every_changed_statement(place: Path, lie: Callable[[Told], None], where: str) -> None:
     told = evidence(place)
     lie(told)
     found = check_evidence(told, Run(place / "run"))
@@ -208,7 +208,7 @@ def test_a_requirement_does_not_pass_by_the_interval_of_another_with_its_id(plac
     )
 
 
-def test_what_is_no_evidence_is_refused(place: Path, tmp_path: Path) -> None:
+def test_refuses_a_file_that_is_no_evidence(place: Path, tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text("[]")
     code, text = say("verify", place / "run", "--evidence", tmp_path / "e.json")
     assert code == 2
@@ -265,7 +265,7 @@ def test_an_unreadable_image_is_not_a_failure_of_the_model() -> None:
         ((Outcome.INCONCLUSIVE, Outcome.FAIL, Outcome.PASS), "FAILED"),
     ],
 )
-def test_the_result_is_that_of_the_worst_verdict(
+def test_the_overall_result_is_the_worst_verdict(
     place: Path, outcomes: tuple[Outcome, ...], result: str
 ) -> None:
     verdicts: list[Any] = [
@@ -288,7 +288,7 @@ def test_the_result_is_that_of_the_worst_verdict(
         assert predicate[key] == [f"R{k}" for k, each in enumerate(outcomes) if each is outcome]
 
 
-def test_what_was_and_was_not_tested_is_listed(place: Path) -> None:
+def test_lists_what_was_tested_and_what_was_not(place: Path) -> None:
     told = evidence(place)["predicate"]["stormproof"]["operating_conditions"]
     assert [*told["tested"]] == ["fog"]
     assert "fog" not in told["untested"]

@@ -103,7 +103,7 @@ def test_optimism_by_hand() -> None:
     assert crowd == pytest.approx(10 / 4 * (2 / 9) / 8)
 
 
-def test_the_last_point_of_a_perfect_score_is_optimism() -> None:
+def test_the_last_point_of_a_perfect_score_counts_as_optimism() -> None:
     """More images show an object that is missed: then the point at a recall of 1 counts nothing."""
     perfect = judged([True, True, False], 2, images=2)
     assert ap_optimism(*perfect).item() == pytest.approx(1 / 101)

@@ -24,14 +24,14 @@ HALVES = [0.4, 0.6, 0.5] * 400  # so many that their number does not matter
 SE = float(np.std(HALVES, ddof=1))
 
 
-def test_an_interval_is_two_standard_errors_wide_on_either_side() -> None:
+def test_an_interval_reaches_two_standard_errors_to_either_side() -> None:
     found = interval_around(0.5, np.array([0.5, 0.5, *HALVES]))
     assert found.se == pytest.approx(SE)
     assert (found.low, found.high) == pytest.approx((0.5 - 1.961945 * SE, 0.5 + 1.961945 * SE), abs=1e-6)
     assert found.half_width == pytest.approx(1.961945 * SE, abs=1e-6)  # 1,199 degrees of freedom
 
 
-def test_few_images_widen_it_as_student_has_it() -> None:
+def test_few_images_widen_an_interval_by_students_t() -> None:
     found = interval_around(0.5, np.array([0.5, 0.5, *HALVES]), images=5)
     assert found.high == pytest.approx(0.5 + SE * 2.776445)
     assert found.images == 5
@@ -46,13 +46,13 @@ def test_optimism_moves_one_end_and_never_the_estimate() -> None:
     assert (low.low, low.high) == pytest.approx((plain.low, plain.high + 0.03))
 
 
-def test_halves_say_how_optimistic_a_score_is_where_its_metric_does_not() -> None:
+def test_optimism_is_estimated_from_halves_where_the_metric_states_none() -> None:
     assert draws(np.array([0.4, *HALVES])).tolist() == pytest.approx([0.3, 0.3, *HALVES])
     assert draws(np.array([0.4, *HALVES]), 0.02).tolist() == pytest.approx([0.38, 0.38, *HALVES])
     assert draws(np.array([0.1, *HALVES]))[:2] == pytest.approx([0.01, 0.01])  # never all of it
 
 
-def test_what_is_relative_to_a_score_takes_off_as_much_as_is_sure() -> None:
+def test_a_relative_bound_subtracts_only_what_is_certain() -> None:
     """Optimism of the clean score makes a share of it look too low: too much of it is on the unsafe side."""
     clean = draws(np.array([0.5, *HALVES]), 0.1, clean=True)
     fog = draws(np.array([0.4, *HALVES]), 0.1)
@@ -76,7 +76,7 @@ def test_probabilities_and_intervals_agree(optimism: float, images: int | None) 
         assert one.clear == (one.interval.low > 0 or one.interval.high < 0), shift
 
 
-def test_replicates_that_mostly_have_no_value_say_nothing() -> None:
+def test_replicates_that_mostly_lack_a_value_give_no_interval() -> None:
     assert np.isnan(interval_around(0.5, np.array([0.5, 0.5, 0.4, 0.6, np.nan, np.nan, np.nan])).low)
     assert np.isnan(interval_around(0.5, np.array([0.5, 0.5, 0.4, np.nan, np.nan])).high)
 
@@ -122,7 +122,7 @@ def test_a_verdict_needs_the_whole_interval(
     assert verdicts.judge([parse(row, "r")], scores)[0].outcome is outcome
 
 
-def test_of_many_requirements_one_fails_only_where_it_is_not_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_many_requirements_fails_only_beyond_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 20 requirements that are all just met, one falls 2 standard errors short in 4 of 10 runs."""
     known = {f"R{k}": Interval(0.5, 0.402, 0.598, 0.05) for k in range(20)}
     known["R3"] = Interval(0.39, 0.292, 0.488, 0.05)  # 2.2 standard errors below 0.5

@@ -74,7 +74,7 @@ def test_weights_of_one_give_the_scores_of_a_run(make: Make, model: str, on: str
                 assert interval.high - interval.low >= min(reach, 1 - reach)
 
 
-def test_intervals_stand_around_the_scores(make: Make) -> None:
+def test_intervals_contain_the_scores(make: Make) -> None:
     run = make("contrast_boxes")
     scores = Run(run).score(interval=True)
     mean = scores.interval("mean", "AP")
@@ -107,7 +107,7 @@ def test_every_measure_of_a_run_has_an_interval(make: Make) -> None:
             assert interval.low <= interval.estimate <= interval.high, name
 
 
-def test_intervals_are_of_the_suite_that_the_scores_are_of(make: Make) -> None:
+def test_intervals_are_over_the_suite_of_the_scores(make: Make) -> None:
     run = make("contrast_boxes", name="noise-and-fog", conditions=["noise,fog@3"])
     scores = Run(run).score(interval=True)
     mpc = scores.interval("mPC")
@@ -115,7 +115,7 @@ def test_intervals_are_of_the_suite_that_the_scores_are_of(make: Make) -> None:
 
 
 @pytest.mark.usefixtures("ones")
-def test_cd_and_rcd_beside_a_reference(make: Make) -> None:
+def test_cd_and_rcd_have_intervals(make: Make) -> None:
     run, other = (
         make(model, "street", name=f"{model}-noise", conditions=["noise"])
         for model in ("thresholds", "other_names")
@@ -160,7 +160,7 @@ def test_pairs_need_the_same_images_and_as_many_replicates(make: Make) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_detection_rates_of_copies(seed: int) -> None:
+def test_detection_rates_equal_those_of_copied_images(seed: int) -> None:
     rng = np.random.default_rng(seed)
     truth, clean = crowded_set(14, rng)
     weaker = np.round(clean.scores * rng.random(len(clean)), 2)
@@ -179,7 +179,7 @@ def test_detection_rates_of_copies(seed: int) -> None:
         assert weighed[name] == pytest.approx(copied[name], abs=1e-12)
 
 
-def test_weights_belong_to_images() -> None:
+def test_an_image_has_the_same_weights_in_every_run() -> None:
     many = poisson_weights([f"{i}" for i in range(300)], replicates=100, seed=3)
     few = poisson_weights(["7", "299"], replicates=40, seed=3)
     assert (few == many[:40, [7, 299]]).all()
@@ -188,7 +188,7 @@ def test_weights_belong_to_images() -> None:
     assert (poisson_weights(["7"], replicates=40, seed=4) != few[:, :1]).any()
 
 
-def test_halves_belong_to_images() -> None:
+def test_an_image_is_in_the_same_halves_in_every_run() -> None:
     ids = [f"{i}" for i in range(300)]
     many = half_weights(ids, replicates=100, seed=3)
     assert {*np.unique(many)} == {0, 1}
@@ -251,7 +251,7 @@ def test_pairs_leave_the_same_images_out(with_holes: dict[str, Path]) -> None:
         holes - whole
 
 
-def test_left_out_images_are_said(with_holes: dict[str, Path]) -> None:
+def test_says_how_many_images_were_left_out(with_holes: dict[str, Path]) -> None:
     shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval", "--all"])
     assert shown.exit_code == 0, shown.output
     assert "7 of 8 images (1 unreadable)" in " ".join(shown.stdout.split())

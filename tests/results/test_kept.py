@@ -83,7 +83,7 @@ def say(*words: object) -> str:
 @pytest.mark.parametrize(
     ("model", "on"), [("contrast_masks", "scene"), ("contrast_boxes", "scene"), ("other_names", "street")]
 )
-def test_kept_scores_are_what_was_made(
+def test_stored_scores_equal_computed_ones(
     make: Make, monkeypatch: pytest.MonkeyPatch, model: str, on: str
 ) -> None:
     run = make(model, on)
@@ -98,7 +98,7 @@ def test_kept_scores_are_what_was_made(
         assert same(made.cells, Run(run).score().cells)
 
 
-def test_kept_scores_are_what_was_made_of_people_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_scores_of_people_equal_computed_ones(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """People who are never found again among them, and classes whose names are not one line."""
     file = folder.parent / "scene" / "instances.json"
     file.write_text(file.read_text().replace('"dog"', '"d\\nog"'))
@@ -141,7 +141,7 @@ def test_rejects_a_changed_file(folder: Path, kind: str) -> None:
     assert same(Run(folder).score(replicates=50), right)
 
 
-def test_boxes_beyond_what_memory_may_hold_come_back_from_a_file() -> None:
+def test_boxes_beyond_the_memory_limit_are_read_from_a_file() -> None:
     rng = np.random.default_rng(0)
     parts = [
         Boxes(
@@ -184,7 +184,7 @@ def everywhere(folder: Path, tmp_path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_scores_with_options_never_pass_for_the_default_ones(folder: Path, tmp_path: Path) -> None:
+def test_scores_with_options_are_never_used_as_default_ones(folder: Path, tmp_path: Path) -> None:
     """The silent wrong page: `score --classes person --min-score 0.5`, then `report`."""
     right = everywhere(folder, tmp_path)
     shutil.rmtree(folder / "scores")
@@ -213,7 +213,7 @@ def test_scores_with_options_name_them(folder: Path) -> None:
     assert not any("scored with" in notice for notice in make_view([usual]).notices)
 
 
-def test_another_measure_shown_changes_nothing_but_what_is_shown(folder: Path) -> None:
+def test_showing_another_measure_changes_nothing_else(folder: Path) -> None:
     usual = Run(folder).score()
     shown = usual.showing("AP50")
     assert shown.headline == "AP50"
@@ -250,7 +250,7 @@ def change_a_prediction(folder: Path, *, times: bool) -> None:
 
 
 @pytest.mark.parametrize("times", [False, True])
-def test_kept_scores_follow_the_predictions_not_their_times(folder: Path, times: bool) -> None:
+def test_stored_scores_follow_the_predictions_not_their_file_times(folder: Path, times: bool) -> None:
     first = Run(folder).score(replicates=50)
     change_a_prediction(folder, times=times)
     for path in (folder / "scores").iterdir():  # kept later than the parts, by their clocks
@@ -261,7 +261,7 @@ def test_kept_scores_follow_the_predictions_not_their_times(folder: Path, times:
     assert same(Run(folder).score(replicates=50), second)
 
 
-def test_a_part_that_is_damaged_in_place_is_seen_whatever_its_time(folder: Path) -> None:
+def test_a_part_damaged_in_place_is_noticed_whatever_its_file_time(folder: Path) -> None:
     Run(folder).score()
     path = part_path(folder, 0)
     before, content = path.stat(), path.read_bytes()
@@ -287,7 +287,7 @@ def refused(words: list[object], message: str) -> None:
     assert re.search(message, str(shown.exception)), str(shown.exception)
 
 
-def test_another_truth_is_refused_though_scores_are_kept(folder: Path, tmp_path: Path) -> None:
+def test_refuses_another_truth_although_scores_are_stored(folder: Path, tmp_path: Path) -> None:
     Run(folder).score(interval=True)
     file = tmp_path / "scene" / "instances.json"
     content = json.loads(file.read_text())
@@ -302,7 +302,7 @@ def test_another_truth_is_refused_though_scores_are_kept(folder: Path, tmp_path:
     assert not (tmp_path / "entry.json").exists()
 
 
-def test_other_pixels_are_refused_though_scores_are_kept(folder: Path, tmp_path: Path) -> None:
+def test_refuses_other_pixels_although_scores_are_stored(folder: Path, tmp_path: Path) -> None:
     Run(folder).score(interval=True)
     image = tmp_path / "scene" / "images" / "001.png"
     times = image.stat()
@@ -312,7 +312,7 @@ def test_other_pixels_are_refused_though_scores_are_kept(folder: Path, tmp_path:
         refused(words, "was run on other pixels: 2 of instances changed")
 
 
-def test_another_dataset_is_refused_though_scores_are_kept(folder: Path, tmp_path: Path) -> None:
+def test_refuses_another_dataset_although_scores_are_stored(folder: Path, tmp_path: Path) -> None:
     Run(folder).score()
     other = write_scene(tmp_path / "other", images=6)
     with pytest.raises(InvalidOption, match="is not the dataset of this run"):
@@ -342,7 +342,7 @@ def test_uses_stored_scores_where_the_dataset_is_gone_and_says_so(folder: Path, 
     assert here.score(classes="person").classes == ("person",)
 
 
-def test_part_of_a_grid_is_not_the_whole_because_the_dataset_is_gone(folder: Path, tmp_path: Path) -> None:
+def test_without_the_dataset_part_of_a_grid_is_not_taken_for_the_whole(folder: Path, tmp_path: Path) -> None:
     data = f"coco:{tmp_path / 'scene' / 'instances.json'},images={tmp_path / 'scene' / 'images'}"
     settings = {"model": f"{MODELS}:contrast_boxes", "data": data, "conditions": ["snow@1"], "limit": 3,
                 "engine": "local", "chunk": 3, "out": str(folder)}  # fmt: skip

@@ -46,7 +46,7 @@ def test_named_corruptions_hold_the_extreme_in_nine_halves_of_ten() -> None:
     assert np.quantile(shares, 0.05) >= 0.9
 
 
-def test_the_true_first_is_almost_always_among_the_leaders() -> None:
+def test_the_true_worst_is_almost_always_among_those_named() -> None:
     rng = np.random.default_rng(5)
     truth = 0.4 + 0.005 * np.arange(8)
     kept = sum("c0" in leaders(*drawn_means(rng, truth), highest=False, images=IMAGES) for _ in range(SETS))

@@ -45,7 +45,7 @@ def _normal(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shares", [TEN, [0.3, 0.31, 1.0], [0.01, 0.5, 0.5000001, 1.0], [0.9, 1.0]])
-def test_no_more_is_spent_than_there_is(shares: list[float]) -> None:
+def test_looks_spend_no_more_than_the_error_rate(shares: list[float]) -> None:
     steps = np.diff([0.0, *shares])
     paths = np.random.default_rng(1).normal(0, np.sqrt(steps), (200_000, len(shares))).cumsum(axis=1)
     wrong = (1 - _normal(paths / np.sqrt(shares)) < levels(shares)).any(axis=1).mean()
@@ -105,7 +105,7 @@ def test_looks_by_a_plan_are_wrong_in_2_5_percent_even_if_they_exceed_it(counts:
     assert wrong == pytest.approx(WRONG, abs=0.001)
 
 
-def test_a_digest_is_of_what_is_asked_not_of_its_names() -> None:
+def test_a_digest_covers_a_requirement_but_not_its_id() -> None:
     rows = [
         {"id": "R1", "metric": "AP", "condition": "fog@3", "at_least": 0.5},
         {"id": "R2", "metric": "mPC", "at_most_drop": 0.1},
@@ -224,7 +224,7 @@ def test_a_pass_at_an_early_look_needs_more(grow) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes to any folder")
-def test_a_folder_that_cannot_be_written_is_judged_all_the_same(grow) -> None:
+def test_judges_a_run_in_a_folder_that_cannot_be_written(grow) -> None:
     run = grow(None)
     Run(run).score(interval=True)
     run.chmod(stat.S_IRUSR | stat.S_IXUSR)
@@ -234,7 +234,7 @@ def test_a_folder_that_cannot_be_written_is_judged_all_the_same(grow) -> None:
         run.chmod(stat.S_IRWXU)
 
 
-def test_a_copy_of_a_run_takes_its_looks_along(grow, tmp_path: Path) -> None:
+def test_a_copy_of_a_run_keeps_its_looks(grow, tmp_path: Path) -> None:
     asked = [parse(REQUIREMENT, "r")]
     check_run(Run(grow(4)), asked)
     shutil.copytree(grow(None), tmp_path / "copy")

@@ -83,7 +83,7 @@ def test_level_segments_follow_a_circle() -> None:
     assert length == pytest.approx(2 * np.pi * 0.3, rel=0.01)
 
 
-def test_maps_the_line_of_a_model_that_sees_as_far_as_it_is_dark(tmp_path: Path) -> None:
+def test_finds_the_known_line_of_a_simulated_model(tmp_path: Path) -> None:
     """The model finds what is darker than 40; an object is as bright as it is far. So brightness b loses
     what is farther than 40 − 255·b metres."""
     data, out = scenes(in_depth=False), tmp_path / "run"
@@ -169,7 +169,7 @@ KEPT["y"] = {**KEPT["x"], "name": "lux", "corruption": "night"}  # type: ignore[
         ({"threshold": float("nan")}, "threshold is wrong"), ({"x": {**KEPT["x"], "from": 0.0}}, "x.from"),
     ],
 )  # fmt: skip
-def test_a_kept_map_that_is_damaged_is_refused(tmp_path: Path, change: dict, said: str) -> None:
+def test_refuses_a_damaged_stored_map(tmp_path: Path, change: dict, said: str) -> None:
     (tmp_path / "map.json").write_text(json.dumps(KEPT))
     assert read_map(tmp_path)["threshold"] == 0.4
     (tmp_path / "map.json").write_text(json.dumps(KEPT | change))
@@ -177,7 +177,7 @@ def test_a_kept_map_that_is_damaged_is_refused(tmp_path: Path, change: dict, sai
         read_map(tmp_path)
 
 
-def test_a_kept_map_of_another_model_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_stored_map_of_another_model(tmp_path: Path) -> None:
     data = SampleDataset.of([scenes(in_depth=False)[k] for k in range(2)], classes=("person",))
 
     def other(images):

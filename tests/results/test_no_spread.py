@@ -41,7 +41,7 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_three_images_that_agree_pass_nothing(name: str) -> None:
+def test_three_equal_images_pass_no_requirement(name: str) -> None:
     scores = alike(3, AP=1.0, FP_per_image=0.0)
     (verdict,) = judge([parse({"id": "R", **REQUIRED[name]}, "r")], scores, scores)
     assert verdict.outcome is Outcome.INCONCLUSIVE
@@ -49,13 +49,13 @@ def test_three_images_that_agree_pass_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_a_thousand_images_that_agree_pass_what_leaves_room(name: str) -> None:
+def test_a_thousand_equal_images_pass_requirements_with_a_margin(name: str) -> None:
     scores = alike(1000, AP=1.0, FP_per_image=0.0)
     (verdict,) = judge([parse({"id": "R", **REQUIRED[name]}, "r")], scores, scores)
     assert verdict.outcome is (Outcome.INCONCLUSIVE if name == "drop" else Outcome.PASS)
 
 
-def test_a_false_pass_on_images_that_agree_has_a_chance_of_2_5_percent() -> None:
+def test_equal_images_pass_wrongly_with_a_chance_of_2_5_percent() -> None:
     """A change that hurts a share of all images, and a requirement of just less: how often nobody sees it."""
     rng = np.random.default_rng(0)
     for images in (50, 200, 1000):
@@ -73,14 +73,14 @@ def test_paired_differences_that_never_vary_are_not_certain() -> None:
     assert counts.interval.high == pytest.approx(3.62, abs=0.01)
 
 
-def test_few_counts_reach_as_far_as_poisson_has_it() -> None:
+def test_the_interval_of_few_counts_equals_poissons() -> None:
     """Two false alarms on 100 images: the mean is known to 0.0024 … 0.072 (Garwood 1936)."""
     shown = Interval(0.02, -0.008, 0.048, math.sqrt(0.02 / 100), images=100)
     assert bound_interval(shown, "FP per image", "P").high == pytest.approx(0.0722, abs=1e-4)
     assert bound_interval(shown, "FP per image", "P").low == 0
 
 
-def test_a_fraction_close_to_its_end_reaches_as_far_as_a_binomial() -> None:
+def test_the_interval_of_a_fraction_near_its_end_equals_a_binomials() -> None:
     low = Interval(0.02, -0.008, 0.048, 0.01, images=100).of_fraction()
     assert (low.low, low.high) == pytest.approx((0.0, 0.0704), abs=1e-4)  # 2 of 100
     assert low.chance_below(0.07) > 0.025 > low.chance_below(0.071)

@@ -68,7 +68,7 @@ def test_strong_noise_is_left_out_of_every_mean_of_kamann(
     assert {n: i.estimate for n, i in found.by_corruption.items()} == pytest.approx(by_name)
 
 
-def test_psf_blur_counts_in_no_mean_cd_of_replicates_either(benchmark: Path, suite: Path) -> None:
+def test_replicates_of_mean_cd_leave_psf_blur_out_too(benchmark: Path, suite: Path) -> None:
     """mCD is the mean of CD over the other 18 in the score, and in every replicate."""
     scores = Run(benchmark).score(replicates=50, reference=suite)
     values, spread = scores.values("mIoU"), scores.spread("mIoU")
@@ -83,7 +83,7 @@ def test_psf_blur_counts_in_no_mean_cd_of_replicates_either(benchmark: Path, sui
     assert interval.low <= values["mCD"] == interval.estimate <= interval.high
 
 
-def test_part_of_kamanns_benchmark_counts_what_its_mean_covers(street: Path, tmp_path: Path) -> None:
+def test_part_of_kamanns_benchmark_is_averaged_without_strong_noise(street: Path, tmp_path: Path) -> None:
     folder = ran(
         tmp_path / "part", "thresholds", benchmark="camvid-seg-c", root=str(street),
         conditions=["gaussian_noise,fog"],
@@ -136,7 +136,7 @@ def thrown(dice: random.Random, folder: Path) -> Path:
 
 # Between them: every model of the list, suites and benchmarks, limits, broken images, options.
 @pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6, 7, 8, 10])
-def test_runs_thrown_together_say_one_number_everywhere(tmp_path: Path, seed: int) -> None:
+def test_random_runs_show_one_number_everywhere(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     folder = thrown(dice, tmp_path)
     if dice.random() < 0.5:  # the options of other scores must not show

@@ -63,7 +63,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_detectors_print_ce_means_by_tag_and_a_test(ran: Path) -> None:
+def test_prints_ce_of_detectors_means_by_tag_and_a_t_test(ran: Path) -> None:
     said = _table("detectors", ran)
     assert "mean (mCE)" in said
     assert "architecture oracle" in said
@@ -77,7 +77,7 @@ def test_detectors_print_ce_means_by_tag_and_a_test(ran: Path) -> None:
     )  # fmt: skip
 
 
-def test_scenarios_print_the_change_by_dataset(ran: Path) -> None:
+def test_prints_the_change_of_scenarios_by_dataset(ran: Path) -> None:
     assert "(toys)" in _table("scenarios", ran)
     with pytest.raises(InvalidOption, match="second run"):
         scenarios([Run(ran), Run(ran)], "trained")
@@ -194,7 +194,7 @@ def test_worst_images_name_who_is_lost(met: list[Path]) -> None:
     assert all(row["condition"] != "clean" for row in _rows("lost", *met))
 
 
-def test_contextual_is_predicted_from_what_it_resembles(met: list[Path]) -> None:
+def test_contextual_scores_are_predicted_from_similar_corruptions(met: list[Path]) -> None:
     said = _table("contextual", *met)
     assert "defocus from gaussian_blur" in said
     assert "haze from alpha_blend" in said
@@ -223,7 +223,7 @@ def test_the_picture_of_lost_people_marks_the_person_and_what_found_them(met: li
     assert lost_people(replace(people, found={"clean": people.at("clean")})) is None
 
 
-def test_weights_stand_beside_what_is_inside_the_boxes(met: list[Path]) -> None:
+def test_fitted_weights_are_drawn_beside_the_content_of_boxes(met: list[Path]) -> None:
     """pezzementi, Fig. 8: both distributions over the magnitudes of the simple mutator, in one figure."""
     people = [open_people(Run(folder)) for folder in met]
     rows = [row for figure in distributions(people) for row in figure.rows]
@@ -245,7 +245,7 @@ def named(name: str, images: int = 2000) -> Any:
     return SimpleNamespace(record=SimpleNamespace(model=SimpleNamespace(name=name)), readable=range(images))
 
 
-def test_what_was_observed_stands_before_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_observed_column_comes_before_the_predicted_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """And of the weights the largest are named, largest first."""
     made = Predicted(
         ("a", "b"), ("s1", "s2", "s3", "s4"), ("haze[beta=0.1]",), np.array([[0.8], [0.6]]),

@@ -25,7 +25,7 @@ NOISY = {"clean": 0.8, **{f"gaussian_noise@{s}": v for s, v in enumerate((0.6, 0
     ("benchmark", "noise", "cells"),
     [("voc2012-seg-c", 0.5, 8), ("camvid-seg-c", 0.5, 8), ("coco-c", 0.32, 10), (None, 0.32, 10)],
 )
-def test_noise_counts_with_three_severities_under_kamanns_benchmarks(
+def test_kamanns_benchmarks_average_noise_over_three_severities(
     benchmark: str | None, noise: float, cells: int
 ) -> None:
     over = sets_of(tuple(NOISY), benchmark)[0]
@@ -85,7 +85,7 @@ def _grid(cells: dict[str, float]) -> Grid:
     return Grid.of(cells, conditions=CAMERA)
 
 
-def test_change_of_ce_between_two_runs() -> None:
+def test_the_change_of_ce_between_two_runs_by_hand() -> None:
     plain, enhanced = _errors(0.5, 0.6), _errors(0.55, 0.6, camera_fog=0.45)
     found = against("E", enhanced, plain, sets_of(tuple(plain), "coco-camera")[0])
     assert found["delta_CE"]["camera_fog"] == pytest.approx(-0.15)
@@ -104,7 +104,7 @@ def test_the_groups_of_liu_are_the_sixteen_faults() -> None:
     assert {name for members in LIU.values() for name in members} == {c.corruption for c in CAMERA}
 
 
-def test_the_t_test_over_detectors() -> None:
+def test_the_t_test_over_detectors_finds_a_clear_increase() -> None:
     # Welch or not, two clean errors of 0.4 and 0.5 against 0.6 and 0.7, sixteen times each.
     found = corruption_matters([_grid(_errors(0.4, 0.6)), _grid(_errors(0.5, 0.7))])
     assert found.increase == pytest.approx(0.2)

@@ -115,7 +115,9 @@ def test_a_metric_of_a_file_can_be_required(folder: Path, plugin: Path, tmp_path
 
 
 @pytest.mark.parametrize("measure", ["F1", "median error"])
-def test_a_run_goes_on_until_a_plugins_measure_is_precise(tmp_path: Path, plugin: Path, measure: str) -> None:
+def test_a_run_continues_until_a_plugins_measure_is_precise(
+    tmp_path: Path, plugin: Path, measure: str
+) -> None:
     settings = {"model": f"{MODELS}:sure_boxes", "data": write_scene(tmp_path / "scene", images=30),
                 "conditions": ["fog@1,contrast@2"], "engine": "local", "out": str(tmp_path / "run"),
                 "plugin": [str(plugin)], "measure": measure, "precision": 12.0}  # fmt: skip
@@ -150,7 +152,7 @@ def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_metric_without_weights_is_one_of_repeated_images(seed: int, tied: bool) -> None:
+def test_a_metric_without_weights_is_computed_on_repeated_images(seed: int, tied: bool) -> None:
     """COCO's AP declared a second time, without weights: the same score, and the same replicates.
 
     Where scores tie, the score itself is the same: images stand in the order of their numbers. In replicates
@@ -222,7 +224,7 @@ def heights(objects, weights):
 '''
 
 
-def test_details_of_a_plugin_are_kept_with_their_intervals(folder: Path, tmp_path: Path) -> None:
+def test_details_of_a_plugin_are_stored_with_their_intervals(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "heights.py").write_text(HEIGHTS)
     load_plugins([str(tmp_path / "heights.py")])
     made = Run(folder).score(interval=True).detail("heights")

@@ -250,7 +250,7 @@ def test_a_task_with_its_own_column_is_stored_scored_and_shown(tmp_path: Path, t
     assert "Does it point?" in page.read_text(encoding="utf-8")
 
 
-def test_tips_move_with_the_pixels(tmp_path: Path, tips: list[str]) -> None:
+def test_arrays_of_a_plugin_move_with_the_pixels(tmp_path: Path, tips: list[str]) -> None:
     run = Run(run_tips(tmp_path / "run", tips, conditions=[MOVING]))
     clean, moved = (run.sample("3.png", text).truth.instances for text in ("clean", MOVING))
     assert clean is not None
@@ -297,7 +297,7 @@ def test_the_order_of_rows_does_not_decide_the_columns_of_a_part(
                 np.testing.assert_array_equal(values, two[name].data[key])
 
 
-def test_more_conditions_keep_the_columns_of_held_rows(tmp_path: Path, tips: list[str]) -> None:
+def test_adding_conditions_keeps_the_columns_of_stored_rows(tmp_path: Path, tips: list[str]) -> None:
     once = run_tips(tmp_path / "once", tips, conditions=["contrast@2"])
     before = Run(once).predictions("contrast@2")
     run_tips(once, tips, conditions=["contrast@2", "fog@1"])

@@ -81,7 +81,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metric": "AP", "condition": "clean", "at_least": float("inf")}, "not a number"),
     ],
 )
-def test_a_mistake_is_named(row, complaint):
+def test_names_the_mistake_in_a_requirement(row, complaint):
     with pytest.raises(InvalidOption, match=re.escape(complaint)) as error:
         parse(row, "file, requirement 1")
     assert str(error.value).startswith("file, requirement 1")
@@ -143,7 +143,7 @@ def test_a_plan_is_read_and_one_that_cannot_decide_is_refused(tmp_path):
      ("mean over 1 condition", None, "mPC"), ("clean", None, "P"), ("kept", "AP", "rPC"),
      ("% of P left", None, "rPC"), ("rPC", "AP", "rPC")],
 )  # fmt: skip
-def test_the_words_of_tables_are_metrics(written, of, meant):
+def test_names_of_columns_are_accepted_as_metrics(written, of, meant):
     row = {"id": "R", "metric": written, "at_least": 0.5} | ({"of": of} if of else {})
     assert parse(row, "r") == parse({**row, "metric": meant}, "r")
 
@@ -170,7 +170,7 @@ def test_ids_are_unique(tmp_path):
         read_requirements(write(tmp_path, PASS, PASS))
 
 
-def test_an_interval_decides(scores):
+def test_the_interval_decides_the_outcome(scores):
     replicates = scores.spread("AP")["fog@3"]
     value, se = scores.cells["AP"]["fog@3"], float(np.std(replicates, ddof=1))
     row = {"id": "R", "metric": "AP", "condition": "fog@3"}
@@ -183,7 +183,7 @@ def test_an_interval_decides(scores):
         assert verdict.margin == pytest.approx(value - threshold)
 
 
-def test_aggregates_losses_and_drops(run, scores):
+def test_judges_aggregates_losses_and_drops(run, scores):
     rpc = judge([parse({"id": "A", "metric": "rPC", "at_least": 0.01}, "r")], scores)[0]
     total = scores.aggregates["AP"]
     assert rpc.interval.estimate == pytest.approx(total["mean"] / total["P"])
@@ -251,7 +251,7 @@ def test_clean_images_alone_have_no_mean(scores):
         ({"id": "R", "metric": "mPC", "at_most_drop": 0.1}, "--against"),
     ],
 )
-def test_what_the_run_cannot_answer_is_an_error(run, tmp_path, row, complaint):
+def test_refuses_a_requirement_that_the_run_cannot_answer(run, tmp_path, row, complaint):
     result = RUNNER.invoke(app, ["check", str(run), "--require", str(write(tmp_path, PASS, row))])
     assert isinstance(result.exception, StormproofError)  # main() makes it exit code 2
     assert complaint in str(result.exception)
@@ -269,7 +269,7 @@ def test_the_program_exits_with_2_on_an_error(run, tmp_path, monkeypatch, capsys
     assert "R9" in capsys.readouterr().err
 
 
-def test_the_gate(run, tmp_path, monkeypatch):
+def test_the_gate_prints_writes_junit_and_exits_by_the_verdicts(run, tmp_path, monkeypatch):
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     xml = tmp_path / "verdicts.xml"
@@ -293,7 +293,7 @@ def test_the_gate(run, tmp_path, monkeypatch):
     assert_requirements(run, write(tmp_path, PASS))
 
 
-def test_inconclusive_alone_is_3():
+def test_the_exit_code_of_inconclusive_verdicts_is_3():
     passed, failed, unclear = (SimpleNamespace(outcome=outcome) for outcome in Outcome)
     assert exit_code([passed, unclear]) == 3
     assert exit_code([failed, unclear]) == 1
@@ -359,7 +359,7 @@ def test_copies_are_hashed_as_they_are(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_breaking_point_from_the_command_line(make, tmp_path):
+def test_the_command_finds_a_breaking_point(make, tmp_path):
     from helpers.scenes import write_scene
 
     data = write_scene(tmp_path / "scene", images=8)
@@ -379,7 +379,7 @@ def test_breaking_point_from_the_command_line(make, tmp_path):
     assert {row["corruption"] for row in rows} == {"speckle_noise", "gaussian_blur"}  # the others switch
 
 
-def test_score_says_intervals_and_marks_estimates(run, tmp_path):
+def test_score_prints_intervals_and_marks_estimates(run, tmp_path):
     from helpers.scenes import write_scene
 
     result = RUNNER.invoke(app, ["score", str(run), "--interval", "--all"])
@@ -405,7 +405,7 @@ def test_score_says_intervals_and_marks_estimates(run, tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["Miss share", "dAP Bkg", "D-ECE", "LaECE0", "oLRP", "LRP FN"])
-def test_what_goes_wrong_can_be_required(scores: Scores, metric: str) -> None:
+def test_error_types_can_be_required(scores: Scores, metric: str) -> None:
     known = (c for c in scores.conditions if math.isfinite(scores.interval(c, metric).se))
     condition = next(known)  # the toy model says nothing loud in dense fog
     value = scores.score(metric, condition)

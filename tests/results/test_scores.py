@@ -71,7 +71,7 @@ def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
     assert scores.aggregates["E"]["mean"] > 0
 
 
-def test_conditions_are_read_in_groups_alike(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_conditions_in_groups_changes_no_score(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """One condition at a time, and boxes from a temporary file: the same to the last bit."""
     for run in (make("contrast_masks"), make("contrast_boxes"), make("thresholds", "street")):
         together = document(as_dict(Run(run).score(replicates=50)))
@@ -128,7 +128,7 @@ def test_an_incomplete_grid_is_refused_by_name(make: Make) -> None:
     assert partial.missing == ("snow@2 (5 of 8 missing)",)
 
 
-def test_a_mean_that_is_not_a_papers_is_named(make: Make) -> None:
+def test_a_mean_of_no_suite_is_not_called_mpc(make: Make) -> None:
     scores = Run(make("contrast_boxes", name="two", conditions=["fog@3,snow@2"])).score(interval=True)
     with pytest.raises(InvalidOption, match=r"not 2 conditions; take scores\['AP'\]\.mean"):
         _ = scores.mpc
@@ -144,7 +144,7 @@ def test_a_reference_that_knows_other_classes_is_refused(make: Make) -> None:
     assert Run(run).score(reference=run).reference is not None  # of the same name
 
 
-def test_a_shard_is_joined_not_run_again(make: Make) -> None:
+def test_a_shard_is_merged_instead_of_run_again(make: Make) -> None:
     run = make("contrast_boxes", name="shard", conditions=["fog@3"], shard="1/2", chunk=2)
     with pytest.raises(
         IncompleteGrid, match=r"it is shard 1/2, .*Finish it with 'stormproof merge OUT SHARD…'"
@@ -176,7 +176,7 @@ def test_a_reference_is_compared_cell_by_cell(make: Make) -> None:
     assert found.aggregates["AP"]["CD"] == {"fog": pytest.approx(mine / theirs)}
 
 
-def test_boxes_without_masks_on_some_images_are_masks_that_meet_nothing(make: Make) -> None:
+def test_boxes_without_masks_count_as_masks_without_overlap(make: Make) -> None:
     from helpers.scored_models import contrast_masks, some_masks
 
     run = make("some_masks", conditions=["clean"])
@@ -243,7 +243,7 @@ def test_the_command_line_prints_and_saves(make: Make) -> None:
     assert as_csv(Run(run).score()) == table
 
 
-def test_scores_that_cannot_be_kept_are_printed(make: Make) -> None:
+def test_prints_scores_that_cannot_be_stored(make: Make) -> None:
     """As of a run in a folder of someone else's."""
     run = make("contrast_boxes", name="kept", conditions=["clean"])
     (run / "scores").write_text("in the way")

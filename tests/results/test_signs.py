@@ -57,7 +57,7 @@ def test_an_error_that_rises_is_a_drop(change: float, expected: Outcome) -> None
     assert outcome(row, better, worse) == (Outcome.PASS, pytest.approx(-0.05))
 
 
-def test_what_an_error_gains_from_clean_is_its_loss() -> None:
+def test_the_loss_of_an_error_is_its_rise_from_clean() -> None:
     row = {"metric": "E", "condition": "fog@5", "at_most_loss": 0.05}
     assert outcome(row, made("E", ERRORS)) == (Outcome.FAIL, pytest.approx(0.1))
     assert outcome({**row, "at_most_loss": 0.15}, made("E", ERRORS)) == (Outcome.PASS, pytest.approx(0.1))
@@ -119,7 +119,7 @@ def test_the_interval_of_an_estimate_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((0.35 - 1.959964 * se, 0.35 + 1.959964 * se))
 
 
-def test_how_a_score_on_few_images_errs() -> None:
+def test_the_bias_on_few_images_follows_its_formula() -> None:
     """√x · (1 − x)^1.25 for average precision, √x for the IoU of a class (docs/adr/0029)."""
     assert {measures()[name].fading for name in ("AP", "mask AP", "VOC07 AP50")} == {1.25}
     assert measures()["mIoU"].fading == 0
@@ -137,14 +137,14 @@ def test_the_next_share_by_hand() -> None:
     assert next_share(found, 0.01) == math.ceil(wanted)
 
 
-def test_conditions_along_a_style_are_followed_and_not_averaged() -> None:
+def test_conditions_of_style_are_listed_and_not_averaged() -> None:
     texts = ("clean", "fog@3", "style[alpha=0.5]", "style[alpha=1]")
     (found,) = sets_of(texts)
     assert found.conditions == texts[1:]
     assert found.covered == ("fog@3",)
 
 
-def test_the_worst_images_come_first_and_equals_by_what_is_seen_least() -> None:
+def test_the_worst_images_come_first_and_ties_by_the_smallest_change_of_pixels() -> None:
     errors = {
         "clean": np.array([0.1, 0.2, 0.3]),
         "fog@1": np.array([0.5, 0.6, 0.1]),  # rises of 0.4, 0.4, −0.2

@@ -69,7 +69,7 @@ def test_the_interval_of_a_slice_comes_from_its_images_alone(make: Make, tmp_pat
         assert found["rain"].spread("AP")[text][:2] == pytest.approx(expected)
 
 
-def test_label_maps_are_sliced_by_their_pixels(make: Make) -> None:
+def test_slices_of_label_maps_are_scored_by_their_pixels(make: Make) -> None:
     run = Run(make("thresholds", "street"))
     found = run.slices("brightness", replicates=50)
     assert found.measure == "mIoU"
@@ -201,7 +201,7 @@ def test_holm_counts_the_slices(make: Make) -> None:
     assert all(each.interval.images == found[name].images for name, each in differences.items())
 
 
-def test_attributes_of_files_pixels_and_objects(make: Make, tmp_path: Path) -> None:
+def test_slices_by_attributes_of_files_pixels_and_objects(make: Make, tmp_path: Path) -> None:
     run = Run(make("contrast_boxes"))
     dataset = run.dataset
     path = write_table(tmp_path / "a.csv", run.folder)
@@ -235,7 +235,7 @@ def test_attributes_of_files_pixels_and_objects(make: Make, tmp_path: Path) -> N
         read_attribute(many, str(tmp_path / "many.csv"), range(100))
 
 
-def test_what_pixels_show() -> None:
+def test_brightness_contrast_and_sharpness_by_hand() -> None:
     flat = np.full((32, 32, 3), 90, np.uint8)
     checked = flat.copy()
     checked[::2, ::2] = 200
@@ -244,7 +244,7 @@ def test_what_pixels_show() -> None:
     assert sharpness(checked) > 1000
 
 
-def test_command_line(make: Make, tmp_path: Path) -> None:
+def test_the_command_prints_slices(make: Make, tmp_path: Path) -> None:
     folder = make("contrast_boxes")
     path = write_table(tmp_path / "a.csv", folder)
     asked = ["score", str(folder), "--by", f"{path}:weather", "--replicates", "50"]
@@ -332,7 +332,7 @@ def uneven(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(folder, data=data)
 
 
-def test_random_slices_are_as_good_as_all_images(uneven: Run, tmp_path: Path) -> None:
+def test_random_slices_do_not_differ_from_all_images(uneven: Run, tmp_path: Path) -> None:
     """AP is too high on few images, so slices of random images score above the whole."""
     rng, table = np.random.default_rng(2), tmp_path / "parts.csv"
     above, against = [], []

@@ -105,7 +105,7 @@ def test_several_models_show_the_mean_of_conditions_that_have_no_name() -> None:
     assert shown["conditions"] == ["76", "9"]
 
 
-def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:
+def test_exports_numbers_by_name_for_trackers_and_spreadsheets() -> None:
     flat = flat_numbers(scores())
     assert flat["AP/fog@3"] == 0.4
     assert flat["AP/mean"] == pytest.approx(0.55)
@@ -118,7 +118,7 @@ def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:
     assert two[len(lines)] == '"b,c",' + lines[1]
 
 
-def test_what_is_no_number_is_null_or_nothing() -> None:
+def test_a_value_that_is_no_number_becomes_null_or_empty() -> None:
     holes = Scores("net", "set", 3, {"AP": {"clean": math.nan, "fog@1": 0.5}}, ("clean", "fog@1"))
     assert json.loads(document(as_dict(holes)))["scores"]["AP"] == {"clean": None, "fog@1": 0.5}
     assert as_csv(holes).splitlines()[1] == "clean,,,,AP,"

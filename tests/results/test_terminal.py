@@ -63,7 +63,7 @@ def test_tables_fit_80_columns_and_cut_nothing(words: dict[str, Path], verb: str
 
 
 @pytest.mark.slow
-def test_score_leads_with_the_sentence_of_show(words: dict[str, Path]) -> None:
+def test_score_begins_with_the_sentence_of_show(words: dict[str, Path]) -> None:
     first = [stormproof(verb, words["A"]).stdout.splitlines()[0] for verb in ("score", "show")]
     assert first[0] == first[1]
     assert first[0].startswith("contrast_masks keeps ")

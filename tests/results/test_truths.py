@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("chosen", [None, ("person", "cat")])
 @pytest.mark.parametrize("unreadable", [frozenset(), frozenset({1, 4})])
-def test_objects_are_the_same_laid_out_at_once_or_by_image(data, chosen, unreadable):
+def test_laying_out_objects_at_once_equals_image_by_image(data, chosen, unreadable):
     truths = Truths(read_dataset(data), 6, 0, chosen, unreadable)
     one_by_one = DetectionTruth.of(truths._objects(Condition()), truths.classes)
     assert (truths.still.ids, truths.still.masks) == (one_by_one.ids, one_by_one.masks)

@@ -69,7 +69,7 @@ def test_classes_beyond_256_are_scored_as_themselves(tmp_path: Path, last: int) 
     assert scores.per_class["AP"]["clean"][f"class {last}"] == 1.0
 
 
-def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
+def test_an_unknown_class_is_a_wrong_name_and_not_a_miss() -> None:
     """To average precision it is nothing; to an object's error, a box on the object, called wrongly."""
     boxes = np.array([[10.0, 10, 30, 30]])
     truth = DetectionTruth.of([("a", Instances(boxes, np.array([0])))], ("cat", "dog"))
@@ -84,7 +84,7 @@ def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
     assert strange["E"] == 0
 
 
-def test_people_who_leave_the_image_stop_no_scoring(tmp_path: Path) -> None:
+def test_people_who_leave_the_image_do_not_stop_scoring(tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "scene", images=1)
     file = tmp_path / "scene" / "instances.json"
     content = json.loads(file.read_text().replace('"cat"', '"person"'))
@@ -138,7 +138,7 @@ def test_scores_are_over_the_classes_in_common(make: Make) -> None:
         Run(run).score(classes="cow")
 
 
-def test_maps_are_over_the_chosen_classes(make: Make) -> None:
+def test_label_maps_are_scored_over_the_chosen_classes(make: Make) -> None:
     run = make("thresholds", "street")
     every, some = Run(run).score(), Run(run).score(classes=["dark", "bright"])
     iou = every.per_class["IoU"]["fog@3"]

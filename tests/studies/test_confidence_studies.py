@@ -37,7 +37,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize(("alone", "tables"), [(False, 3), (True, 2)])
-def test_simulated_gates_are_counted(
+def test_counts_outcomes_of_simulated_gates(
     gate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], alone: bool, tables: int
 ) -> None:
     place = gate.Place("photos", 8, alone)
@@ -55,7 +55,7 @@ def test_simulated_gates_are_counted(
     assert lines[0].count("|") == lines[2].count("|")
 
 
-def test_halves_of_a_run_are_compared(
+def test_compares_halves_of_a_run(
     coverage: ModuleType, make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     coverage.split([make("contrast_boxes")], range(2))
@@ -69,7 +69,7 @@ def test_halves_of_a_run_are_compared(
     assert line.count("|") == head.count("|")
 
 
-def test_the_estimator_is_held_against_a_full_run(estimator: ModuleType, make: Make) -> None:
+def test_compares_the_estimator_with_a_full_run(estimator: ModuleType, make: Make) -> None:
     run = make("contrast_boxes")
     full = estimator.Full.of(run, images=8, replicates=10)
     part, whole, stopped = estimator.lines(full, [4, 8], repetitions=3, precision=50)
@@ -79,7 +79,7 @@ def test_the_estimator_is_held_against_a_full_run(estimator: ModuleType, make: M
     assert cells[3:] == ["8", "100.0 %", "+0.00", "0.00", "3 of 3", "0.00", "100 %"]
 
 
-def test_looks_at_growing_sets_are_counted(
+def test_counts_looks_at_growing_sets(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looks = importlib.import_module("looks")
@@ -100,7 +100,7 @@ def test_looks_at_growing_sets_are_counted(
     assert len(capsys.readouterr().out.splitlines()) == 3 + len(looks.SPENDING)
 
 
-def test_numbers_of_images_that_would_decide_are_tried(
+def test_tries_the_numbers_of_images_that_would_decide(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     enough, truth = importlib.import_module("enough"), tmp_path / "truth.jsonl"
@@ -115,9 +115,7 @@ def test_numbers_of_images_that_would_decide_are_tried(
     assert capsys.readouterr().out.startswith("6 sets, ")
 
 
-def test_average_precision_near_its_ends_is_counted(
-    gate: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_average_precision_near_0_and_1(gate: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = importlib.import_module("ends")
     monkeypatch.setattr(ends, "REPLICATES", 20)
     truth = [{"AP": 0.99, "VOC07 AP50": 0.91}] * ends.WORLDS
@@ -125,7 +123,7 @@ def test_average_precision_near_its_ends_is_counted(
     assert line.startswith("| street | 8 | nearly all | 30 | 2 | 99.0 | 0.0 / 0.0 |")
 
 
-def test_a_simulated_grid_is_estimated(estimator: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimates_a_simulated_grid(estimator: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     precision = importlib.import_module("precision")
     monkeypatch.setattr(precision, "WORLDS", {"small": ("street", 8, 20, 1.0, 1.0)})
     monkeypatch.setattr(precision, "CORRUPTIONS", ("fog", "snow"))

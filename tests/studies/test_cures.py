@@ -28,7 +28,7 @@ def study() -> Iterator[ModuleType]:
         yield module
 
 
-def test_every_cure_is_compared_with_as_many_steps(study: ModuleType) -> None:
+def test_every_cure_is_compared_at_equal_steps(study: ModuleType) -> None:
     for name, cure in study.CURES.items():
         clean = next(source.share for source in cure.images if source.array == "images" or not cure.seen)
         share = clean / sum(source.share for source in cure.images)
@@ -64,7 +64,7 @@ def test_means_by_hand(study: ModuleType) -> None:
     )
 
 
-def test_the_page_is_what_the_scores_give(study: ModuleType) -> None:
+def test_the_page_equals_what_the_scores_give(study: ModuleType) -> None:
     page = study.PAGE.read_text(encoding="utf-8")
     assert [name for name, text in study.parts(study.KEPT).items() if text not in page] == []
 

@@ -22,7 +22,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("parts")
 
 
-def test_parts_are_renewed_and_the_rest_stays(parts: ModuleType, tmp_path: Path) -> None:
+def test_generated_parts_are_renewed_and_the_rest_stays(parts: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Title\n\n<!-- one: begin -->\nold\n<!-- one: end -->\n\nThe end.\n")
     text = parts.table(["a", "b"], [["1", "2"]])
@@ -49,12 +49,12 @@ def test_a_check_names_stale_parts_and_writes_nothing(
     assert page.read_text() == before
 
 
-def test_tables_of_the_study_of_pairs_are_what_its_scores_give() -> None:
+def test_tables_of_the_study_of_pairs_follow_from_its_scores() -> None:
     command = [sys.executable, str(ROOT / "studies" / "together" / "study.py"), "--check"]
     subprocess.run(command, check=True, capture_output=True)
 
 
-def test_tables_of_the_int8_study_are_what_its_results_give(tmp_path: Path) -> None:
+def test_tables_of_the_int8_study_follow_from_its_results(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text((INT8 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, str(INT8 / "study.py"), "--check", "--page", str(page)]
@@ -66,7 +66,7 @@ def test_tables_of_the_int8_study_are_what_its_results_give(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_float_head_is_what_follows_the_neck(tmp_path: Path) -> None:
+def test_the_float_head_begins_after_the_neck(tmp_path: Path) -> None:
     """Of every built-in network: the convolutions that make its outputs, and no part of its body."""
     pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")

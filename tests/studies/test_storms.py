@@ -73,7 +73,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
-def test_a_page_is_what_its_scores_give(name: str, tmp_path: Path) -> None:
+def test_a_page_equals_what_its_scores_give(name: str, tmp_path: Path) -> None:
     """And a number that is not is found: the whole folder is copied, one digit of its page changed."""
     for folder in (name, "cures"):
         shutil.copytree(STUDIES / folder, tmp_path / "studies" / folder, dirs_exist_ok=True)
@@ -158,7 +158,7 @@ def test_both_comparisons_of_combined_training_by_hand(combined: ModuleType) -> 
         assert [one.estimate for one in each] == pytest.approx(apart.tolist(), abs=1e-4)
 
 
-def test_scenarios_are_crossed(camera: ModuleType) -> None:
+def test_every_scenario_is_crossed_with_every_network(camera: ModuleType) -> None:
     lines = camera.crossed().splitlines()[2:]
     pairs = [tuple(line.split(" | ")[:2]) for line in lines]
     assert len(set(pairs)) == 4
@@ -169,7 +169,7 @@ def test_scenarios_are_crossed(camera: ModuleType) -> None:
     assert f"| {np.mean(errors):.1f} ± " in line
 
 
-def test_photographs_and_the_street_are_crossed(camera: ModuleType) -> None:
+def test_photographs_are_crossed_with_the_street(camera: ModuleType) -> None:
     """The change under faults, and its share of the error that could be added, from the arrays of a file."""
     lines = camera.on_photographs().splitlines()[2:]
     pairs = {tuple(line.split(" | ")[:2]) for line in lines}
@@ -203,7 +203,7 @@ def test_only_photographs_of_shared_classes_are_run(camera: ModuleType, tmp_path
     assert shown["annotations"] == held["annotations"][:2]
 
 
-def test_written_scores_have_the_run_s_intervals(camera: ModuleType, make: Make, tmp_path: Path) -> None:
+def test_written_scores_have_the_intervals_of_the_run(camera: ModuleType, make: Make, tmp_path: Path) -> None:
     scores = Run(make("contrast_boxes")).score(interval=True)
     sys.modules["storms"].write(tmp_path / "scores.npz", {"net": scores}, ["AP", "E"])
     for measure in ("AP", "E"):

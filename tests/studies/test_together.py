@@ -23,7 +23,7 @@ def chance(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("chance")
 
 
-def test_simulated_families_are_counted(chance: ModuleType) -> None:
+def test_counts_sentences_in_simulated_families(chance: ModuleType) -> None:
     for simulated in (chance.sums, chance.precisions):
         scores = simulated(np.random.default_rng(0), 50)
         pairs = [text for text in scores.conditions if "+" in text]
@@ -41,7 +41,7 @@ def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
-def test_scores_are_kept_with_their_intervals(study: ModuleType, tmp_path: Path) -> None:
+def test_scores_are_stored_with_their_intervals(study: ModuleType, tmp_path: Path) -> None:
     kept = study.read(FOLDER / "scores.npz")
     study.write(tmp_path / "again.npz", kept)
     again = study.read(tmp_path / "again.npz")

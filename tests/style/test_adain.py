@@ -117,7 +117,7 @@ def test_little_of_the_contents_detail_is_left_at_alpha_one() -> None:
     assert 0 < detail(1.0) < 0.6 * detail(0.5) < 0.6 * detail(0.0)
 
 
-def test_noise_is_normal_shared_by_neighbours_and_the_images_own() -> None:
+def test_noise_is_normal_smooth_and_specific_to_the_image() -> None:
     noise = draw_noise(Draw.keyed(0, "a", "noise"), (60, 80))
     assert noise.shape == (1, NOISE_CHANNELS, 60, 80)
     assert noise.dtype == np.float32
@@ -278,7 +278,7 @@ def test_the_distilled_pair_gives_what_its_formulas_say(shared: Path) -> None:
     assert np.abs(painted.astype(int) - to_image(x[0].numpy(), (48, 64))).max() <= 1
 
 
-def test_statistics_are_kept_and_fit_one_network_only(tmp_path: Path) -> None:
+def test_stored_statistics_fit_one_network_only(tmp_path: Path) -> None:
     network = open_network()
     style = network.encode_style(photo(40, 60))
     style.save(tmp_path / "style.npz")
@@ -292,7 +292,7 @@ def test_statistics_are_kept_and_fit_one_network_only(tmp_path: Path) -> None:
         network.load_style(tmp_path / "broken.npz")
 
 
-def test_files_that_are_no_weights_are_named(tmp_path: Path) -> None:
+def test_names_files_that_are_no_weights(tmp_path: Path) -> None:
     (tmp_path / "text.pth").write_text("hello")
     with pytest.raises(ModelError, match=r"text\.pth"):
         open_adain(str(tmp_path / "text.pth"), decoder=str(tmp_path / "text.pth"))
@@ -303,7 +303,7 @@ def test_files_that_are_no_weights_are_named(tmp_path: Path) -> None:
         open_adain(str(tmp_path / "none.pth"), decoder=str(tmp_path / "other.pth"))
 
 
-def test_magenta_behind_the_same_interface(shared: Path) -> None:
+def test_magenta_has_the_same_interface(shared: Path) -> None:
     models = shared / "models"
     text = f"magenta:{models}/magenta_predict_256_w16.onnx,transform={models}/magenta_transform_384.onnx"
     network = open_network(text)

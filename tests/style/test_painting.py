@@ -11,7 +11,7 @@ from stormproof.style.painting import style, stylize
 from stormproof.style.sources import list_styles
 
 
-def test_style_as_an_enhancement() -> None:
+def test_style_works_as_an_enhancement() -> None:
     seen: list[np.ndarray] = []
 
     class Model:
@@ -32,7 +32,7 @@ def test_style_as_an_enhancement() -> None:
     assert np.array_equal(seen[0], style(image))
 
 
-def test_a_painting_is_of_the_image_that_was_given() -> None:
+def test_the_enhancement_paints_the_given_image() -> None:
     """The last painting is kept; another image of the same size is not shown it."""
     first, second = np.random.default_rng(1).integers(0, 256, (2, 32, 40, 3), np.uint8)
     name = next(iter(list_styles().values()))

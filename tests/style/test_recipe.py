@@ -85,7 +85,7 @@ def test_the_style_depends_on_the_image_not_on_alpha(tmp_path: Path) -> None:
         changed(sample, "style[alpha=1,stylemap=none.json]")
 
 
-def test_grey_small_and_unlabelled_images() -> None:
+def test_accepts_grey_small_and_unlabelled_images() -> None:
     rng = np.random.default_rng(0)
     for shape in ((5, 7), (40, 30, 1), (1, 1, 3), (6, 90, 3)):
         image = rng.integers(0, 256, shape, np.uint8)
@@ -113,7 +113,7 @@ def test_masks_of_crowds_are_objects_too() -> None:
     assert np.array_equal(painted[~mask], image[~mask])
 
 
-def test_object_centric_is_the_papers_sixty() -> None:
+def test_object_centric_conditions_are_the_papers_sixty() -> None:
     suite = find_suite("object-centric")
     assert len(set(suite)) == 60
     spaces = [dict(c.params)["space"] for c in suite]

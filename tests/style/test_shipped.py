@@ -31,7 +31,7 @@ def evaluation() -> ModuleType:
 
 
 @pytest.mark.slow
-def test_reconstruction_and_distance_to_the_style(shared: Path) -> None:
+def test_the_shipped_network_reconstructs_and_reaches_the_style(shared: Path) -> None:
     """Judged by the first stages of a detector, which the training has not used."""
     pytest.importorskip("onnx")
     evaluate = evaluation()
@@ -51,7 +51,7 @@ def test_reconstruction_and_distance_to_the_style(shared: Path) -> None:
     assert np.median(left) <= LEFT
 
 
-def test_the_distance_left_is_none_of_the_style_itself_and_all_of_the_content(shared: Path) -> None:
+def test_the_distance_left_is_0_for_the_style_and_1_for_the_content(shared: Path) -> None:
     pytest.importorskip("onnx")
     witness = evaluation().Witness.read(shared)
     rng = np.random.default_rng(0)
@@ -70,6 +70,6 @@ def test_a_lattice_is_seen_where_the_content_is_flat() -> None:
     assert lattice(drawn, np.random.default_rng(0).integers(0, 256, flat.shape, np.uint8)) is None
 
 
-def test_the_notice_of_the_pair_they_grew_from_is_shipped() -> None:
+def test_the_licence_notice_of_the_original_networks_is_shipped() -> None:
     (notice,) = folder().glob("LICENSE*")
     assert "Copyright (c) 2020 Huan Wang" in notice.read_text()

@@ -35,7 +35,7 @@ def test_a_shipped_style_is_what_its_script_draws() -> None:
     assert np.abs(stored - again).mean() < 14  # JPEG
 
 
-def test_looks_by_number_are_many_and_always_the_same() -> None:
+def test_numbered_styles_differ_and_are_reproducible() -> None:
     looks = list_styles("looks")
     assert len(looks) == 300
     assert list(list_styles("looks-4")) == list(looks)[:4]

@@ -272,7 +272,7 @@ def test_feathered_masks_blend_and_hard_ones_do_not() -> None:
     assert row[-1] == 200
 
 
-def test_as_the_paper_saves_every_stage(tmp_path: Path) -> None:
+def test_the_papers_option_recompresses_every_stage(tmp_path: Path) -> None:
     made = order("coco", Painted("style[alpha=1,on=objects,space=feature]", paper=True), suffix=".jpg")
     make_dataset(made, tmp_path / "out")
     source, stored = read_dataset(WORLD), reopened(made, tmp_path / "out")
@@ -284,7 +284,7 @@ def test_as_the_paper_saves_every_stage(tmp_path: Path) -> None:
     assert not np.array_equal(stored[0].image[~mask], sample.image[~mask])  # recompressed, as theirs
 
 
-def test_mixes() -> None:
+def test_each_mix_has_its_versions() -> None:
     assert [len(versions_of(mix)) for mix in ("standard", "stylized", "combined")] == [1, 1, 2]
     assert [v.condition for v in versions_of("corrupted", condition="fog@3")] == ["clean", "fog@3"]
     for wrong in (
@@ -307,7 +307,7 @@ def test_combined_training_set_holds_both(tmp_path: Path) -> None:
     assert len({*stored.ids}) == 6
 
 
-def test_torch_dataset_on_the_fly() -> None:
+def test_a_torch_dataset_is_made_on_the_fly() -> None:
     pytest.importorskip("torch")
     source = read_dataset(WORLD)
     made = torch_dataset(Mixed(source, versions_of("corrupted", condition="contrast@3")))

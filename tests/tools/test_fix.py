@@ -81,7 +81,7 @@ def test_two_hints_are_applied_one_after_the_other(tmp_path: Path) -> None:
     assert card["options"] == {"fractions": True, "logits": True}
 
 
-def test_a_single_plane_of_probabilities(tmp_path: Path) -> None:
+def test_fixes_a_single_plane_of_probabilities(tmp_path: Path) -> None:
     plane = np.random.default_rng(2).uniform(0, 1, (1, 1, SIDE, SIDE)).astype(np.float32)
     path = save(tmp_path / "net.onnx", {"out": plane})
     code, said, card = fix(path, tmp_path / "card.yaml")
@@ -129,7 +129,7 @@ def test_a_card_is_never_replaced(tmp_path: Path) -> None:
     assert isinstance(result.exception, OutputError)
 
 
-def test_outputs_of_no_known_family_leave_a_draft_that_is_called_one(tmp_path: Path) -> None:
+def test_unknown_outputs_leave_a_draft_of_a_card(tmp_path: Path) -> None:
     path = save(tmp_path / "net.onnx", {"out": np.zeros((1, 9, 11, 13, 7), np.float32)})
     code, said, card = fix(path, tmp_path / "card.yaml")
     assert code == 1
@@ -174,7 +174,7 @@ def test_labels_beyond_80_are_taken_for_the_numbers_of_coco(tmp_path: Path) -> N
     assert "coco91 is a guess" in said
 
 
-def test_hints_that_the_decoder_has_no_option_for_are_left(tmp_path: Path) -> None:
+def test_leaves_hints_that_the_decoder_has_no_option_for(tmp_path: Path) -> None:
     rows = np.array([[[1, 1, 3, 3, 0.9, 0]] * 12], np.float32)
     network = load_model(f"onnx:{save(tmp_path / 'net.onnx', {'out': rows})},classes=[cat]")
     assert isinstance(network, Network)

@@ -66,7 +66,7 @@ def test_numbers_are_those_of_the_metrics(folder: Path) -> None:
                 assert math.isnan(found.ifc)
 
 
-def test_workers_do_not_change_a_bit(folder: Path) -> None:
+def test_the_number_of_workers_changes_no_bit(folder: Path) -> None:
     one, two = (
         list(measure(f"images:{folder}", CONDITIONS, indices=[0, 1, 2], seed=0, workers=n)) for n in (1, 2)
     )

@@ -99,7 +99,7 @@ def test_an_object_mostly_outside_the_frame_does_not_count(toys: Path) -> None:
     assert set(far.valid.unique().tolist()) <= {-1, 0, 1}
 
 
-def test_images_of_another_array_take_their_share(toys: Path) -> None:
+def test_images_of_another_array_are_drawn_at_their_share(toys: Path) -> None:
     made = pool.read(toys / "train")
     pool.array(toys / "train", made, "dark", "w+")[:] = 7
     held = scenes(toys, Source(share=1), Source("dark", 3))
@@ -119,7 +119,7 @@ def test_boxes_by_hand() -> None:
     assert float(giou(a, b)) == pytest.approx(-1 / 3)
 
 
-def test_a_cell_learns_the_object_it_says_best() -> None:
+def test_a_cell_is_assigned_to_the_object_it_predicts_best() -> None:
     """Of two objects side by side each gets cells inside itself; better boxes get the higher quality."""
     places, steps = cells((64, 64), CPU, (8,))
     truth = torch.tensor([[[0.0, 0.0, 32.0, 64.0], [32.0, 0.0, 64.0, 64.0]]])

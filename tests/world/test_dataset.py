@@ -42,7 +42,7 @@ def test_splits_have_their_sizes() -> None:
         read_dataset("world:val")[200]
 
 
-def test_stereo_comes_on_demand() -> None:
+def test_stereo_pairs_are_rendered_on_demand() -> None:
     sample = read_dataset("world:val,size=96x64,stereo=true,baseline=0.3")[0]
     assert sample.context.right is not None
     assert sample.context.right.shape == sample.image.shape
@@ -105,7 +105,7 @@ def test_fingerprint_tells_truths_apart() -> None:
         ("world:vall", "Did you mean 'val'"),
     ],
 )
-def test_nonsense_is_refused_with_the_nearest_fix(spec: str, says: str) -> None:
+def test_refuses_nonsense_with_the_nearest_fix(spec: str, says: str) -> None:
     with pytest.raises((InvalidOption, UnknownName)) as caught:
         read_dataset(spec)
     assert isinstance(caught.value, StormproofError)

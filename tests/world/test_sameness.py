@@ -52,17 +52,17 @@ def digest(case: tuple[int, str, int, int, int]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_golden(case: tuple[int, str, int, int, int]) -> None:
+def test_hashes_equal_the_golden_ones(case: tuple[int, str, int, int, int]) -> None:
     assert digest(case) == json.loads(GOLDEN.read_text())[str(case)]
 
 
-def test_order_does_not_matter() -> None:
+def test_the_order_of_rendering_changes_no_byte() -> None:
     forwards = [digest(case) for case in CASES[:3]]
     assert [digest(case) for case in reversed(CASES[:3])] == forwards[::-1]
 
 
 @pytest.mark.slow
-def test_processes_do_not_matter() -> None:
+def test_the_number_of_processes_changes_no_byte() -> None:
     with worker_pool(2) as pool:
         assert list(pool.map(digest, CASES[:4])) == [digest(case) for case in CASES[:4]]
 

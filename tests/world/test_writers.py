@@ -42,7 +42,7 @@ def objects_of(scene: Rendered) -> Instances:
     return objects
 
 
-def test_coco(root: Path, scenes: list[Rendered]) -> None:
+def test_objects_return_from_coco(root: Path, scenes: list[Rendered]) -> None:
     back = read_dataset(f"coco:{root}/coco/annotations/instances_val2017.json,images={root}/coco/val2017")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
@@ -59,7 +59,7 @@ def test_coco(root: Path, scenes: list[Rendered]) -> None:
         )
 
 
-def test_voc(root: Path, scenes: list[Rendered]) -> None:
+def test_objects_return_from_voc(root: Path, scenes: list[Rendered]) -> None:
     back = read_dataset(f"voc:{root}/voc,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
@@ -78,7 +78,7 @@ def test_voc(root: Path, scenes: list[Rendered]) -> None:
         assert np.array_equal(classes > 0, shown)
 
 
-def test_cityscapes(root: Path, scenes: list[Rendered]) -> None:
+def test_objects_and_maps_return_from_cityscapes(root: Path, scenes: list[Rendered]) -> None:
     back = read_dataset(f"cityscapes:{root}/cityscapes,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], scene.sample.truth
@@ -127,7 +127,7 @@ def test_cityscapes_polygons_draw_the_map(root: Path, scenes: list[Rendered]) ->
     assert (labels == np.where(ids >= 1000, ids // 1000, ids)).mean() > 0.97
 
 
-def test_yolo(root: Path, scenes: list[Rendered]) -> None:
+def test_objects_return_from_yolo(root: Path, scenes: list[Rendered]) -> None:
     back = read_dataset(f"yolo:{root}/yolo/data.yaml,split=val")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
@@ -139,7 +139,7 @@ def test_yolo(root: Path, scenes: list[Rendered]) -> None:
     assert back.classes == OBJECTS
 
 
-def test_kitti(root: Path, scenes: list[Rendered]) -> None:
+def test_objects_return_from_kitti(root: Path, scenes: list[Rendered]) -> None:
     back = read_dataset(f"kitti:{root}/kitti")
     for k, scene in enumerate(scenes):
         sample, true = back[k], objects_of(scene)
@@ -181,7 +181,7 @@ def test_kitti_boxes_in_space_project_onto_the_image(scenes: list[Rendered]) -> 
             assert y1 - 2 <= v <= y2 + 2
 
 
-def test_camvid(root: Path, scenes: list[Rendered]) -> None:
+def test_label_maps_return_from_camvid(root: Path, scenes: list[Rendered]) -> None:
     back = read_dataset(f"camvid:{root}/camvid")
     names = {
         "sidewalk": "pavement",
@@ -213,7 +213,7 @@ def tree_hash(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
+def test_the_number_of_workers_changes_no_byte(tmp_path: Path) -> None:
     order = SceneOrder("test", 9, "coco", 96, 64, seed=3)
     seen: list[int] = []
     export(order, tmp_path / "one", workers=1, advance=lambda: seen.append(1))
@@ -222,7 +222,7 @@ def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
     assert tree_hash(tmp_path / "one") == tree_hash(tmp_path / "two")
 
 
-def test_the_verb_writes_and_says_so(tmp_path: Path) -> None:
+def test_the_command_writes_and_reports(tmp_path: Path) -> None:
     run = CliRunner().invoke(
         app,
         [
@@ -258,13 +258,13 @@ def test_the_verb_writes_and_says_so(tmp_path: Path) -> None:
         (SceneOrder("val", 2, "cooc"), UnknownName),
     ],
 )
-def test_nonsense_orders(order: SceneOrder, error: type[Exception], tmp_path: Path) -> None:
+def test_refuses_nonsense_orders(order: SceneOrder, error: type[Exception], tmp_path: Path) -> None:
     with pytest.raises(error):
         export(order, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
-def test_destinations(tmp_path: Path) -> None:
+def test_refuses_destinations_that_are_in_use(tmp_path: Path) -> None:
     order = SceneOrder("val", 1, "yolo", 64, 48)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine.txt").write_text("precious")

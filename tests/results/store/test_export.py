@@ -55,7 +55,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"images:{folder}"
 
 
-def test_names_of_digits_keep_their_zeros(tmp_path: Path) -> None:
+def test_ids_of_digits_keep_leading_zeros(tmp_path: Path) -> None:
     """KITTI and VOC call their images 000007, which is not COCO's image 7."""
     scene = kitti_boxes(tmp_path / "kitti")
     first = made(tmp_path, f"{MODELS}:brightness_boxes", scene)
@@ -122,7 +122,7 @@ def test_results_and_truth_can_be_scored_together(kind: str, tmp_path: Path) -> 
     assert Run(again).score().cells["AP"]["clean"] == pytest.approx(1.0)
 
 
-def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> None:
+def test_exported_maps_are_a_model_in_its_own_classes(tmp_path: Path) -> None:
     street = write_street(tmp_path / "street")
     first = made(tmp_path, f"{SCORED}:other_names", street)
     shown = export(first, "--format", "png", "--out", tmp_path / "maps, all")
@@ -133,7 +133,7 @@ def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> Non
     assert Run(first).score().cells["mIoU"]["clean"] == 1.0
 
 
-def test_maps_of_nested_images_are_found_again(photos: str, tmp_path: Path) -> None:
+def test_exported_maps_of_nested_images_are_found(photos: str, tmp_path: Path) -> None:
     first = made(tmp_path, f"{SCORED}:thresholds", photos)
     export(first, "--format", "png", "--out", tmp_path / "maps")
     assert (tmp_path / "maps" / "fog@2" / "deep" / "8 ü.png").exists()
@@ -142,7 +142,7 @@ def test_maps_of_nested_images_are_found_again(photos: str, tmp_path: Path) -> N
     assert [len(p) for p in parts] == [2, 2]
 
 
-def test_conditions_of_any_text_are_a_model_again(tmp_path: Path) -> None:
+def test_exported_conditions_of_any_text_can_be_read(tmp_path: Path) -> None:
     scene = write_scene(tmp_path / "scene", images=2)
     file = Path(scene.partition(":")[2].partition(",")[0])
     file.write_text(file.read_text().replace('"dog"', '"hot dög"'))
@@ -164,7 +164,7 @@ def test_the_wrong_format_writes_nothing(tmp_path: Path) -> None:
     assert not [*maps.glob("export-*"), *boxes.glob("export-*")]
 
 
-def test_an_incomplete_run_is_not_exported_as_if_nothing_was_found(tmp_path: Path) -> None:
+def test_refuses_to_export_an_incomplete_run(tmp_path: Path) -> None:
     model, scene = f"{MODELS}:brightness_boxes", write_scene(tmp_path / "scene")
     folder = made(tmp_path, model, scene)
     made(tmp_path, model, scene, conditions=["snow@1"], limit=3)
@@ -183,7 +183,7 @@ def test_another_dataset_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["coco", "png"])
-def test_two_exports_at_once_leave_each_other_alone(
+def test_two_exports_at_once_do_not_disturb_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
 ) -> None:
     """The second starts while the first writes a file, and ends before it."""

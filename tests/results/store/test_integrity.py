@@ -45,13 +45,13 @@ def again(run_folder: Path, **changes: object) -> None:
     run(make_config(yaml.safe_load((run_folder / "run.yaml").read_text()) | changes))
 
 
-def test_flipped_bits_are_seen(tmp_path: Path) -> None:
+def test_flipped_bits_are_noticed(tmp_path: Path) -> None:
     outcomes = {outcome for outcome, _ in torture.flips(60, seed=3, folder=tmp_path)}
     assert outcomes <= {"refused", "same score"}
     assert "refused" in outcomes
 
 
-def test_flipped_bits_of_what_a_report_reads_are_seen(tmp_path: Path) -> None:
+def test_flipped_bits_in_files_of_a_report_are_noticed(tmp_path: Path) -> None:
     outcomes = {outcome for outcome, _ in torture.flips(40, seed=3, folder=tmp_path, kept=True)}
     assert outcomes == {"refused", "same score"}
 
@@ -70,7 +70,7 @@ def test_every_bit_of_the_end_of_a_part_is_covered(made: Path) -> None:
     check_parts(Run(made))
 
 
-def test_the_seal_covers_what_stands_after_it(made: Path) -> None:
+def test_the_seal_covers_the_bytes_after_it(made: Path) -> None:
     """By itself, whether or not Parquet would stumble over the same byte."""
     path = part_path(made, 0)
     content = path.read_bytes()
@@ -80,7 +80,7 @@ def test_the_seal_covers_what_stands_after_it(made: Path) -> None:
         assert is_sealed(path) is False
 
 
-def test_a_part_over_its_neighbour_is_refused(made: Path) -> None:
+def test_refuses_a_part_copied_over_another(made: Path) -> None:
     shutil.copy(part_path(made, 1), part_path(made, 2))
     with pytest.raises(
         StoreError, match=r"part-000002.parquet is damaged: it holds image 2.* rm .*000002"
@@ -101,7 +101,9 @@ def test_a_part_over_its_neighbour_is_refused(made: Path) -> None:
         ({"recipe": [0, 5, 0, 5]}, "was made by version 5 of its recipe"),
     ],
 )
-def test_rows_that_do_not_belong_are_refused(made: Path, change: dict[str, list[object]], words: str) -> None:
+def test_refuses_rows_that_do_not_belong_to_their_part(
+    made: Path, change: dict[str, list[object]], words: str
+) -> None:
     """Sealed again, as by a program that went wrong."""
     path, key = part_path(made, 0), read_record(made).key
     rows = [table for _, table in held_rows(path, key)]
@@ -254,7 +256,7 @@ def test_an_unreadable_image_is_left_out_of_every_condition(made: Path, tmp_path
     assert [image["id"] for image in kept["images"]] == [1, 2, 3, 4, 6]
 
 
-def test_a_run_that_never_worked_gives_its_folder_back(made: Path, tmp_path: Path) -> None:
+def test_a_folder_without_any_row_can_be_used_again(made: Path, tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text("def find(images):\n    raise ValueError('no weights')\n")
     out = str(tmp_path / "mine")

@@ -149,7 +149,7 @@ def test_a_part_with_other_columns_is_named(take: Callable[[str], Path], how: st
                    "moves": {}, "needs": 1}},
     ],
 )  # fmt: skip
-def test_declared_corruptions_of_any_shape(take: Callable[[str], Path], declared: Any) -> None:
+def test_refuses_malformed_declarations_of_corruptions(take: Callable[[str], Path], declared: Any) -> None:
     run = take("plain/boxes")
     content = json.loads((run / "run.json").read_text())
     del content["digest"]
@@ -190,7 +190,7 @@ def kept(run: Path, ending: str) -> Path:
         ("lost", {"clean": [{"id": 3}]}),
     ],
 )  # fmt: skip
-def test_kept_scores_of_another_shape_are_made_again(
+def test_stored_scores_of_another_shape_are_recomputed(
     take: Callable[[str], Path], name: str, value: Any
 ) -> None:
     run = take("kept/boxes")
@@ -205,7 +205,7 @@ def test_kept_scores_of_another_shape_are_made_again(
 
 @pytest.mark.parametrize("ending", ["-images.parquet", "-50.parquet"])
 @pytest.mark.parametrize("how", ["columns", "rows", "nulls", "types"])
-def test_kept_tables_of_another_shape_are_made_again(
+def test_stored_tables_of_another_shape_are_recomputed(
     take: Callable[[str], Path], ending: str, how: str
 ) -> None:
     run = take("kept/boxes")

@@ -18,7 +18,7 @@ def widened(settings: dict[str, Any], asked: Any, held: Any) -> dict[str, Any]:
     return covering(settings, asked, held, shard="1/1", out="here")
 
 
-def test_the_limit_is_what_the_folder_holds() -> None:
+def test_the_limit_is_the_number_of_images_in_the_folder() -> None:
     asked = {"suite": ["noise"], "limit": 3}
     assert widened(asked, record(3, 8, "clean"), record(5, 8, "clean"))["limit"] == 5
     assert "limit" not in widened(asked, record(3, 8, "clean"), record(8, 8, "clean"))

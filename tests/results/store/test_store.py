@@ -51,7 +51,7 @@ def row(index: int, condition: Condition, said: Prediction) -> Row:
 @pytest.mark.parametrize(
     "said", [detection(0), detection(3), detection(2, masks=True), detection(0, masks=True)]
 )
-def test_detections_come_back(said: Prediction) -> None:
+def test_detections_survive_a_round_trip(said: Prediction) -> None:
     back = prediction_of(table_of([row(0, FOG, detection(5)), row(1, FOG, said)]).to_pylist()[1])
     for name in ("boxes", "scores", "labels"):
         np.testing.assert_array_equal(getattr(back, name), getattr(said, name))
@@ -61,7 +61,7 @@ def test_detections_come_back(said: Prediction) -> None:
 
 
 @pytest.mark.parametrize("largest", [1 << 20, 40], ids=["by rows", "by boxes"])
-def test_a_block_of_rows_is_written_as_its_rows_are(
+def test_a_block_of_rows_equals_single_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
     monkeypatch.setattr("stormproof.results.store.parts._GROUP_ROWS", 16)
@@ -85,7 +85,7 @@ def test_a_block_of_rows_is_written_as_its_rows_are(
     assert pq.ParquetFile(paths[0]).num_row_groups > 3
 
 
-def test_label_maps_and_confusions_come_back() -> None:
+def test_label_maps_and_confusions_survive_a_round_trip() -> None:
     labels = np.random.default_rng(0).integers(0, 3, SIZE).astype(np.uint8)
     truth = SemanticMap(np.roll(labels, 1, axis=0))
     counts, predicted = count_pixels(truth, labels, classes=3), Prediction(semantic=labels)
@@ -101,7 +101,7 @@ def test_label_maps_and_confusions_come_back() -> None:
     np.testing.assert_array_equal(dense, counts)
 
 
-def test_an_empty_answer_is_not_a_missing_one() -> None:
+def test_an_empty_prediction_differs_from_a_missing_one() -> None:
     entry = table_of([row(0, CLEAN, Prediction())]).to_pylist()[0]
     assert entry["boxes"] == []
     assert entry["masks"] is None
@@ -176,7 +176,7 @@ def test_a_part_of_another_run_is_refused(tmp_path: Path) -> None:
         open_part(path, "mine")
 
 
-def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
+def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "a") as file:
         file.write(b"half" * (1 // 0))
     assert list(tmp_path.iterdir()) == []
@@ -261,7 +261,7 @@ def test_reports_a_record_of_another_version(tmp_path: Path) -> None:
         read_record(tmp_path / "a")
 
 
-def test_anyone_can_read_the_rows(tmp_path: Path) -> None:
+def test_pandas_can_read_the_rows(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not a dependency")
     path = part_path(tmp_path, 0)
     write(path, [row(0, FOG, detection(2, masks=True)), row(0, CLEAN, detection(3, masks=True))])
