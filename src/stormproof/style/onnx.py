@@ -104,7 +104,7 @@ def onnx_graph(
         x = made.layer(layer, x, y)
 
     def plane(name: str, channels: int, sides: str, words: Sequence[str]) -> Any:
-        shape = ["n", channels, *(f"{sides}{word}" for word in words)]
+        shape: list[str | int | None] = ["n", channels, *(f"{sides}{word}" for word in words)]
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
     sides = ("height", "width")
