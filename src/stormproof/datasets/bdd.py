@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, folder, is_file, list_files, locate, read_json
 from stormproof.core.randomness import Frame
@@ -184,16 +182,12 @@ class BddBoxes(Labels):
     frames: tuple[tuple[Mapping[str, Any], ...], ...]
 
     def truth(self, index: int) -> Truth:
-        labels = self.frames[index]
-        attributes = [label.get("attributes") or {} for label in labels]
-        return Truth(
-            Instances(
-                boxes=np.array([_corners(label) for label in labels]).reshape(-1, 4),
-                labels=np.array([CLASSES.index(_class(label)) for label in labels], np.int64),
-                crowd=np.array([bool(a.get("crowd")) for a in attributes], np.bool_),
-                ignore=np.array([label["category"] in EXCUSED for label in labels], np.bool_),
-                occlusion=np.array([flagged_fraction(a.get("occluded")) for a in attributes]),
-                truncation=np.array([flagged_fraction(a.get("truncated")) for a in attributes]),
-                tracks=np.array([_track(label) for label in labels], np.int64),
-            )
-        )
+        rows = map(_row, self.frames[index])
+        return Truth(Instances.of(rows, "crowd", "ignore", "occlusion", "truncation", "tracks"))
+
+
+def _row(label: Mapping[str, Any]) -> tuple[Any, ...]:
+    said = label.get("attributes") or {}
+    hidden, cut = (flagged_fraction(said.get(key)) for key in ("occluded", "truncated"))
+    excused = bool(said.get("crowd")), label["category"] in EXCUSED
+    return _corners(label), CLASSES.index(_class(label)), *excused, hidden, cut, _track(label)
