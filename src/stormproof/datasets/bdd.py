@@ -14,7 +14,6 @@ from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Truth
 from stormproof.datasets.annotations import (
     IGNORE,
-    LabelMaps,
     are_corners,
     by_stem,
     expect_list,
@@ -22,9 +21,8 @@ from stormproof.datasets.annotations import (
     flagged_fraction,
     identity_table,
     is_number,
-    list_images,
+    map_dataset,
     named_folder,
-    pair_files,
     raise_all,
     split_folder,
     unique_names,
@@ -104,16 +102,9 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
         [root / "labels" / "sem_seg" / "masks", root / "labels", root / "seg" / "labels"], "label maps"
     )
     maps = by_stem(list_files(split_folder(masks, split), {".png"}), ["_train_id"])
-    where = folder(images / split, "images")
-    ids, files, labels = pair_files(by_stem(list_images(where)), maps, where)
-    return FileDataset(
-        name=f"bdd100k-{split}",
-        root=root,
-        ids=ids,
-        images=files,
-        labels=LabelMaps(labels, identity_table(SEMANTIC_CLASSES, IGNORE)),
-        sources=labels,
-        semantic_classes=SEMANTIC_CLASSES,
+    table = identity_table(SEMANTIC_CLASSES, IGNORE)
+    return map_dataset(
+        f"bdd100k-{split}", root, folder(images / split, "images"), maps, table, SEMANTIC_CLASSES
     )
 
 
