@@ -29,9 +29,9 @@ from stormproof.style.layers import (
     share_noise,
     strength,
 )
-from stormproof.style.torchnet import TorchNetwork, adain, statistics
 from stormproof.world.samples import render
 from training.pool import array, read, wait_for
+from training.style.torchnet import TorchNetwork, adain, statistics
 
 NAME = "stylized"
 CUTS = 40  # crops of every style image

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.corruptions.suites import COMMON_PAIRS
+from stormproof.corruptions.suites import SUITES
 from stormproof.metrics.metric import mean_of_known
 from stormproof.results.interaction import PREDICTIONS, interactions
 from stormproof.results.interval import draws
@@ -39,11 +39,11 @@ HURTS, IDLE = ("fog@3", "snow@3", "frost@3", "contrast@3"), ("pixelate@1", "satu
 
 def sums(rng: np.random.Generator, images: int) -> Scores:
     """Scores that add up, by their own halves."""
-    single = [str(c) for c in COMMON_PAIRS if not c.is_composed]
+    single = [str(c) for c in SUITES["common-pairs"] if not c.is_composed]
     hard = rng.normal(0.75, 0.08, images)
     taken = {text: rng.gamma(2.0, 0.01 * rng.uniform(1, 8), images) for text in single}
     values = {"clean": hard, **{text: hard - lost for text, lost in taken.items()}}
-    for pair in (c for c in COMMON_PAIRS if c.is_composed):
+    for pair in (c for c in SUITES["common-pairs"] if c.is_composed):
         values[str(pair)] = hard - sum(taken[str(part)] for part in pair.parts)
     halves = half_weights([f"{k}.png" for k in range(images)]).astype(float)
     rows = np.concatenate([np.ones((1, images)), halves])

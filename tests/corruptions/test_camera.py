@@ -14,7 +14,7 @@ from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.imagefile import read_image
 from stormproof.corruptions import CORRUPTIONS, SUITES, corrupt_image
 from stormproof.corruptions.corruption import find
-from stormproof.corruptions.suites import CAMERA, ORDER, VARIANTS
+from stormproof.corruptions.suites import ORDER, SUITES
 from stormproof.metrics.fidelity import Reference
 
 PHOTOS = 10
@@ -32,7 +32,7 @@ def scene(height: int = 120, width: int = 160, channels: int = 3) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def measured() -> dict[Condition, float]:
-    return q.mean_similarities(q.photographs(q.COCO, PHOTOS), CAMERA)
+    return q.mean_similarities(q.photographs(q.COCO, PHOTOS), SUITES["camera"])
 
 
 @needs_photos
@@ -102,7 +102,7 @@ def test_variants_meet_the_papers_disputed_ssim_values(
     name: str, parameter: str, numbers: tuple[float, ...]
 ) -> None:
     five = [Condition.of(name, s, {parameter: v}) for s, v in zip(SEVERITIES, numbers, strict=True)]
-    assert set(five) <= set(VARIANTS)
+    assert set(five) <= set(SUITES["camera-variants"])
     values = q.mean_similarities(q.photographs(q.COCO, PHOTOS), five)
     assert fmean(values.values()) == pytest.approx(q.published()[name], abs=q.TOLERANCE)
 
@@ -122,8 +122,8 @@ def test_a_camera_without_faults_returns_the_photograph() -> None:
 
 def test_the_suite_is_the_papers_sixteen_faults_and_the_variants_are_others() -> None:
     assert len(SUITES["camera"].corruptions) == 16
-    assert len(CAMERA) == 80
-    assert not set(CAMERA) & set(VARIANTS)
+    assert len(SUITES["camera"]) == 80
+    assert not set(SUITES["camera"]) & set(SUITES["camera-variants"])
     families = {name for name, c in CORRUPTIONS.items() if c.family in ("camera", "isp", "board")}
     assert families - {"bit_error"} == set(ORDER)  # of 3D Common Corruptions
 

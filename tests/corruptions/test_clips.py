@@ -41,7 +41,7 @@ def test_every_random_recipe_declares_the_owner_of_its_numbers() -> None:
             if not isinstance(function, ast.FunctionDef) or not function.decorator_list:
                 continue
             call = function.decorator_list[0]
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "corruption":
+            if isinstance(call, ast.Call) and function.name in CORRUPTIONS:
                 draws = "draw" in [argument.arg for argument in function.args.args]
                 assert draws == ("owner" in {word.arg for word in call.keywords}), function.name
 

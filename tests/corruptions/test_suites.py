@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stormproof.corruptions.suites import KAMANN, LIU, MICHAELIS, ONE_DATASET_ONLY
+import pytest
+
+from stormproof.corruptions.suites import KAMANN, LIU, MICHAELIS, ONE_DATASET_ONLY, SUITES
 
 
 def words(text: str) -> list[str]:
@@ -40,3 +42,10 @@ def test_liu_has_five_faults_of_the_camera_eight_of_the_processor_three_of_the_b
     assert words(" ".join(LIU["board"])) == words(
         "memory_exception synchronization_exception transfer_harness_exception"
     )
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_is_offered_for_its_own_corruptions_and_for_no_fewer(name: str) -> None:
+    own = {*SUITES[name].corruptions}
+    assert name in SUITES.of_corruptions(own | {"sparkles"})
+    assert all(name not in SUITES.of_corruptions(own - {each}) for each in own)

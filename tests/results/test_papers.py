@@ -9,7 +9,7 @@ import pytest
 
 from stormproof.corruptions import find_suite
 from stormproof.corruptions.presets import PRESETS
-from stormproof.corruptions.suites import CAMERA, KAMANN, LIU
+from stormproof.corruptions.suites import KAMANN, LIU, SUITES
 from stormproof.metrics.corruption_error import corruption_matters, cross_scenario
 from stormproof.metrics.grid import Grid
 from stormproof.report.tables import group_tables
@@ -78,11 +78,11 @@ def test_mean_cd_leaves_psf_blur_out_and_categories_have_a_spread() -> None:
 
 
 def _errors(clean: float, corrupted: float, **others: float) -> dict[str, float]:
-    return {"clean": clean, **{str(c): others.get(str(c.corruption), corrupted) for c in CAMERA}}
+    return {"clean": clean, **{str(c): others.get(str(c.corruption), corrupted) for c in SUITES["camera"]}}
 
 
 def _grid(cells: dict[str, float]) -> Grid:
-    return Grid.of(cells, conditions=CAMERA)
+    return Grid.of(cells, conditions=SUITES["camera"].conditions)
 
 
 def test_the_change_of_ce_between_two_runs_by_hand() -> None:
@@ -101,7 +101,7 @@ def test_the_change_of_ce_between_two_runs_by_hand() -> None:
 
 
 def test_the_groups_of_liu_are_the_sixteen_faults() -> None:
-    assert {name for members in LIU.values() for name in members} == {c.corruption for c in CAMERA}
+    assert {name for members in LIU.values() for name in members} == {c.corruption for c in SUITES["camera"]}
 
 
 def test_the_t_test_over_detectors_finds_a_clear_increase() -> None:

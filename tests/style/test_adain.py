@@ -34,11 +34,21 @@ from stormproof.style.layers import (
     VGG_DECODER,
     VGG_ENCODER,
     Layer,
+    convolutions,
+    level_names,
     weight_shapes,
 )
-from stormproof.style.networks import adain_from, folder, open_adain, open_network, read_weights
+from stormproof.style.networks import (
+    adain_from,
+    folder,
+    open_adain,
+    open_built_in,
+    open_network,
+    read_weights,
+)
 
 torch = pytest.importorskip("torch")
+from training.style.torchnet import TorchNetwork  # noqa: E402
 
 
 def photo(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -215,6 +225,23 @@ def test_original_vgg_files_by_one_command_and_as_a_condition(tmp_path: Path) ->
     assert not np.array_equal(painted.image, apply(sample, "style[alpha=1]", seed=0).image)
 
 
+def in_torch(graphs: AdaIN, encoder: tuple, decoder: tuple) -> AdaIN:
+    """The same network, its parts run by torch."""
+    first, second = (TorchNetwork(*part).eval() for part in (encoder, decoder))
+    taps = level_names(encoder[0], graphs.joined)
+
+    def encode(image: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        names = (*taps, convolutions(encoder[0])[-1].name)
+        *levels, features = (x.detach().numpy() for x in first.taps(torch.from_numpy(image), names))
+        return features, dict(zip(taps, levels, strict=True))
+
+    def decode(features: np.ndarray, levels: dict[str, np.ndarray], strength: float) -> np.ndarray:
+        others = {name: torch.from_numpy(level) for name, level in levels.items()}
+        return second(torch.from_numpy(features), others, strength).detach().numpy()
+
+    return replace(graphs, encoder=encode, decoder=decode)
+
+
 @pytest.mark.parametrize(
     "pair",
     [(DISTILLED_ENCODER, DISTILLED_DECODER), (BUILTIN_ENCODER, BUILTIN_DECODER)],
@@ -223,7 +250,7 @@ def test_original_vgg_files_by_one_command_and_as_a_condition(tmp_path: Path) ->
 def test_onnx_and_torch_agree_within_a_grey_level(pair: tuple) -> None:
     encoder, decoder = (random_weights(layers, k) for k, layers in enumerate(pair))
     graphs = adain_from("graphs", (pair[0], encoder), (pair[1], decoder))
-    modules = adain_from("torch", (pair[0], encoder), (pair[1], decoder), torch=True)
+    modules = in_torch(graphs, (pair[0], encoder), (pair[1], decoder))
     image, style = photo(50, 67), photo(33, 60, 1)
     painted = [
         n.paint(n.encode_content(image), n.encode_style(style), 0.8).astype(int) for n in (graphs, modules)
@@ -238,7 +265,7 @@ def test_shipped_graphs_agree_with_torch() -> None:
         model = onnx.load(folder() / f"{part}.onnx")
         arrays = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
         weights.append({k.removesuffix(".half"): v for k, v in arrays.items() if k.endswith(".half")})
-    modules = adain_from("torch", (BUILTIN_ENCODER, weights[0]), (BUILTIN_DECODER, weights[1]), torch=True)
+    modules = in_torch(open_built_in(), (BUILTIN_ENCODER, weights[0]), (BUILTIN_DECODER, weights[1]))
     image, style = photo(72, 90), photo(64, 64, 1)
     painted = [
         n.paint(n.encode_content(image), n.encode_style(style), 1.0).astype(int)

@@ -9,8 +9,7 @@ import torch
 from student import Critic, Student
 from torch import Tensor
 from torch.nn import functional
-
-from stormproof.style.torchnet import statistics
+from torchnet import statistics
 
 Statistics = tuple[Tensor, ...]
 CELL = 8  # pixels; features are an eighth of the image, so a lattice has this period

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torchnet import TorchNetwork
 
 from stormproof.style.layers import (
     BUILTIN_DECODER,
@@ -16,7 +17,6 @@ from stormproof.style.layers import (
     TAPS,
     Weights,
 )
-from stormproof.style.torchnet import TorchNetwork
 
 
 def read_encoder(folder: Path) -> Weights:

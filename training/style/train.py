@@ -24,8 +24,7 @@ from losses import Balance, distance_left, lattice, level_units, losses, mixed
 from student import Critic, Student, read_encoder
 from torch import Tensor, nn
 from torch.nn import functional
-
-from stormproof.style.torchnet import statistics
+from torchnet import statistics
 
 AVERAGING = 0.999
 REDUCED = (2, 2, 3)  # by how much images are reduced for the coarse comparison: one at random

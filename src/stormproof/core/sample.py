@@ -7,7 +7,7 @@ metres with infinity for the sky. Every class here is frozen and validates its v
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -174,6 +174,17 @@ class Instances:
         for name, (dtype, default) in _COLUMNS.items():
             put(self, name, per_object(getattr(self, name), len(boxes), dtype, name, default))
 
+    @classmethod
+    def of(cls, rows: Iterable[tuple[Any, ...]], *columns: str) -> Self:
+        """Objects from rows of a box, a label and what `columns` name.
+
+        >>> Instances.of([((0, 0, 2, 2), 1, True), ((1, 1, 3, 3), 0, False)], "ignore").ignore.tolist()
+        [True, False]
+        """
+        names = ("boxes", "labels", *columns)
+        values: list[Any] = [*zip(*rows, strict=True)] or [()] * len(names)
+        return cls(**dict(zip(names, values, strict=True)))
+
     def __len__(self) -> int:
         return len(self.boxes)
 
@@ -210,6 +221,11 @@ class Truth:
     semantic: SemanticMap | None = None
     panoptic: npt.NDArray[np.int32] | None = None
     crowds: tuple[int, ...] = ()
+
+    @property
+    def objects(self) -> Instances:
+        """The objects; none where nothing is known about them."""
+        return Instances.of(()) if self.instances is None else self.instances
 
     @property
     def maps(self) -> dict[str, npt.NDArray[Any]]:

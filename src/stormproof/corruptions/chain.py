@@ -129,7 +129,7 @@ def in_order(condition: Condition) -> Condition:
 
 def order_doubts(conditions: Iterable[Condition]) -> str:
     """A warning about composed conditions whose parts are not in the order of light; else empty."""
-    wrong = [c for c in conditions if in_order(c) != c]
+    wrong = [c for c in conditions if c.is_composed and in_order(c) != c]
     if not wrong:
         return ""
     first = wrong[0]

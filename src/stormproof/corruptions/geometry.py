@@ -12,7 +12,7 @@ objects, such as key points, move as their form declares (`core.forms`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,10 @@ from stormproof.imaging import Field
 
 _SAMPLES = 33  # points along each side of a box
 _STEPS = 20  # Newton steps at most; four suffice for a smooth field
+_FLAT = 0.05  # the factor of areas below which a pixel counts as folded
+_FOLDED = 0.01  # of the pixels from which on a field counts as folded
+_AROUND = 1.5  # px: the deviation of the surroundings of a point in a folded field
+_SHOWN = 0.01  # pixels that must show them
 
 Index = npt.NDArray[np.int64]
 
@@ -102,9 +106,12 @@ def select(objects: Instances, keep: npt.NDArray[np.int64]) -> Instances:
 
 
 def move_boxes(boxes: Floats, dy: Field, dx: Field) -> Floats:
-    """The extent of each box's moved outline, clipped to the frame."""
+    """The extent of each box's moved outline, clipped to the frame; where the field folds the image, the
+    extent of all pixels that show any of the box."""
     if not len(boxes):
         return boxes.reshape(-1, 4).copy()
+    if _folds(dy, dx):
+        return _shown_extents(boxes, dy, dx)
     along = np.linspace(0, 1, _SAMPLES)
     ends = np.zeros_like(along), np.ones_like(along)
     u = np.concatenate((along, along, ends[0], ends[1]))
@@ -123,15 +130,70 @@ def move_points(points: Floats, dy: Field, dx: Field) -> Floats:
 
     A field says where output pixels come from; the inverse solves p + d(p) = q by Newton's method. Pixel (0,
     0) spans 0 to 1, so its centre is the point (0.5, 0.5).
+
+    Where a field folds the image, as elastic waves do that are about as short as they are high, a point
+    appears several times or nowhere. It then moves by the mean displacement of the pixels that show its
+    surroundings.
     """
     target = np.asarray(points, np.float64) - 0.5
+    return (_mean_places(target, dy, dx) if _folds(dy, dx) else _inverse(target, dy, dx)) + 0.5
+
+
+def _folds(dy: Field, dx: Field) -> bool:
+    """Whether a field turns a part of the image over, or nearly so."""
+    if min(dy.shape) < 2:
+        return False
+    (down_y, across_y), (down_x, across_x) = np.gradient(dy), np.gradient(dx)
+    return bool(((1 + across_x) * (1 + down_y) - down_x * across_y < _FLAT).mean() > _FOLDED)
+
+
+def _mean_places(target: Floats, dy: Field, dx: Field) -> Floats:
+    places = target - _displacement(target, dy, dx)  # where no pixel shows a point
+    for k, (rows, columns) in enumerate(_windows(np.hstack((target, target)), dy, dx)):
+        across, down = dx[rows, columns], dy[rows, columns]
+        i, j = np.ogrid[rows, columns]
+        away = (j + across - target[k, 0]) ** 2 + (i + down - target[k, 1]) ** 2
+        near = away < (3 * _AROUND) ** 2
+        weight = np.exp(away[near] / (-2 * _AROUND**2))
+        if (total := weight.sum()) > _SHOWN:
+            places[k] = target[k] - np.array((weight @ across[near], weight @ down[near])) / total
+    return places
+
+
+def _shown_extents(boxes: Floats, dy: Field, dx: Field) -> Floats:
+    extents = np.zeros((len(boxes), 4))
+    for k, (rows, columns) in enumerate(_windows(boxes, dy, dx)):
+        i, j = np.ogrid[rows, columns]
+        x, y = j + dx[rows, columns] + 0.5, i + dy[rows, columns] + 0.5
+        x1, y1, x2, y2 = boxes[k]
+        down, across = np.nonzero((x > x1) & (x < x2) & (y > y1) & (y < y2))
+        if len(down):
+            left, top = columns.start, rows.start
+            ends = across.max() + 1, down.max() + 1
+            extents[k] = np.add((across.min(), down.min(), *ends), (left, top, left, top))
+    return extents
+
+
+def _windows(boxes: Floats, dy: Field, dx: Field) -> Iterator[tuple[slice, slice]]:
+    """For each box, the rows and columns of the pixels that may show it or its surroundings."""
+    reach = [float(np.abs(field).max()) + 3 * _AROUND for field in (dx, dy)]
+    known = np.nan_to_num(boxes)
+    first, last = np.floor(known[:, :2] - reach), np.ceil(known[:, 2:] + reach) + 1
+    for corners in np.clip(np.hstack((first, last)), 0, (*dy.shape[::-1],) * 2).astype(int).tolist():
+        left, top, right, bottom = corners
+        yield slice(top, bottom), slice(left, right)
+
+
+def _inverse(target: Floats, dy: Field, dx: Field) -> Floats:
     place = target.copy()
     for _ in range(_STEPS):
         error = target - place - _displacement(place, dy, dx)
         if not len(error) or np.abs(error).max() < 1e-3:
-            break
+            return place
         place += _newton(place, error, dy, dx)
-    return place + 0.5
+    lost = np.abs(error).max(axis=1) > 0.05  # in one of few folds
+    place[lost] = _mean_places(target[lost], dy, dx)
+    return place
 
 
 def _newton(place: Floats, error: Floats, dy: Field, dx: Field) -> Floats:
@@ -140,12 +202,7 @@ def _newton(place: Floats, error: Floats, dy: Field, dx: Field) -> Floats:
     across = _displacement(place + step, dy, dx) - _displacement(place - step, dy, dx)
     down = _displacement(place + step[::-1], dy, dx) - _displacement(place - step[::-1], dy, dx)
     a, b, c, d = 1 + across[:, 0], down[:, 0], across[:, 1], 1 + down[:, 1]
-    determinant = a * d - b * c
-    # A field that folds the image has no inverse there; a plain step keeps the iteration bounded.
-    folded = determinant < 0.05
-    a, d = np.where(folded, 1, a), np.where(folded, 1, d)
-    b, c = np.where(folded, 0, b), np.where(folded, 0, c)
-    determinant = np.where(folded, 1, determinant)
+    determinant = np.maximum(a * d - b * c, _FLAT)
     x = (d * error[:, 0] - b * error[:, 1]) / determinant
     y = (a * error[:, 1] - c * error[:, 0]) / determinant
     return np.stack((x, y), axis=-1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Suite
+from stormproof.core.condition import CLEAN, SEVERITIES, Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.corruptions import CORRUPTIONS, SUITES
 from stormproof.corruptions.corruption import every_severity
@@ -171,14 +171,16 @@ def covered_by_mean(
 ) -> tuple[Condition, ...]:
     """The corrupted conditions that a mean over `conditions` covers.
 
-    The benchmark or suite decides which severities of noise count. Without either, the suite with exactly
-    these conditions decides; if there is none, all of them count.
+    The benchmark or suite decides which severities of noise count. Without either, all of them do, unless
+    these are the conditions of *kamann*.
 
     >>> len(SUITES["kamann"]), len(covered_by_mean(SUITES["kamann"]))
     (93, 83)
     """
     corrupted = tuple(dict.fromkeys(condition for condition in conditions if not condition.is_clean))
-    named = PRESETS.get(benchmark or "") or SUITES.get(suite or "") or _suite_of({*corrupted})
+    named = PRESETS.get(benchmark or "") or SUITES.get(suite or "")
+    if named is None and _is_kamann({*corrupted}):
+        named = SUITES["kamann"]
     severities = SEVERITIES if named is None else named.noise_severities
     return tuple(
         condition
@@ -189,9 +191,9 @@ def covered_by_mean(
     )
 
 
-def _suite_of(conditions: set[Condition]) -> Suite | None:
-    """The suite with exactly these conditions; those that only some datasets have may be absent."""
-    for suite in SUITES.values():
-        if conditions <= {*suite} and {c.corruption for c in {*suite} - conditions} <= ONE_DATASET_ONLY:
-            return suite
-    return None
+def _is_kamann(conditions: set[Condition]) -> bool:
+    """Whether these are the conditions of *kamann*; those that only some datasets have may be absent."""
+    if {condition.corruption for condition in conditions} | ONE_DATASET_ONLY != {*KAMANN_19}:
+        return False
+    missing = {*SUITES["kamann"]} ^ conditions
+    return {condition.corruption for condition in missing} <= ONE_DATASET_ONLY

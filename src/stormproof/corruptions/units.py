@@ -30,67 +30,64 @@ class Quantity:
 
 
 Parameters = Mapping[str, Any]
-Rule = tuple[str, Callable[[Parameters], float], str]
+# A quantity's name; a parameter, or what makes it from parameters; its unit.
+Rule = tuple[str, str | Callable[[Parameters], float], str]
 
 
-def _of(name: str) -> Callable[[Parameters], float]:
-    return lambda values: float(values[name])
-
-
-def _decibels(name: str) -> Callable[[Parameters], float]:
+def _decibels(deviation: float) -> float:
     """The signal-to-noise ratio of a white surface for noise of this deviation."""
-    return lambda values: -20 * math.log10(values[name]) if values[name] > 0 else math.inf
+    return -20 * math.log10(deviation) if deviation > 0 else math.inf
 
 
-def _over(constant: float, name: str) -> Callable[[Parameters], float]:
-    return lambda values: constant / values[name] if values[name] > 0 else math.inf
+def _over(constant: float, value: float) -> float:
+    return constant / value if value > 0 else math.inf
 
 
 _SIGHT: tuple[Rule, ...] = (
-    ("visibility", _over(KOSCHMIEDER, "beta"), "m"),
-    ("meteorological optical range", _over(METEOROLOGICAL, "beta"), "m"),
-    ("extinction β", _of("beta"), "1/m"),
+    ("visibility", lambda v: _over(KOSCHMIEDER, v["beta"]), "m"),
+    ("meteorological optical range", lambda v: _over(METEOROLOGICAL, v["beta"]), "m"),
+    ("extinction β", "beta", "1/m"),
 )
 _RULES: dict[str, tuple[Rule, ...]] = {
     "gaussian_noise": (
         ("noise σ", lambda v: 255 * v["sigma"], "grey levels"),
-        ("SNR at white", _decibels("sigma"), "dB"),
+        ("SNR at white", lambda v: _decibels(v["sigma"]), "dB"),
     ),
-    "speckle_noise": (("noise σ of the signal", _of("sigma"), ""), ("SNR", _decibels("sigma"), "dB")),
+    "speckle_noise": (("noise σ of the signal", "sigma", ""), ("SNR", lambda v: _decibels(v["sigma"]), "dB")),
     "shot_noise": (
-        ("photons at white", _of("photons"), ""),
+        ("photons at white", "photons", ""),
         ("SNR at white", lambda v: 10 * math.log10(v["photons"]), "dB"),
     ),
     "impulse_noise": (
         ("values hit", lambda v: 100 * v["amount"], "%"),
         ("pixels hit", lambda v: 100 * (1 - (1 - v["amount"]) ** 3), "%"),  # in one channel at least
     ),
-    "gaussian_blur": (("blur σ", _of("sigma"), "px"),),
-    "defocus_blur": (("blur radius", _of("radius"), "px"),),
-    "glass_blur": (("blur σ", _of("sigma"), "px"), ("displacement", _of("reach"), "px")),
+    "gaussian_blur": (("blur σ", "sigma", "px"),),
+    "defocus_blur": (("blur radius", "radius", "px"),),
+    "glass_blur": (("blur σ", "sigma", "px"), ("displacement", "reach", "px")),
     "motion_blur": (
-        ("blur σ along the path", _of("sigma"), "px"),
+        ("blur σ along the path", "sigma", "px"),
         ("path", lambda v: 2 * float(v["radius"]), "px"),
     ),
-    "zoom_blur": (("largest zoom", _of("reach"), "×"),),
-    "focus_motor_damage": (("blur σ", _of("sigma"), "px"),),
+    "zoom_blur": (("largest zoom", "reach", "×"),),
+    "focus_motor_damage": (("blur σ", "sigma", "px"),),
     "contrast": (("contrast left", lambda v: 100 * v["factor"], "%"),),
     "brightness": (("added brightness", lambda v: 100 * v["amount"], "%"),),
-    "pixelate": (("pixel", _over(1.0, "factor"), "px"),),
-    "jpeg_compression": (("JPEG quality", _of("quality"), ""),),
-    "gamma_damage": (("gamma", _of("gamma"), ""),),
+    "pixelate": (("pixel", lambda v: _over(1.0, v["factor"]), "px"),),
+    "jpeg_compression": (("JPEG quality", "quality", ""),),
+    "gamma_damage": (("gamma", "gamma", ""),),
     "bad_pixel_damage": (("bad pixels", lambda v: 100 * v["share"], "%"),),
     "haze": _SIGHT,
     "ray_fog": _SIGHT,
     "rain": (
-        ("rain", _of("rate"), "mm/h"),
+        ("rain", "rate", "mm/h"),
         ("meteorological optical range", lambda v: METEOROLOGICAL / rain_extinction(v["rate"]), "m"),
     ),
-    "night": (("light in the street", _of("lux"), "lux"),),
-    "sun_glare": (("light of the sun", _of("lux"), "lux"),),
+    "night": (("light in the street", "lux", "lux"),),
+    "sun_glare": (("light of the sun", "lux", "lux"),),
     "defocus": (
         ("blur σ of the far background", lambda v: v["kappa"] / v["focus"], "px"),
-        ("focus", _of("focus"), "m"),
+        ("focus", "focus", "m"),
     ),
 }
 
@@ -106,5 +103,8 @@ def physical(condition: Condition) -> tuple[Quantity, ...]:
     values = find(condition.corruption).parameters(condition)
     rules = _RULES.get(condition.corruption)
     if rules is not None:
-        return tuple(Quantity(name, rule(values), unit) for name, rule, unit in rules)
+        return tuple(
+            Quantity(name, float(values[rule]) if isinstance(rule, str) else rule(values), unit)
+            for name, rule, unit in rules
+        )
     return tuple(Quantity(key, float(v)) for key, v in values.items() if not isinstance(v, str))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stormproof.core.files import first_folder, list_files, locate
-from stormproof.datasets.annotations import IGNORE, LabelMaps, by_stem, list_images, pair_files, split_folder
+from stormproof.datasets.annotations import IGNORE, by_stem, map_dataset, split_folder
 from stormproof.datasets.dataset import READERS, FileDataset
 
 CLASSES = (
@@ -34,14 +34,5 @@ def open_ade20k(main: str, *, split: str = "validation") -> FileDataset:
     annotations = first_folder([images.parent / "annotations"], "label maps")
     where = split_folder(images, split)
     maps = by_stem(list_files(first_folder([annotations / split], "label maps"), {".png"}))
-    ids, files, labels = pair_files(by_stem(list_images(where)), maps, where)
     table = {0: IGNORE, **{i + 1: i for i in range(len(CLASSES))}}
-    return FileDataset(
-        name=f"ade20k-{split}",
-        root=root,
-        ids=ids,
-        images=files,
-        labels=LabelMaps(labels, table),
-        sources=labels,
-        semantic_classes=CLASSES,
-    )
+    return map_dataset(f"ade20k-{split}", root, where, maps, table, CLASSES)

@@ -116,9 +116,9 @@ class Inspected:
 
 def stray_masks(truth: Truth) -> Bools:
     """For each object, whether its mask is empty or has more than a tenth of its pixels outside the box."""
-    objects = truth.instances
-    if objects is None or objects.masks is None:
-        return np.zeros(0 if objects is None else len(objects), bool)
+    objects = truth.objects
+    if objects.masks is None:
+        return np.zeros(len(objects), bool)
     stray = []
     for (x1, y1, x2, y2), mask in zip(objects.boxes, objects.masks, strict=True):
         height, width = mask.size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite, nan
@@ -19,6 +19,7 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import folder, is_file, list_files, locate, read_bytes, read_lines
 from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_PIXELS, image_size, open_image
 from stormproof.core.sample import SemanticMap, Truth
+from stormproof.datasets.dataset import FileDataset
 
 IGNORE = 255  # in semantic maps: a pixel without truth
 _INDEX_MODES = {"L", "P", "1", "I;16", "I;16B", "I"}
@@ -137,6 +138,15 @@ def read_csv(path: Path) -> list[list[str]]:
         raise DatasetError(path, f"is not a CSV file in UTF-8: {error}.") from None
 
 
+def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not empty, each with its line; the first line must name `columns`."""
+    rows = read_csv(path)
+    first = rows[0] if rows else []
+    if first != [*columns]:
+        raise DatasetError(path, f"needs the first line {','.join(columns)!r}, not {','.join(first)!r:.80}.")
+    return ((line, row) for line, row in enumerate(rows[1:], 2) if row)
+
+
 def raise_all(problems: Sequence[DatasetError]) -> None:
     """Raise the first problem, if there is one; it carries the others."""
     if problems:
@@ -253,6 +263,18 @@ class LabelMaps:
 
     def size(self, index: int) -> tuple[int, int] | None:
         return image_size(self.files[index])
+
+
+def map_dataset(
+    name: str, root: Path, images: Path, maps: Mapping[str, Path], index_of: Mapping[int, int],
+    classes: tuple[str, ...],
+) -> FileDataset:  # fmt: skip
+    """The images below a folder with their label maps, which are given by stem; each needs the other."""
+    ids, files, labels = pair_files(by_stem(list_images(images)), maps, images)
+    return FileDataset(
+        name=name, root=root, ids=ids, images=files, labels=LabelMaps(labels, index_of), sources=labels,
+        semantic_classes=classes,
+    )  # fmt: skip
 
 
 def identity_table(classes: Sequence[str], *ignored: int) -> dict[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -21,6 +21,7 @@ from stormproof.core.sample import Image, Instances, as_rgb
 from stormproof.datasets.annotations import read_csv
 from stormproof.datasets.chosen import read_ids
 from stormproof.datasets.dataset import Dataset, abilities
+from stormproof.datasets.image_files import names_of
 
 MOST = 60  # slices; a column with more values than this is an id, not an attribute
 _FEW = 6  # different numbers up to which each is a slice of its own
@@ -124,7 +125,7 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
             f"Known here: {', '.join(known)}, or give a CSV file or a list of ids (.txt).",
         )
     name, table = _read_csv(path, column)
-    names = [(each, *_file_names(dataset, index, each)) for index, each in zip(indices, ids, strict=True)]
+    names = (names_of(dataset, index) for index in indices)
     values = [next((table[key] for key in each if key in table), None) for each in names]
     if all(value is None for value in values):
         fix = f"ids of this dataset look like {ids[0]!r}"
@@ -138,13 +139,6 @@ def _file(asked: str) -> tuple[Path | None, str | None]:
         return Path(asked), None
     path, colon, column = asked.rpartition(":")
     return (Path(path), column) if colon and path.endswith(".csv") else (None, None)
-
-
-def _file_names(dataset: Dataset, index: int, name: str) -> tuple[str, ...]:
-    """What a table may call an image beside its id: its file's name, with its ending and without."""
-    source = abilities(dataset).image_source(index)
-    path = PurePosixPath(name if source is None else source.name)
-    return path.name, path.stem
 
 
 def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:

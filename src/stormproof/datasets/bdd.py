@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, folder, is_file, list_files, locate, read_json
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Truth
 from stormproof.datasets.annotations import (
     IGNORE,
-    LabelMaps,
     are_corners,
     by_stem,
     expect_list,
@@ -24,9 +21,8 @@ from stormproof.datasets.annotations import (
     flagged_fraction,
     identity_table,
     is_number,
-    list_images,
+    map_dataset,
     named_folder,
-    pair_files,
     raise_all,
     split_folder,
     unique_names,
@@ -106,16 +102,9 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
         [root / "labels" / "sem_seg" / "masks", root / "labels", root / "seg" / "labels"], "label maps"
     )
     maps = by_stem(list_files(split_folder(masks, split), {".png"}), ["_train_id"])
-    where = folder(images / split, "images")
-    ids, files, labels = pair_files(by_stem(list_images(where)), maps, where)
-    return FileDataset(
-        name=f"bdd100k-{split}",
-        root=root,
-        ids=ids,
-        images=files,
-        labels=LabelMaps(labels, identity_table(SEMANTIC_CLASSES, IGNORE)),
-        sources=labels,
-        semantic_classes=SEMANTIC_CLASSES,
+    table = identity_table(SEMANTIC_CLASSES, IGNORE)
+    return map_dataset(
+        f"bdd100k-{split}", root, folder(images / split, "images"), maps, table, SEMANTIC_CLASSES
     )
 
 
@@ -184,16 +173,12 @@ class BddBoxes(Labels):
     frames: tuple[tuple[Mapping[str, Any], ...], ...]
 
     def truth(self, index: int) -> Truth:
-        labels = self.frames[index]
-        attributes = [label.get("attributes") or {} for label in labels]
-        return Truth(
-            Instances(
-                boxes=np.array([_corners(label) for label in labels]).reshape(-1, 4),
-                labels=np.array([CLASSES.index(_class(label)) for label in labels], np.int64),
-                crowd=np.array([bool(a.get("crowd")) for a in attributes], np.bool_),
-                ignore=np.array([label["category"] in EXCUSED for label in labels], np.bool_),
-                occlusion=np.array([flagged_fraction(a.get("occluded")) for a in attributes]),
-                truncation=np.array([flagged_fraction(a.get("truncated")) for a in attributes]),
-                tracks=np.array([_track(label) for label in labels], np.int64),
-            )
-        )
+        rows = map(_row, self.frames[index])
+        return Truth(Instances.of(rows, "crowd", "ignore", "occlusion", "truncation", "tracks"))
+
+
+def _row(label: Mapping[str, Any]) -> tuple[Any, ...]:
+    said = label.get("attributes") or {}
+    hidden, cut = (flagged_fraction(said.get(key)) for key in ("occluded", "truncated"))
+    excused = bool(said.get("crowd")), label["category"] in EXCUSED
+    return _corners(label), CLASSES.index(_class(label)), *excused, hidden, cut, _track(label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stormproof.core.errors import DatasetError
@@ -12,12 +13,10 @@ from stormproof.core.sample import Sample
 from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
     IGNORE,
-    LabelMaps,
     by_stem,
     class_names,
     identity_table,
-    list_images,
-    pair_files,
+    map_dataset,
     split_name,
     unknown_split,
 )
@@ -51,17 +50,9 @@ def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
     images, annotations = _folders(root, split)
     names, void = _classes(root)
     maps = by_stem(list_files(annotations, {".png"}), _LABEL_ENDINGS)
-    ids, files, labels = pair_files(by_stem(list_images(images)), maps, images)
-    return FileDataset(
-        name=split_name(root, split),
-        root=root,
-        ids=ids,
-        images=files,
-        labels=LabelMaps(labels, identity_table(names, void, IGNORE)),
-        sources=labels,
-        semantic_classes=names,
-        groups=before_underscore(ids),  # 0001TP_008550 is a frame of the recording 0001TP
-    )
+    table = identity_table(names, void, IGNORE)
+    made = map_dataset(split_name(root, split), root, images, maps, table, names)
+    return replace(made, groups=before_underscore(made.ids))  # 0001TP_008550 is a frame of recording 0001TP
 
 
 def _folders(root: Path, split: str | None) -> tuple[Path, Path]:

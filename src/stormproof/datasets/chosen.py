@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from stormproof.core.errors import DatasetError, first_few
+from stormproof.core.errors import DatasetError
 from stormproof.core.files import locate, read_bytes
 from stormproof.core.identity import to_json
 from stormproof.core.sample import Sample, Truth
 from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.dataset import Dataset, Source, abilities, fingerprint_of
+from stormproof.datasets.image_files import require_listed
 
 
 def with_chosen(dataset: Dataset, *, only: str | None = None) -> Dataset:
@@ -24,10 +25,7 @@ def with_chosen(dataset: Dataset, *, only: str | None = None) -> Dataset:
     wanted = {*read_ids(path, dataset.ids)}
     if not wanted:
         raise DatasetError(path, "lists no image; write an image's id on every line.")
-    strangers = [repr(name) for name in sorted(wanted - {*dataset.ids})]
-    if strangers:
-        fix = f"ids of this dataset look like {dataset.ids[0]!r}"
-        raise DatasetError(path, f"lists images that {dataset.name} lacks: {first_few(strangers)}; {fix}.")
+    require_listed(dataset, wanted, path)
     return ChosenImages(dataset, tuple(k for k, name in enumerate(dataset.ids) if name in wanted))
 
 

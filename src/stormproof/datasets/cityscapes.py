@@ -23,7 +23,7 @@ import PIL.ImageDraw
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.imagefile import image_size
-from stormproof.core.masks import FARTHEST, mask_boxes, masks_by_id
+from stormproof.core.masks import FARTHEST, mask_box, masks_by_id
 from stormproof.core.sample import Camera, Instances, Sample, SemanticMap, Truth
 from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import (
@@ -46,7 +46,6 @@ from stormproof.datasets.writing import (
     Record,
     Writer,
     lacks_maps,
-    objects_of,
     semantic_labels,
 )
 
@@ -191,24 +190,16 @@ def _instances(numbers: npt.NDArray[np.int32], excuse_caravans: bool) -> Instanc
     Caravans and trailers are not classes of the benchmark. To excuse detections of any class, each becomes
     one ignored object of every class.
     """
-    ids, labels, masks, crowd, ignore = [], [], [], [], []
+    rows: list[tuple[Any, ...]] = []
     for number, mask in masks_by_id(numbers).items():
         label = BY_ID.get(number // 1000 if number >= 1000 else number)
         if label is None or not label.has_instances:
             continue
         evaluated = label.train_id != IGNORE
-        if not evaluated and not excuse_caravans:
-            continue
-        for index in [CLASSES.index(label.name)] if evaluated else range(len(CLASSES)):
-            ids.append(number)
-            labels.append(index)
-            masks.append(mask)
-            crowd.append(number < 1000)
-            ignore.append(not evaluated)
-    return Instances(
-        mask_boxes(masks), np.array(labels, np.int64), tuple(masks), crowd=np.array(crowd, np.bool_),
-        ignore=np.array(ignore, np.bool_), ids=np.array(ids, np.int64),
-    )  # fmt: skip
+        if evaluated or excuse_caravans:
+            labels = [CLASSES.index(label.name)] if evaluated else range(len(CLASSES))
+            rows += [(mask_box(mask), k, mask, number < 1000, not evaluated, number) for k in labels]
+    return Instances.of(rows, "masks", "crowd", "ignore", "ids")
 
 
 def draw_polygons(file: Path) -> npt.NDArray[np.int32]:
@@ -296,7 +287,7 @@ def id_map(sample: Sample, classes: Sequence[str], semantic_classes: Sequence[st
     """Label id × 1000 + number where objects are counted, elsewhere the label id of the semantic map."""
     table = np.zeros(IGNORE + 1, np.uint16)
     table[: len(semantic_classes)] = [BY_NAME[name].id for name in semantic_classes]
-    ids, objects = table[semantic_labels(sample, IGNORE)], objects_of(sample)
+    ids, objects = table[semantic_labels(sample, IGNORE)], sample.truth.objects
     counts: dict[int, int] = {}
     for k, mask in enumerate(objects.masks or ()):
         label = BY_NAME.get(classes[int(objects.labels[k])])

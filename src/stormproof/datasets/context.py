@@ -18,7 +18,7 @@ from stormproof.core.identity import to_json
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample
-from stormproof.datasets.annotations import by_stem, raise_all, read_csv
+from stormproof.datasets.annotations import by_stem, raise_all, read_table
 from stormproof.datasets.chosen import ChosenImages
 from stormproof.datasets.dataset import Dataset, Source, abilities, fingerprint_of, frames_identity, in_clip
 from stormproof.datasets.depthmaps import (
@@ -35,6 +35,7 @@ from stormproof.datasets.depthmaps import (
     read_disparity,
     stem_of,
 )
+from stormproof.datasets.image_files import require_listed
 
 # What formats append to the name of a frame in its various files.
 _ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")
@@ -236,26 +237,16 @@ def with_sequences(dataset: Dataset, *, sequences: str | None = None) -> Dataset
         return dataset
     path = locate(sequences, abilities(dataset).root)
     frames = read_sequences(path)
-    known = set(dataset.ids)
-    strangers = [repr(name) for name in frames if name not in known]
-    if strangers:
-        fix = f"ids of this dataset look like {dataset.ids[0]!r}"
-        raise DatasetError(path, f"lists images that {dataset.name} lacks: {first_few(strangers)}; {fix}.")
+    require_listed(dataset, frames, path)
     listed = {name: frames[name] for name in dataset.ids if name in frames}
     return DatasetInClips(dataset, range(len(dataset)), listed)
 
 
 def read_sequences(path: Path) -> dict[str, Frame]:
     """The frames that a CSV file lists, by image id."""
-    rows = read_csv(path)
-    first = rows[0] if rows else []
-    if first != _CLIPS:
-        raise DatasetError(path, f"needs the first line {','.join(_CLIPS)!r}, not {','.join(first)!r:.80}.")
     frames: dict[str, Frame] = {}
     problems = []
-    for line, row in enumerate(rows[1:], 2):
-        if not row:
-            continue
+    for line, row in read_table(path, _CLIPS):
         frame = _frame(row)
         if frame is None:
             problem = f"{','.join(row)!r:.80} must be an image id, a sequence and a time in seconds."

@@ -25,7 +25,7 @@ from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import class_names, list_images, unique_names
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
-from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
 CLASSES = (
     "plane", "baseball-diamond", "bridge", "ground-track-field", "small-vehicle", "large-vehicle", "ship",
@@ -115,20 +115,13 @@ class OrientedObjects(Labels):
         corners = np.array([row.corners for row in rows]).reshape(-1, 4, 2)
         labels = np.array([self.places[row.name] for row in rows], np.int64)
         ignore = np.array([row.difficult for row in rows], np.bool_)
-        return Truth(
-            Instances(
-                upright(corners),
-                labels,
-                ignore=ignore,
-                area=polygon_areas(corners),
-                data={"corners": corners},
-            )
-        )
+        area = polygon_areas(corners)
+        return Truth(Instances(upright(corners), labels, ignore=ignore, area=area, data={"corners": corners}))
 
 
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
     path = destination.write_image("images", name, sample.image)
-    objects = objects_of(sample)
+    objects = sample.truth.objects
     boxes, names = objects.boxes, [name.replace(" ", "-") for name in destination.classes]
     sides = np.hstack([(boxes[:, :2] + boxes[:, 2:]) / 2, objects.sides, np.zeros((len(boxes), 1))])
     corners = objects.data.get("corners", rotated_corners(sides))

@@ -19,8 +19,9 @@ from typing import cast
 from stormproof.core.errors import DatasetError, InvalidOption, counted
 from stormproof.core.files import locate
 from stormproof.core.text import plain
-from stormproof.datasets.annotations import read_csv
+from stormproof.datasets.annotations import read_table
 from stormproof.datasets.dataset import Dataset, abilities
+from stormproof.datasets.image_files import require_listed
 
 BY_NAME = "names"
 _COLUMNS = ["id", "group"]
@@ -54,20 +55,14 @@ def with_groups(dataset: Dataset, *, groups: str | None = None) -> Dataset:
 
 def _read_groups(path: Path, dataset: Dataset) -> dict[str, str]:
     """The group of each image that a CSV file lists, by image id."""
-    rows = [row for row in read_csv(path) if row]
-    first = rows[0] if rows else []
-    if first != _COLUMNS:
-        words = f"{','.join(_COLUMNS)!r}, not {','.join(first)!r:.80}"
-        raise DatasetError(path, f"needs the first line {words}.")
-    known = {*dataset.ids}
-    for line, row in enumerate(rows[1:], 2):
+    groups = {}
+    for line, row in read_table(path, _COLUMNS):
         if len(row) != len(_COLUMNS) or not all(row):
             problem = f"{','.join(row)!r:.80} must be an image id and its group."
             raise DatasetError(path, problem, f"line {line}")
-        if row[0] not in known:
-            fix = f"ids of this dataset look like {dataset.ids[0]!r}"
-            raise DatasetError(path, f"{dataset.name} has no image {row[0]!r:.80}; {fix}.", f"line {line}")
-    return {row[0]: row[1] for row in rows[1:]}
+        groups[row[0]] = row[1]
+    require_listed(dataset, groups, path)
+    return groups
 
 
 def drop_singletons(groups: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 
-from stormproof.core.errors import DatasetError
+from stormproof.core.errors import DatasetError, first_few
 from stormproof.core.files import read_bytes
 from stormproof.core.identity import blake2b
 from stormproof.core.sample import Image
@@ -50,6 +51,21 @@ def image_path(dataset: Dataset, index: int) -> Path | None:
     """The file of an image; None if there is none, or if it is a member of an archive."""
     source = abilities(dataset).image_source(index)
     return None if source is None else source.path
+
+
+def names_of(dataset: Dataset, index: int) -> tuple[str, str, str]:
+    """What a table may call an image: its id, and its file's name, with its ending and without."""
+    name, source = dataset.ids[index], abilities(dataset).image_source(index)
+    path = PurePosixPath(name if source is None else source.name)
+    return name, path.name, path.stem
+
+
+def require_listed(dataset: Dataset, names: Iterable[str], path: Path) -> None:
+    """Refuse a file that lists images which the dataset does not have."""
+    strangers = [repr(name) for name in sorted({*names} - {*dataset.ids})]
+    if strangers:
+        fix = f"ids of this dataset look like {dataset.ids[0]!r}"
+        raise DatasetError(path, f"lists images that {dataset.name} lacks: {first_few(strangers)}; {fix}.")
 
 
 def has_files(dataset: Dataset) -> bool:

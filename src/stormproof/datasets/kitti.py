@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
 from stormproof.datasets.groups import drop_singletons
-from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects, objects_of
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, lacks_objects
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
@@ -134,17 +134,7 @@ class KittiObjects(Labels):
 
 
 def _truth(rows: Sequence[_KittiObject]) -> Truth:
-    return Truth(
-        Instances(
-            boxes=np.array([row.box for row in rows]).reshape(-1, 4),
-            labels=np.array([row.label for row in rows], np.int64),
-            ignore=np.array([row.ignore for row in rows], np.bool_),
-            occlusion=np.array([row.occlusion for row in rows]),
-            truncation=np.array([row.truncation for row in rows]),
-            distance=np.array([row.distance for row in rows]),
-            tracks=np.array([row.track for row in rows], np.int64),
-        )
-    )
+    return Truth(Instances.of(rows, *_KittiObject._fields[2:]))
 
 
 @dataclass(frozen=True)
@@ -178,19 +168,18 @@ def _tracks(file: Path) -> dict[int, list[_KittiObject]]:
             raise DatasetError(file, problem, f"line {number}") from None
         kind = rest.strip()
         rows = _rows(kind.replace("Person ", "Person_sitting ", 1), file, number)
-        by_frame.setdefault(place, []).extend(replace(row, track=identity) for row in rows)
+        by_frame.setdefault(place, []).extend(row._replace(tracks=identity) for row in rows)
     return by_frame
 
 
-@dataclass(frozen=True)
-class _KittiObject:
+class _KittiObject(NamedTuple):
+    box: tuple[float, float, float, float]
     label: int
     ignore: bool
     truncation: float
     occlusion: float
     distance: float
-    box: tuple[float, float, float, float]
-    track: int = -1
+    tracks: int = -1
 
 
 def _rows(line: str, file: Path, number: int) -> list[_KittiObject]:
@@ -216,7 +205,7 @@ def _rows(line: str, file: Path, number: int) -> list[_KittiObject]:
     cut = truncation if truncation >= 0 else np.nan
     hidden = OCCLUSION[int(occlusion)]
     away = _distance(fields)
-    return [_KittiObject(label, name == DONT_CARE, cut, hidden, away, (x1, y1, x2, y2)) for label in labels]
+    return [_KittiObject((x1, y1, x2, y2), label, name == DONT_CARE, cut, hidden, away) for label in labels]
 
 
 def _distance(fields: Sequence[str]) -> float:
@@ -255,7 +244,7 @@ def write_sample(
 ) -> tuple[Path, Record]:
     """Write one sample; `solids`, if given, are the 3-D boxes of its objects."""
     path, context = destination.write_image("training/image_2", name, sample.image), sample.context
-    lines = dict.fromkeys(_lines(objects_of(sample), destination.classes, solids))
+    lines = dict.fromkeys(_lines(sample.truth.objects, destination.classes, solids))
     destination.write_text("training/label_2", f"{name}.txt", "".join(f"{line}\n" for line in lines))
     if context.right is not None:
         destination.write_image("training/image_3", name, context.right)

@@ -146,11 +146,11 @@ def open_coco_o(main: str, *, masks: bool = False) -> JoinedDataset:
     if not parts:
         wanted = "DOMAIN/annotations/instances_val2017.json"
         raise DatasetError(root, f"has no {wanted} for any of {', '.join(DOMAINS)}.")
-    classes = next(iter(parts.values())).classes
+    first = next(iter(parts.values()))
     for domain, part in parts.items():
-        if part.classes != classes:
+        if part.classes != first.classes:
             raise DatasetError(root / domain, f"has other classes than {root / next(iter(parts))}.")
-    return JoinedDataset("coco-o", root, parts)
+    return JoinedDataset("coco-o", root, parts, first.classes, first.category_ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +160,9 @@ class JoinedDataset:
     name: str
     root: Path
     parts: Mapping[str, FileDataset]
+    classes: tuple[str, ...]
+    category_ids: tuple[int, ...]
+    semantic_classes: tuple[str, ...] = ()
 
     @cached_property
     def _places(self) -> list[tuple[str, int]]:
@@ -178,22 +181,6 @@ class JoinedDataset:
         """The name of its part, for each image."""
         owners = (name for name, _ in self._places)
         return {"domain": dict(zip(self.ids, owners, strict=True))}
-
-    @property
-    def _first(self) -> FileDataset:
-        return next(iter(self.parts.values()))
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self._first.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self._first.semantic_classes
-
-    @property
-    def category_ids(self) -> tuple[int, ...]:
-        return self._first.category_ids
 
     @cached_property
     def fingerprint(self) -> str:

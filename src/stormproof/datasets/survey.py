@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.core.errors import DatasetError, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.imagefile import image_header
-from stormproof.core.sample import Instances, Truth
+from stormproof.core.sample import Truth
 from stormproof.datasets.annotation_checks import (
     Finding,
     Gravity,
@@ -128,14 +128,12 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
     """What the annotation checks need to know about an image; only the header of its file is read."""
     stored, orientation = _header(dataset, index)
     stated, turned = _stated_size(dataset, index)
-    objects, semantic = truth.instances, truth.semantic
+    objects, semantic = truth.objects, truth.semantic
     pixels, void = None, 0
     if semantic is not None:
         pixels = dict(enumerate(np.bincount(semantic.labels.ravel()).tolist()))
         void = pixels.pop(semantic.ignore, 0)
         pixels = {value: count for value, count in pixels.items() if count}
-    if objects is None:
-        objects = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
     return ImageFacts(
         id=dataset.ids[index],
         size=stated or dataset.size(index),

@@ -19,7 +19,8 @@ from typing import Any
 from stormproof.core.errors import DatasetError, counted
 from stormproof.core.files import read_json
 from stormproof.datasets.attributes import read_attribute
-from stormproof.datasets.dataset import Dataset, abilities
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import names_of
 
 ONTOLOGY = "https://openlabel.asam.net/V1-0-0/ontologies/openlabel_ontology_scenario_tags.ttl"
 SCHEMA = "1.0.0"
@@ -41,22 +42,12 @@ def read_tags(dataset: Dataset, source: str, indices: Sequence[int]) -> list[fro
         named, tags = read_openlabel(file)
         for name in {named, PurePosixPath(named).stem}:
             known[name] = known.get(name, frozenset()) | tags
-    made = []
-    for index in indices:
-        names = _names(dataset, index)
-        made.append(next((known[name] for name in names if name in known), frozenset()))
+    names = [names_of(dataset, index) for index in indices]
+    made = [next((known[name] for name in each if name in known), frozenset[str]()) for each in names]
     if not any(made):
-        called = _names(dataset, indices[0])[0]
         none = f"tags none of the {counted(len(indices), 'image')}"
-        raise DatasetError(path, f"{none}: it names {named!r}, and images are called {called!r}.")
+        raise DatasetError(path, f"{none}: it names {named!r}, and images are called {names[0][0]!r}.")
     return made
-
-
-def _names(dataset: Dataset, index: int) -> tuple[str, ...]:
-    """What a file may call an image: its id, its file's name, with its ending and without."""
-    name, source = dataset.ids[index], abilities(dataset).image_source(index)
-    path = PurePosixPath(name if source is None else source.name)
-    return name, path.name, path.stem
 
 
 def read_openlabel(path: Path) -> tuple[str, frozenset[str]]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
@@ -35,7 +36,7 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.dataset import READERS, FileDataset
-from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
 Numbers = npt.NDArray[np.uint8]
 
@@ -144,13 +145,12 @@ class VocBoxes:
                 for problem in self._problems(element)
             ]
         )
-        return Truth(Instances(
-            boxes=np.array([_box(element) for element in objects]).reshape(-1, 4),
-            labels=np.array([self.classes.index(_class(element)) for element in objects], np.int64),
-            ignore=np.array([_flag(element, "difficult") is True for element in objects], np.bool_),
-            occlusion=np.array([flagged_fraction(_flag(element, "occluded")) for element in objects]),
-            truncation=np.array([flagged_fraction(_flag(element, "truncated")) for element in objects]),
-        ))  # fmt: skip
+        return Truth(Instances.of(map(self._row, objects), "ignore", "occlusion", "truncation"))
+
+    def _row(self, element: Element) -> tuple[Any, ...]:
+        hidden, cut = (flagged_fraction(_flag(element, key)) for key in ("occluded", "truncated"))
+        difficult = _flag(element, "difficult") is True
+        return _box(element), self.classes.index(_class(element)), difficult, hidden, cut
 
     def _problems(self, element: Element) -> Iterator[str]:
         name = _class(element)
@@ -236,9 +236,8 @@ class NrecBoxes:
     def truth(self, index: int) -> Truth:
         file = self.files[index]
         if file is None:
-            return Truth(Instances(np.zeros((0, 4)), np.zeros(0, np.int64)))
-        objects = VocBoxes((file,), (*PEOPLE, *PARTS)).truth(0).instances
-        assert objects is not None
+            return Truth(Instances.of(()))
+        objects = VocBoxes((file,), (*PEOPLE, *PARTS)).truth(0).objects
         part = objects.labels >= len(PEOPLE)
         return Truth(replace(objects, labels=np.where(part, 0, objects.labels), ignore=objects.ignore | part))
 
@@ -248,7 +247,7 @@ TRUNCATED, OCCLUDED = 0.15, 0.05  # fractions above which VOC's flags are set
 
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
     path = destination.write_image("JPEGImages", name, sample.image)
-    objects, classes = objects_of(sample), destination.classes
+    objects, classes = sample.truth.objects, destination.classes
     segmented = objects.masks is not None and classes == CLASSES
     root = _annotation(path.name, sample, objects, classes, segmented=segmented)
     destination.write_text("Annotations", f"{name}.xml", tostring(root, encoding="unicode"))

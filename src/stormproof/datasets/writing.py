@@ -15,7 +15,7 @@ from stormproof.core import extensions
 from stormproof.core.files import make_folder, whole_file
 from stormproof.core.imagefile import write_image
 from stormproof.core.registry import Registry
-from stormproof.core.sample import Image, Instances, Sample
+from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import Spec
 
 Record = dict[str, Any]  # what `finish` needs to know about one image, as JSON values
@@ -96,12 +96,6 @@ class Writer:
 
 
 WRITERS: Registry[Writer] = Registry(extensions.WRITERS, "stormproof.datasets")
-
-
-def objects_of(sample: Sample) -> Instances:
-    """The sample's objects; an image without truth about objects has none."""
-    objects = sample.truth.instances
-    return Instances(np.zeros((0, 4)), np.zeros(0, np.int64)) if objects is None else objects
 
 
 def semantic_labels(sample: Sample, void: int) -> npt.NDArray[np.uint8]:

@@ -28,7 +28,7 @@ from stormproof.core.spec import Spec
 from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
 from stormproof.datasets.dataset import READERS, FileDataset, Labels
 from stormproof.datasets.object_data import truth_data
-from stormproof.datasets.writing import WRITERS, Destination, Record, Writer, objects_of
+from stormproof.datasets.writing import WRITERS, Destination, Record, Writer
 
 LabelLine = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 _OWN_KEYS = {"path", "train", "val", "test", "names", "nc", "download"}  # of data.yaml: these state no form
@@ -248,7 +248,7 @@ def _with_array(kind: LineKind, labels: Ints, values: Floats, size: tuple[int, i
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
     path = destination.write_image(f"images/{destination.split}", name, sample.image)
     size = np.array([sample.image.shape[1], sample.image.shape[0]])
-    objects = objects_of(sample)
+    objects = sample.truth.objects
     lines = [
         f"{int(objects.labels[k])} {' '.join(_numbers(objects, k, size))}\n"
         for k in range(len(objects))

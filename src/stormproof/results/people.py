@@ -14,7 +14,7 @@ from stormproof.core.sample import Floats
 from stormproof.corruptions import find
 from stormproof.corruptions.needs import usable_depth
 from stormproof.corruptions.recipes.mutators import blur_radius
-from stormproof.corruptions.suites import MUTATORS
+from stormproof.corruptions.suites import SUITES
 from stormproof.imaging import Field
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.prediction import PAIRS, Predicted, predict_pairs
@@ -99,7 +99,7 @@ def _name(runs: Sequence[PeopleRun], k: int) -> str:
 
 def levels(contextual: str) -> tuple[float, ...]:
     """The magnitudes of the simple mutator that a contextual one resembles, and 0 for almost none."""
-    simple = (c for c in MUTATORS if c.corruption == PAIRS[contextual])
+    simple = (c for c in SUITES["mutators"] if c.corruption == PAIRS[contextual])
     return (0.0, *(float(value) for c in simple for _, value in c.params if not isinstance(value, str)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from stormproof.core.condition import Condition, Value, split_parts
+from stormproof.core.condition import Condition, Value, corruption_of, split_parts
 from stormproof.core.errors import InvalidOption, counted, first_few
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.chain import steps
@@ -86,7 +86,7 @@ def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[Co
         own = _strings(PRESETS[benchmark].conditions())
         sets.append(_set(benchmark, [text for text in held if text in own], len(own), benchmark=benchmark))
     there = {*held}
-    whole = {name: own for name, own in _suites().items() if own <= there}
+    whole = {name: own for name, own in _suites(frozenset(map(corruption_of, there))) if own <= there}
     for name, own in sorted(whole.items(), key=lambda item: -len(item[1])):
         if not any(own <= {*other.conditions} for other in sets):
             sets.append(_set(name, [text for text in held if text in own], len(own), suite=name))
@@ -160,10 +160,10 @@ def _set(
 
 
 @cache
-def _suites() -> dict[str, set[str]]:
-    """The conditions of suites whose mean is mPC."""
-    single = {name: suite for name, suite in SUITES.items() if not any(c.is_composed for c in suite)}
-    return {name: _strings(suite.conditions) for name, suite in single.items()}
+def _suites(corruptions: frozenset[str]) -> list[tuple[str, set[str]]]:
+    """The conditions of the suites of these corruptions whose mean is mPC."""
+    suites = SUITES.of_corruptions(corruptions).items()
+    return [(name, _strings(suite)) for name, suite in suites if not any(c.is_composed for c in suite)]
 
 
 def _strings(conditions: Iterable[object]) -> set[str]:

@@ -1,8 +1,9 @@
 """Encoders and decoders of AdaIN as data: a tuple of layers and the weights by name.
 
-One description serves the ONNX graph (`onnx.py`) and the torch network (`torchnet.py`). All convolutions
-pad by reflection, pooling halves and rounds up. The original decoder doubles by nearest neighbour
-(huang2017); the built-in one doubles smoothly, and more enters it than the features: see `Join`.
+One description serves the ONNX graph (`onnx.py`) and the torch network that is trained
+(`training/style/torchnet.py`). All convolutions pad by reflection, pooling halves and rounds up. The original
+decoder doubles by nearest neighbour (huang2017); the built-in one doubles smoothly, and more enters it than
+the features: see `Join`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 Field = npt.NDArray[np.float32]
-Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
 Levels = dict[str, Field]  # what a decoder may join, by name
 Encode = Callable[[Field], tuple[Field, Levels]]  # an image's features, and the levels on the way to them
 Decode = Callable[[Field, Levels, float], Field]  # features, levels and strength as an image

@@ -26,11 +26,8 @@ from stormproof.style.layers import (
     DISTILLED_ENCODER,
     VGG_DECODER,
     VGG_ENCODER,
-    Decode,
-    Encode,
     Field,
     Layer,
-    Levels,
     Weights,
     convolutions,
     joins,
@@ -60,60 +57,18 @@ class StyleNetwork(Protocol):
     def paint(self, content: Any, style: Any, alpha: float) -> Image: ...
 
 
-def torch_encoder(layers: Sequence[Layer], weights: Weights, taps: Sequence[str]) -> Encode:
-    """A function that runs an encoder in torch."""
-    import torch
-
-    from stormproof.style.torchnet import TorchNetwork
-
-    network = TorchNetwork(layers, weights).eval()
-    last = convolutions(layers)[-1].name
-
-    def encode(image: Field) -> tuple[Field, Levels]:
-        with torch.no_grad():
-            *levels, features = (x.numpy() for x in network.taps(torch.from_numpy(image), (*taps, last)))
-        return features, dict(zip(taps, levels, strict=True))
-
-    return encode
-
-
-def torch_decoder(layers: Sequence[Layer], weights: Weights) -> Decode:
-    """A function that runs a decoder in torch."""
-    import torch
-
-    from stormproof.style.torchnet import TorchNetwork
-
-    network = TorchNetwork(layers, weights).eval()
-
-    def decode(features: Field, levels: Levels, strength: float) -> Field:
-        others = {name: torch.from_numpy(level) for name, level in levels.items()}
-        with torch.no_grad():
-            return np.asarray(network(torch.from_numpy(features), others, strength).numpy())
-
-    return decode
-
-
 def adain_from(
-    name: str,
-    encoder: tuple[Sequence[Layer], Weights],
-    decoder: tuple[Sequence[Layer], Weights],
-    *,
-    torch: bool = False,
+    name: str, encoder: tuple[Sequence[Layer], Weights], decoder: tuple[Sequence[Layer], Weights]
 ) -> AdaIN:
-    """AdaIN over layers and weights, as ONNX graphs or in torch."""
+    """AdaIN over layers and weights, as ONNX graphs."""
     total = hashlib.blake2b(digest_size=16)
     for layers, weights in (encoder, decoder):
         for key in sorted(weight_shapes(layers)):
             total.update(np.ascontiguousarray(weights[key], np.float32).tobytes())
     joined = tuple(join.source for join in joins(decoder[0]))
-    taps = level_names(encoder[0], joined)
-    if torch:
-        first, second = torch_encoder(*encoder, taps), torch_decoder(*decoder)
-    else:
-        first = onnx.encoder(onnx.onnx_graph(*encoder, taps=taps))
-        second = onnx.decoder(onnx.onnx_graph(*decoder))
-    channels = convolutions(encoder[0])[-1].outputs
-    return AdaIN(name, first, second, total.hexdigest(), channels, joined)
+    first = onnx.encoder(onnx.onnx_graph(*encoder, taps=level_names(encoder[0], joined)))
+    second = onnx.decoder(onnx.onnx_graph(*decoder))
+    return AdaIN(name, first, second, total.hexdigest(), convolutions(encoder[0])[-1].outputs, joined)
 
 
 def read_weights(path: str | Path) -> dict[str, np.ndarray]:
@@ -137,14 +92,14 @@ def _fits(layers: Sequence[Layer], weights: Weights) -> bool:
     return all(key in weights and weights[key].shape == shape for key, shape in weight_shapes(layers).items())
 
 
-def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
+def open_adain(main: str, *, decoder: str) -> AdaIN:
     """The original VGG-19 pair or a distilled one, recognised by the shapes of its weights."""
     first, second = read_weights(main), read_weights(decoder)
     for name, (encoder_layers, decoder_layers) in _PAIRS.items():
         if _fits(encoder_layers, first):
             if not _fits(decoder_layers, second):
                 raise ModelError(f"{decoder}: is not the decoder of {main}, which is a {name}.")
-            return adain_from(name, (encoder_layers, first), (decoder_layers, second), torch=torch)
+            return adain_from(name, (encoder_layers, first), (decoder_layers, second))
     raise ModelError(f"{main}: the weights fit no known encoder ({', '.join(_PAIRS)}).")
 
 

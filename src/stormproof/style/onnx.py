@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
 from stormproof.core.errors import ModelError
 from stormproof.core.files import read_bytes
@@ -21,7 +22,6 @@ from stormproof.style.layers import (
     Layer,
     Levels,
     MaxPool,
-    Run,
     Up,
     Weights,
     convolutions,
@@ -30,6 +30,55 @@ from stormproof.style.layers import (
 
 OPSET = 17
 STRENGTH = "strength"  # the input that says how far detail has faded
+
+
+class _Graph:
+    """The nodes and constants of a graph in the making; `half` keeps weights as float16."""
+
+    def __init__(self, weights: Weights, *, half: bool) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.weights, self.half = weights, half
+
+    def constant(self, name: str, value: np.ndarray) -> str:
+        self.constants.append(numpy_helper.from_array(value, name))
+        return name
+
+    def add(self, kind: str, inputs: Sequence[str], output: str, **how: Any) -> str:
+        self.nodes.append(helper.make_node(kind, list(inputs), [output], **how))
+        return output
+
+    def weight(self, name: str) -> str:
+        if not self.half:
+            return self.constant(name, np.asarray(self.weights[name], np.float32))
+        kept = self.constant(f"{name}.half", np.asarray(self.weights[name], np.float16))
+        return self.add("Cast", [kept], name, to=TensorProto.FLOAT)
+
+    def layer(self, layer: Layer, x: str, y: str) -> str:
+        """Add a layer from x to y."""
+        if isinstance(layer, Conv):
+            if layer.size == 3:
+                x = self.add("Pad", [x, "border"], f"{y}.padded", mode="reflect")
+            parts = [x, self.weight(f"{layer.name}.weight"), self.weight(f"{layer.name}.bias")]
+            sums = self.add("Conv", parts, f"{y}.sums" if layer.relu else y, kernel_shape=[layer.size] * 2)
+            return self.add("Relu", [sums], y) if layer.relu else sums
+        if isinstance(layer, Join):
+            # The weights take the factor, because they are far fewer than the values.
+            share = STRENGTH if layer.grows else "rest"
+            faded = self.add("Mul", [self.weight(f"{layer.name}.weight"), share], f"{layer.name}.faded")
+            more = self.add("Conv", [layer.source, faded], f"{y}.more", kernel_shape=[1, 1])
+            return self.add("Add", [x, more], y)
+        if isinstance(layer, MaxPool):
+            return self.add("MaxPool", [x], y, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+        if layer.smooth:
+            rule = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+        else:  # each output pixel takes the input pixel it lies in
+            rule = {
+                "mode": "nearest",
+                "coordinate_transformation_mode": "asymmetric",
+                "nearest_mode": "floor",
+            }
+        return self.add("Resize", [x, "", "twice"], y, **rule)
 
 
 def onnx_graph(
@@ -41,80 +90,31 @@ def onnx_graph(
     inputs of the model, and `strength`, a scalar. `half` keeps the weights as float16, which halves the file;
     they are widened when it is loaded, so the arithmetic is float32 either way.
     """
-    from onnx import TensorProto, helper, numpy_helper
-
-    nodes, constants = [], []
-
-    def constant(name: str, value: np.ndarray) -> str:
-        constants.append(numpy_helper.from_array(value, name))
-        return name
-
-    def add(kind: str, inputs: Sequence[str], output: str, **how: Any) -> str:
-        nodes.append(helper.make_node(kind, list(inputs), [output], **how))
-        return output
-
-    def weight(name: str) -> str:
-        if not half:
-            return constant(name, np.asarray(weights[name], np.float32))
-        kept = constant(f"{name}.half", np.asarray(weights[name], np.float16))
-        return add("Cast", [kept], name, to=TensorProto.FLOAT)
-
-    joined = joins(layers)
-    if any(isinstance(layer, Conv) and layer.size == 3 for layer in layers):
-        constant("border", np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64))
+    made, joined, convs = _Graph(weights, half=half), joins(layers), convolutions(layers)
+    if any(conv.size == 3 for conv in convs):
+        made.constant("border", np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64))
     if any(isinstance(layer, Up) for layer in layers):
-        constant("twice", np.array([1, 1, 2, 2], np.float32))
+        made.constant("twice", np.array([1, 1, 2, 2], np.float32))
     if joined:
-        add("Sub", [constant("one", np.array(1, np.float32)), STRENGTH], "rest")
+        made.add("Sub", [made.constant("one", np.array(1, np.float32)), STRENGTH], "rest")
     x = "x"
     for k, layer in enumerate(layers):
-        y = "y" if k == len(layers) - 1 else f"t{k}"
-        if isinstance(layer, Conv):
-            if layer.name in taps:
-                y = layer.name
-            if layer.size == 3:
-                x = add("Pad", [x, "border"], f"{y}.padded", mode="reflect")
-            parts = [x, weight(f"{layer.name}.weight"), weight(f"{layer.name}.bias")]
-            sums = add("Conv", parts, f"{y}.sums" if layer.relu else y, kernel_shape=[layer.size] * 2)
-            x = add("Relu", [sums], y) if layer.relu else sums
-        elif isinstance(layer, Join):
-            # The weights take the factor, because they are far fewer than the values.
-            share = STRENGTH if layer.grows else "rest"
-            faded = add("Mul", [weight(f"{layer.name}.weight"), share], f"{layer.name}.faded")
-            more = add("Conv", [layer.source, faded], f"{y}.more", kernel_shape=[1, 1])
-            x = add("Add", [x, more], y)
-        elif isinstance(layer, MaxPool):
-            x = add("MaxPool", [x], y, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
-        elif layer.smooth:
-            rule = {"coordinate_transformation_mode": "half_pixel"}
-            x = add("Resize", [x, "", "twice"], y, mode="linear", **rule)
-        else:
-            # Each output pixel takes the input pixel it lies in.
-            rule = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-            x = add("Resize", [x, "", "twice"], y, mode="nearest", **rule)
-    convs = {conv.name: conv for conv in convolutions(layers)}
-    first, last = layers[0], layers[-1]
-    assert isinstance(first, Conv)
-    assert isinstance(last, Conv)
-    outputs = [("y", last.outputs), *((tap, convs[tap].outputs) for tap in taps)]
-    kind, sides = TensorProto.FLOAT, ("height", "width")
-    graph = helper.make_graph(
-        nodes,
-        "style",
-        [
-            helper.make_tensor_value_info("x", kind, ["n", first.inputs, *sides]),
-            *(
-                helper.make_tensor_value_info(
-                    join.source, kind, ["n", join.inputs, *(f"{join.name}_{side}" for side in sides)]
-                )
-                for join in joined
-            ),
-            *([helper.make_tensor_value_info(STRENGTH, kind, [])] if joined else []),
-        ],
-        [helper.make_tensor_value_info(name, kind, ["n", channels, f"{name}_rows", f"{name}_columns"])
-         for name, channels in outputs],
-        constants,
-    )  # fmt: skip
+        tapped = isinstance(layer, Conv) and layer.name in taps
+        y = layer.name if tapped else "y" if k == len(layers) - 1 else f"t{k}"  # type: ignore[union-attr]
+        x = made.layer(layer, x, y)
+
+    def plane(name: str, channels: int, sides: str, words: Sequence[str]) -> Any:
+        shape: list[str | int | None] = ["n", channels, *(f"{sides}{word}" for word in words)]
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    sides = ("height", "width")
+    inputs = [plane("x", convs[0].inputs, "", sides)]
+    inputs += [plane(join.source, join.inputs, f"{join.name}_", sides) for join in joined]
+    if joined:
+        inputs.append(helper.make_tensor_value_info(STRENGTH, TensorProto.FLOAT, []))
+    widths = {"y": convs[-1].outputs} | {conv.name: conv.outputs for conv in convs}
+    outputs = [plane(name, widths[name], f"{name}_", ("rows", "columns")) for name in ("y", *taps)]
+    graph = helper.make_graph(made.nodes, "style", inputs, outputs, made.constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
     return bytes(model.SerializeToString())
 
@@ -139,17 +139,6 @@ def session(model: bytes | Path) -> Any:
         raise ModelError(
             f"{model if isinstance(model, Path) else 'graph'}: cannot be loaded ({error})."
         ) from error
-
-
-def runner(model: bytes | Path) -> Run:
-    """A function that runs a graph with one input and one output."""
-    opened = session(model)
-    name = opened.get_inputs()[0].name
-
-    def run(batch: Field) -> Field:
-        return np.asarray(opened.run(None, {name: batch})[0], np.float32)
-
-    return run
 
 
 def encoder(model: bytes | Path) -> Encode:

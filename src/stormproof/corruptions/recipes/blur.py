@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import cos, floor, radians, sin
 
 import numpy as np
@@ -13,8 +13,10 @@ from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import corruption, ladder
 
+blur = partial(corruption, family="blur", cite="hendrycks2019")
 
-@corruption(family="blur", cite="hendrycks2019", sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200, unit="px"))
+
+@blur(sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200, unit="px"))
 def gaussian_blur(image: Image, *, sigma: float) -> Image:
     """A soft lens: Gaussian blur of σ pixels, truncated at 4σ, edges repeated."""
     return imaging.gaussian_blur(image, sigma)
@@ -45,9 +47,7 @@ def disk(radius: int, softness: float) -> npt.NDArray[np.float64]:
     return flat
 
 
-@corruption(
-    family="blur",
-    cite="hendrycks2019",
+@blur(
     radius=ladder(3, 4, 6, 8, 10, low=0, high=100, unit="px"),
     softness=ladder(0.1, 0.5, 0.5, 0.5, 0.5, low=0, high=10, unit="px"),
     version=2,
@@ -61,9 +61,7 @@ def defocus_blur(image: Image, *, radius: int, softness: float) -> Image:
     return imaging.convolve(image, disk(radius, softness))
 
 
-@corruption(
-    family="blur",
-    cite="hendrycks2019",
+@blur(
     owner="camera",
     sigma=ladder(0.7, 0.9, 1.0, 1.1, 1.5, low=0, high=50, unit="px"),
     reach=ladder(1, 2, 2, 3, 4, low=1, high=60, unit="px"),
@@ -108,9 +106,7 @@ def motion_path(
     return weights * inside, shifts * inside[..., None]
 
 
-@corruption(
-    family="blur",
-    cite="hendrycks2019",
+@blur(
     owner="frame",
     radius=ladder(10, 15, 15, 15, 20, low=0, high=200, unit="px"),
     sigma=ladder(3.0, 5, 8, 12, 15, low=0.01, high=500, unit="px"),
@@ -150,9 +146,7 @@ def zoom_field(size: tuple[int, int], *, reach: float, step: float) -> tuple[ima
     )
 
 
-@corruption(
-    family="blur",
-    cite="hendrycks2019",
+@blur(
     moves=zoom_field,
     reach=ladder(1.11, 1.15, 1.20, 1.24, 1.30, low=1, high=10, unit="×"),
     step=ladder(0.01, 0.01, 0.02, 0.02, 0.03, low=0.001, high=5, unit="×"),

@@ -6,7 +6,7 @@ labels, so that a condition affects every image equally.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from stormproof import imaging
 from stormproof.core.randomness import U16, Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import constant, corruption, ladder
+
+fault = partial(corruption, family="board", cite="liu2024")
 
 _LOST_BYTE = (16, 128, 128)  # what a receiver shows for missing Y, Cr and Cb
 
@@ -32,9 +34,7 @@ def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.N
     return bits < max(round(share * U16), int(bits.min()) + 1 if share > 0 else 0)
 
 
-@corruption(
-    family="board",
-    cite="liu2024",
+@fault(
     owner="frame",
     version=2,
     nested=True,
@@ -52,9 +52,7 @@ def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Ima
     return out
 
 
-@corruption(
-    family="board",
-    cite="liu2024",
+@fault(
     owner="frame",
     version=2,
     nested=True,
@@ -77,9 +75,7 @@ def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float
     return out
 
 
-@corruption(
-    family="board",
-    cite="liu2024",
+@fault(
     owner="camera",
     version=2,
     nested=True,
@@ -96,9 +92,7 @@ def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
     return out
 
 
-@corruption(
-    family="board",
-    cite="liu2024",
+@fault(
     owner="camera",
     version=2,
     nested=True,
@@ -128,9 +122,7 @@ def _cleared(wire: str) -> npt.NDArray[np.uint8]:
     return np.stack([values & ~(128 >> place) for place in range(8)]).astype(np.uint8)
 
 
-@corruption(
-    family="board",
-    cite="liu2024",
+@fault(
     owner="frame",
     version=2,
     share=ladder(0.12, 0.20, 0.27, 0.34, 0.42, low=0, high=1, unit="of rows and of columns"),
@@ -158,9 +150,7 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
     return out
 
 
-@corruption(
-    family="board",
-    cite="liu2024",
+@fault(
     owner="frame",
     chance=ladder(0.05, 0.10, 0.15, 0.25, 0.35, low=0, high=1, unit="of all stripes"),
     rows=constant(8, low=1, high=4096, unit="px"),
@@ -200,8 +190,7 @@ def _desynchronised(draw: Draw, shape: tuple[int, ...], rate: float) -> tuple[im
     return pixels[..., 0].copy(), pixels[..., 1].copy(), pixels[..., 2:].copy()
 
 
-@corruption(
-    family="board",
+@fault(
     cite="kar2022",
     owner="frame",
     rate=ladder(0.001, 0.003, 0.006, 0.012, 0.024, low=0, high=1, unit="of all macroblocks"),

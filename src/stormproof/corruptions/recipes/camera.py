@@ -7,7 +7,7 @@ how to choose the other.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, cos, hypot, radians, sin, sqrt
 
 import numpy as np
@@ -17,6 +17,8 @@ from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import constant, corruption, ladder
+
+fault = partial(corruption, family="camera", cite="liu2024")
 
 _PROFILE = 1024  # steps of a radial profile, interpolated linearly
 _FOG_SIDE = 640  # pixels on the long side of the paper's images
@@ -33,9 +35,7 @@ def _transmittance(scattering: float, depth: float, slope: float, reach: float) 
     return np.exp(-scattering * np.maximum(depth - slope * distance, 0)).astype(np.float32)
 
 
-@corruption(
-    family="camera",
-    cite="liu2024",
+@fault(
     scattering=ladder(0.01, 0.02, 0.03, 0.04, 0.055, low=0, high=0.85, unit="per unit of depth"),
     scale=constant("picture", choices=("picture", "pixels")),
 )
@@ -57,9 +57,7 @@ def camera_fog(image: Image, *, scattering: float, scale: str) -> Image:
     return imaging.radial(image, profile, centre=centre, reach=reach, grey=255 * (0.85 - scattering))
 
 
-@corruption(
-    family="camera",
-    cite="liu2024",
+@fault(
     owner="camera",
     drops=ladder(20, 45, 75, 110, 150, low=0, high=5000, unit="drops"),
     light=constant(1.0, low=0, high=1, unit="of the light"),
@@ -84,9 +82,7 @@ def _dimmed(light: float, channels: int) -> npt.NDArray[np.uint8]:
     return np.tile(np.rint(np.arange(256) * light).astype(np.uint8), (channels, 1))
 
 
-@corruption(
-    family="camera", cite="liu2024", sigma=ladder(0.6, 1.0, 1.5, 2.2, 3.0, low=0, high=200, unit="px")
-)
+@fault(sigma=ladder(0.6, 1.0, 1.5, 2.2, 3.0, low=0, high=200, unit="px"))
 def focus_motor_damage(image: Image, *, sigma: float) -> Image:
     """The focus motor stops short: Gaussian blur of σ pixels.
 
@@ -114,12 +110,7 @@ def _both_ways(
     return np.broadcast_to(weights, shifts.shape[:2]), shifts
 
 
-@corruption(
-    family="camera",
-    cite="liu2024",
-    owner="frame",
-    sigma=ladder(0.8, 1.7, 2.8, 4.4, 6.5, low=0.01, high=200, unit="px"),
-)
+@fault(owner="frame", sigma=ladder(0.8, 1.7, 2.8, 4.4, 6.5, low=0.01, high=200, unit="px"))
 def focus_motor_jitter(image: Image, draw: Draw, *, sigma: float) -> Image:
     """The focus motor jerks during exposure: blur along a line, in a random direction.
 
@@ -155,12 +146,7 @@ def _burn(image: Image, row: int, column: int, length: int) -> None:
     window[inside] = 255
 
 
-@corruption(
-    family="camera",
-    cite="liu2024",
-    owner="camera",
-    spots=ladder(1, 3, 5, 8, 11, low=0, high=1000, unit="per 500 px of width"),
-)
+@fault(owner="camera", spots=ladder(1, 3, 5, 8, 11, low=0, high=1000, unit="per 500 px of width"))
 def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CCD: saturated blobs, each smearing white over its whole column.
 
@@ -176,12 +162,8 @@ def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     return out
 
 
-@corruption(
-    family="camera",
-    cite="liu2024",
-    owner="camera",
-    version=2,
-    spots=ladder(9, 16, 25, 35, 48, low=0, high=1000, unit="per 500 px of width"),
+@fault(
+    owner="camera", version=2, spots=ladder(9, 16, 25, 35, 48, low=0, high=1000, unit="per 500 px of width")
 )
 def cmos_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CMOS sensor: saturated blobs whose row and column read black.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import floor
 
 import numpy as np
@@ -12,12 +12,10 @@ from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import corruption, ladder
 
+digital = partial(corruption, family="digital", cite="hendrycks2019")
 
-@corruption(
-    family="digital",
-    cite="hendrycks2019",
-    factor=ladder(0.4, 0.3, 0.2, 0.1, 0.05, low=0, high=10, between="log", unit="×"),
-)
+
+@digital(factor=ladder(0.4, 0.3, 0.2, 0.1, 0.05, low=0, high=10, between="log", unit="×"))
 def contrast(image: Image, *, factor: float) -> Image:
     """Reduced contrast around each channel's mean.
 
@@ -39,9 +37,7 @@ def _spread(gain: float, offset: float) -> imaging.Field:
     return np.asarray(top * saturation / chroma, np.float32)
 
 
-@corruption(
-    family="digital",
-    cite="hendrycks2019",
+@digital(
     gain=ladder(0.3, 0.1, 2, 5, 20.0, low=0, high=1000, between="switch", unit="×"),
     offset=ladder(0, 0, 0, 0.1, 0.2, low=0, high=1, unit="of full saturation"),
 )
@@ -65,8 +61,7 @@ def elastic_field(
     return dy, dx
 
 
-@corruption(
-    family="digital",
+@digital(
     cite="michaelis2019",
     owner="camera",
     moves=elastic_field,
@@ -89,9 +84,7 @@ def _waves(draw: Draw, axis: str, height: int, width: int, strength: float) -> i
     return imaging.gaussian_field(noise, sigma, truncate=3, rule="reflect", gain=strength)
 
 
-@corruption(
-    family="digital", cite="kar2022", bits=ladder(5, 4, 3, 2, 1, low=1, high=8, unit="bits per channel")
-)
+@digital(cite="kar2022", bits=ladder(5, 4, 3, 2, 1, low=1, high=8, unit="bits per channel"))
 def color_quant(image: Image, *, bits: int) -> Image:
     """Too few bits: each channel keeps its highest `bits`, and smooth shades become bands."""
     dropped = 8 - bits
@@ -99,11 +92,7 @@ def color_quant(image: Image, *, bits: int) -> Image:
     return imaging.look_up(image, np.tile(table, (image.shape[2], 1)))
 
 
-@corruption(
-    family="digital",
-    cite="hendrycks2019",
-    factor=ladder(0.6, 0.5, 0.4, 0.3, 0.25, low=0, high=1, unit="× each side"),
-)
+@digital(factor=ladder(0.6, 0.5, 0.4, 0.3, 0.25, low=0, high=1, unit="× each side"))
 def pixelate(image: Image, *, factor: float) -> Image:
     """Too few pixels: averaged into blocks, then enlarged by repetition.
 
@@ -113,9 +102,7 @@ def pixelate(image: Image, *, factor: float) -> Image:
     return imaging.pixelate(image, (height, width))
 
 
-@corruption(
-    family="digital", cite="hendrycks2019", quality=ladder(25, 18, 15, 10, 7, low=1, high=100, unit="of 100")
-)
+@digital(quality=ladder(25, 18, 15, 10, 7, low=1, high=100, unit="of 100"))
 def jpeg_compression(image: Image, *, quality: int) -> Image:
     """JPEG at low quality with 4:2:0 chroma.
 

@@ -17,7 +17,7 @@ shows as the luma of its effect on that scene. A grey sensor has no filters, so 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from stormproof import imaging
 from stormproof.core.randomness import U16, Draw, normal_quantiles
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import constant, corruption, ladder
+
+fault = partial(corruption, family="isp", cite="liu2024")
 
 _PROFILE = 1024  # steps of a radial profile, interpolated linearly
 _LEVELS = np.arange(256, dtype=np.float64)
@@ -60,9 +62,7 @@ def _off_black(image: Image, law: str, *, gain: float, channel: int, share: floa
     return imaging.look_up(image, wrong)
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     share=ladder(0.15, 0.20, 0.25, 0.30, 0.40, low=0, high=1, unit="weight"),
     level=constant(255.0, low=0, high=255, unit="grey levels"),
     law=constant("pedestal", choices=("pedestal", "gain")),
@@ -77,9 +77,7 @@ def insufficient_black_level(image: Image, *, share: float, level: float, law: s
     return _off_black(image, law, gain=1 - share, channel=0, share=share, level=level)
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     share=ladder(0.10, 0.15, 0.20, 0.25, 0.30, low=0, high=1, unit="weight"),
     level=constant(255.0, low=0, high=255, unit="grey levels"),
     law=constant("pedestal", choices=("pedestal", "gain")),
@@ -105,9 +103,7 @@ def _falloff(strength: float, profile: str) -> imaging.Field:
     return ((1 + strength * q**2) ** (-2 / _DISPLAY)).astype(np.float32)
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     version=2,
     strength=ladder(0.5, 1.0, 1.5, 2.25, 3.0, low=0, high=100, unit="squared focal lengths"),
     profile=constant("cos4", choices=("cos4", "linear")),
@@ -129,9 +125,7 @@ def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image
     return imaging.radial(image, _falloff(strength, profile), centre=centre, reach=reach, grey=0)
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     version=2,
     error=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=2.5, unit="× 100 grey levels"),
     law=constant("misread", choices=("misread", "grey_world", "gains")),
@@ -169,9 +163,7 @@ def _sided_gains(error: float) -> tuple[float, ...]:
     return tuple(map(float, gains / (np.array(imaging.LUMA) @ gains)))
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     owner="camera",
     version=2,
     nested=True,
@@ -207,9 +199,7 @@ def _interpolate(faulty: Image, raw: Image, image: Image) -> Image:
     return np.where((faulty != raw)[..., None], faulty[..., None], image)
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     owner="camera",
     share=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=1, unit="of all pixels"),
     law=constant("luma", choices=("luma", "bilinear")),
@@ -232,9 +222,7 @@ def cfa_interpolation_damage(image: Image, draw: Draw, *, share: float, law: str
     return imaging.dissolve(image, failed, share, draw.bits("pixels", image.shape[:2]))
 
 
-@corruption(
-    family="isp", cite="liu2024", gamma=ladder(1.2, 1.4, 1.6, 1.8, 2.2, low=0.05, high=20, unit="exponent")
-)
+@fault(gamma=ladder(1.2, 1.4, 1.6, 1.8, 2.2, low=0.05, high=20, unit="exponent"))
 def gamma_damage(image: Image, *, gamma: float) -> Image:
     """A wrong gamma curve: v becomes v^γ on a scale of 0 to 1, and mid-tones darken.
 
@@ -249,9 +237,7 @@ def _chroma_steps(sd: float) -> npt.NDArray[np.int16]:
     return np.clip(np.rint(sd * normal_quantiles()), -256, 256).astype(np.int16)
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
+@fault(
     owner="frame",
     version=2,
     noise=ladder(30.0, 45, 60, 80, 100, low=0, high=1000, unit="grey levels"),
@@ -273,12 +259,7 @@ def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) 
     return imaging.from_yuv(np.concatenate((luma, chroma), axis=2))
 
 
-@corruption(
-    family="isp",
-    cite="liu2024",
-    owner="frame",
-    share=ladder(0.02, 0.06, 0.12, 0.25, 0.40, low=0, high=1, unit="of all pixels"),
-)
+@fault(owner="frame", share=ladder(0.02, 0.06, 0.12, 0.25, 0.40, low=0, high=1, unit="of all pixels"))
 def colour_space_wraparound(image: Image, draw: Draw, *, share: float) -> Image:
     """Offsets subtracted twice in a share of the pixels: Y − 16, Cr − 128, Cb − 128, wrapping at 0.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ from stormproof import imaging
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import corruption, ladder
+
+noise = partial(corruption, family="noise", cite="hendrycks2019")
 
 _LEVELS = 4096  # outcomes per grey level where noise depends on it: a table of 1 MiB fits in cache
 
@@ -21,12 +23,7 @@ def normal_steps(sd: float) -> npt.NDArray[np.int16]:
     return np.clip(np.floor(sd * normal_quantiles()), -256, 256).astype(np.int16)
 
 
-@corruption(
-    family="noise",
-    cite="hendrycks2019",
-    owner="frame",
-    sigma=ladder(0.08, 0.12, 0.18, 0.26, 0.38, low=0, high=10, unit="of full scale"),
-)
+@noise(owner="frame", sigma=ladder(0.08, 0.12, 0.18, 0.26, 0.38, low=0, high=10, unit="of full scale"))
 def gaussian_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     """Independent normal noise in every channel, as a sensor adds in low light.
 
@@ -51,9 +48,7 @@ def poisson_table(photons: float) -> npt.NDArray[np.uint8]:
     return table
 
 
-@corruption(
-    family="noise",
-    cite="hendrycks2019",
+@noise(
     owner="frame",
     photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000, between="log", unit="photons at white"),
 )
@@ -65,12 +60,7 @@ def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
     return imaging.noise_by_table(image, poisson_table(photons), draw.bits("noise", image.shape))
 
 
-@corruption(
-    family="noise",
-    cite="hendrycks2019",
-    owner="frame",
-    amount=ladder(0.03, 0.06, 0.09, 0.17, 0.27, low=0, high=1, unit="of all values"),
-)
+@noise(owner="frame", amount=ladder(0.03, 0.06, 0.09, 0.17, 0.27, low=0, high=1, unit="of all values"))
 def impulse_noise(image: Image, draw: Draw, *, amount: float) -> Image:
     """Salt and pepper from transmission faults.
 
@@ -91,12 +81,7 @@ def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
     return table
 
 
-@corruption(
-    family="noise",
-    cite="hendrycks2019",
-    owner="frame",
-    sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10, unit="of the value"),
-)
+@noise(owner="frame", sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10, unit="of the value"))
 def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     """Normal noise in proportion to brightness, as from coherent light and gain errors.
 
@@ -105,8 +90,7 @@ def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     return imaging.noise_by_table(image, _speckle_table(sigma), draw.bits("noise", image.shape))
 
 
-@corruption(
-    family="noise",
+@noise(
     cite="kar2022",
     owner="frame",
     sigma=ladder(0.056, 0.084, 0.126, 0.182, 0.266, low=0, high=10, unit="of full scale"),

@@ -9,6 +9,7 @@ coloured pattern.
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, cos, pi, sin, sqrt
 
 import numpy as np
@@ -18,7 +19,8 @@ from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.corruption import corruption, ladder
 
-_CITE = "mintun2021"
+pattern = partial(corruption, family="pattern", cite="mintun2021")
+
 _AUTHORS_SIDE = 224  # px of the authors' images
 Size = tuple[int, int]
 
@@ -37,11 +39,8 @@ def _centre(draw: Draw, size: Size, low: float, high: float, number: int = 0) ->
     return size[0] * (low + (high - low) * row), size[1] * (low + (high - low) * column)
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="frame",
-    threshold=ladder(-2.26, -2.02, -1.78, -1.3, -0.82, low=-6, high=6, unit="σ of the noise"),
+@pattern(
+    owner="frame", threshold=ladder(-2.26, -2.02, -1.78, -1.3, -0.82, low=-6, high=6, unit="σ of the noise")
 )
 def blue_noise_sample(image: Image, draw: Draw, *, threshold: float) -> Image:
     """Evenly spread black pixels: those where blue noise lies below a threshold.
@@ -58,12 +57,7 @@ def blue_noise_sample(image: Image, draw: Draw, *, threshold: float) -> Image:
     return imaging.cover(image, draw.each(lost), (0.0,) * image.shape[2])
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="frame",
-    intensity=ladder(6.4, 12.8, 19.2, 25.6, 32.0, low=0, high=1000, unit="grey levels"),
-)
+@pattern(owner="frame", intensity=ladder(6.4, 12.8, 19.2, 25.6, 32.0, low=0, high=1000, unit="grey levels"))
 def brownish_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
     """Coloured clouds: noise of mostly low frequencies in each channel, of deviation `intensity`.
 
@@ -97,9 +91,7 @@ def _glass(draw: Draw, size: Size, lens: float) -> tuple[imaging.Field, imaging.
     return imaging.caustic_lens(size, step=side / _AUTHORS_SIDE, period=period, time=time, lens=lens * side)
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
+@pattern(
     owner="scene",
     moves=caustic_field,
     lens=ladder(0.1175, 0.16, 0.245, 0.33, 0.4575, low=0, high=5, unit="of the side"),
@@ -121,12 +113,7 @@ def caustic_refraction(image: Image, draw: Draw, *, lens: float, light: float) -
 _SQUARES = 128  # of a board's side before it repeats; an image of 4:3 spans at most 29
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="camera",
-    share=ladder(0.2, 0.3, 0.4, 0.5, 0.6, low=0, high=1, unit="of the black squares"),
-)
+@pattern(owner="camera", share=ladder(0.2, 0.3, 0.4, 0.5, 0.6, low=0, high=1, unit="of the black squares"))
 def checkerboard_cutout(image: Image, draw: Draw, *, share: float) -> Image:
     """Grey squares: a share of the black squares of a turned chess board, painted (128, 128, 128).
 
@@ -142,11 +129,8 @@ def checkerboard_cutout(image: Image, draw: Draw, *, share: float) -> Image:
     return imaging.cover(image, draw.each(squares), (128.0,) * image.shape[2])
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="camera",
-    intensity=ladder(38.4, 64.0, 102.4, 115.2, 128.0, low=0, high=1000, unit="grey levels"),
+@pattern(
+    owner="camera", intensity=ladder(38.4, 64.0, 102.4, 115.2, 128.0, low=0, high=1000, unit="grey levels")
 )
 def cocentric_sine_waves(image: Image, draw: Draw, *, intensity: float) -> Image:
     """Rings around a point: a saw-tooth of ±intensity/2 along the radius, which itself waves with the angle.
@@ -177,12 +161,7 @@ def _ray_lengths(
 _SPARKLES = 5
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="frame",
-    radius=ladder(0.01, 0.02, 0.03, 0.05, 0.06, low=0, high=2, unit="of the side"),
-)
+@pattern(owner="frame", radius=ladder(0.01, 0.02, 0.03, 0.05, 0.06, low=0, high=2, unit="of the side"))
 def sparkles(image: Image, draw: Draw, *, radius: float) -> Image:
     """Five glints of many rays, whose light falls with the square of the distance.
 
@@ -198,12 +177,7 @@ def sparkles(image: Image, draw: Draw, *, radius: float) -> Image:
     return imaging.cover(image, draw.each(dark), (255.0,) * image.shape[2])
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="frame",
-    exponent=ladder(0.13, 0.26, 0.52, 1.17, 1.3, low=0, high=10, unit="exponent"),
-)
+@pattern(owner="frame", exponent=ladder(0.13, 0.26, 0.52, 1.17, 1.3, low=0, high=10, unit="exponent"))
 def inverse_sparkles(image: Image, draw: Draw, *, exponent: float) -> Image:
     """White-out around a star-shaped hole: the image fades to white with the distance from a point.
 
@@ -221,12 +195,7 @@ def inverse_sparkles(image: Image, draw: Draw, *, exponent: float) -> Image:
 _OCTAVES = 5
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="scene",
-    alpha=ladder(0.23, 0.26, 0.29, 0.38, 0.44, low=0, high=1, unit="weight"),
-)
+@pattern(owner="scene", alpha=ladder(0.23, 0.26, 0.29, 0.38, 0.44, low=0, high=1, unit="weight"))
 def perlin_noise(image: Image, draw: Draw, *, alpha: float) -> Image:
     """Smoke: blended with α of a turbulence of Perlin noise, light grey with brighter edges.
 
@@ -258,12 +227,7 @@ def _turned(vectors: imaging.Field, angle: float) -> imaging.Field:
     return np.stack((down * cos(angle) - across * sin(angle), down * sin(angle) + across * cos(angle)))
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="scene",
-    intensity=ladder(30.4, 44.8, 54.4, 59.2, 64.0, low=0, high=255, unit="grey levels"),
-)
+@pattern(owner="scene", intensity=ladder(30.4, 44.8, 54.4, 59.2, 64.0, low=0, high=255, unit="grey levels"))
 def plasma_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
     """A psychedelic swirl of colours, ±intensity, over an image dimmed by as much.
 
@@ -284,12 +248,7 @@ def plasma_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
     return imaging.add_pattern(image, draw.each(colours), gain=1 - intensity / 255, scale=intensity)
 
 
-@corruption(
-    family="pattern",
-    cite=_CITE,
-    owner="frame",
-    intensity=ladder(19.6, 29.4, 39.2, 88.2, 98.0, low=0, high=1000, unit="grey levels"),
-)
+@pattern(owner="frame", intensity=ladder(19.6, 29.4, 39.2, 88.2, 98.0, low=0, high=1000, unit="grey levels"))
 def single_frequency_greyscale(image: Image, draw: Draw, *, intensity: float) -> Image:
     """Stripes: one plane wave of random direction and frequency, of amplitude `intensity`, in all channels.
 

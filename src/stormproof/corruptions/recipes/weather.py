@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, cos, radians, sin
 
 import numpy as np
@@ -16,15 +16,15 @@ from stormproof.corruptions import textures as frost_textures
 from stormproof.corruptions.corruption import constant, corruption, ladder
 from stormproof.corruptions.recipes.blur import motion_path
 
+weather = partial(corruption, family="weather", cite="hendrycks2019")
+
 _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)
 _SNOWFALL = 0.27  # image widths a second: 1 m/s (Locatelli & Hobbs 1974), 3 m from a lens of 0.8 widths
 _BREEZE = 0.04  # image widths a second and m/s of wind: clouds 20 m from such a lens
 
 
-@corruption(
-    family="weather",
-    cite="hendrycks2019",
+@weather(
     owner="scene",
     density=ladder(0.1, 0.2, 0.55, 0.55, 0.55, low=-5, high=5, unit="of full scale"),
     spread=ladder(0.3, 0.3, 0.3, 0.3, 0.3, low=0, high=5, unit="of full scale"),
@@ -79,9 +79,7 @@ def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     return ceil(texture[0] * scale), ceil(texture[1] * scale)
 
 
-@corruption(
-    family="weather",
-    cite="hendrycks2019",
+@weather(
     owner="camera",
     picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2, unit="weight"),
     ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2, unit="weight"),
@@ -123,9 +121,7 @@ def plasma(draw: Draw, size: tuple[int, int], part: tuple[int, int], decay: floa
     return imaging.plasma(levels(), imaging.cloud_side(size), part)
 
 
-@corruption(
-    family="weather",
-    cite="hendrycks2019",
+@weather(
     owner="scene",
     amount=ladder(1.5, 2.0, 2.5, 2.5, 3.0, low=0, high=100, unit="of full scale"),
     decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100, unit="× per octave"),
@@ -150,9 +146,7 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
 
 
-@corruption(
-    family="weather",
-    cite="hendrycks2019",
+@weather(
     owner="camera",
     density=ladder(0.65, 0.65, 0.65, 0.65, 0.67, low=-5, high=5, unit="of full scale"),
     spread=ladder(0.3, 0.3, 0.3, 0.3, 0.4, low=0, high=5, unit="of full scale"),
@@ -209,11 +203,7 @@ def _brighter(amount: float) -> npt.NDArray[np.uint8]:
     return np.asarray(table + _CUT, np.uint8)
 
 
-@corruption(
-    family="weather",
-    cite="hendrycks2019",
-    amount=ladder(0.1, 0.2, 0.3, 0.4, 0.5, low=0, high=1, unit="of full scale"),
-)
+@weather(amount=ladder(0.1, 0.2, 0.3, 0.4, 0.5, low=0, high=1, unit="of full scale"))
 def brightness(image: Image, *, amount: float) -> Image:
     """Bright daylight: the HSV value is raised by a fraction of full scale; hue and saturation are kept.
 

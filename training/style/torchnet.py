@@ -1,4 +1,4 @@
-"""The same networks in torch: for GPUs, for training, and as the oracle of the ONNX graphs."""
+"""The style networks in torch: for training, and as the oracle of the ONNX graphs."""
 
 from __future__ import annotations
 
