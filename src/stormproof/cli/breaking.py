@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Replicates, Workers
 from stormproof.cli.outcome import say_scored_on
 from stormproof.cli.settings import Limit, Seed
 from stormproof.core.errors import InvalidOption, counted
+from stormproof.core.table import Entry, Table
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
@@ -105,15 +104,15 @@ def breaking_point(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    console.out.print(_table(rows, f"Where {measure} falls below {threshold:g}"))
+    console.print_table(_table(rows, f"Where {measure} falls below {threshold:g}"))
 
 
 def _table(rows: list[dict[str, Any]], title: str) -> Table:
     columns = ("corruption", "answer", "at", "95 % interval", "in the world", "confirmed")
-    table = console.table(title, columns)
+    lines: list[list[Entry]] = []
     for row in rows:
         if row["strength"] is None:
-            table.add_row(Text(row["corruption"]), row["words"])
+            lines.append([row["corruption"], row["words"], *[""] * 4])
             continue
         at = row["strength"]
         ends = [("…" if at[k] is None else f"{at[k]:g}") for k in ("low", "high")]
@@ -121,5 +120,5 @@ def _table(rows: list[dict[str, Any]], title: str) -> Table:
         world = "; ".join(row["physical"]["at"]) + f" ({first[0]} to {first[1]})"
         sure = "on both sides" if row["confirmed"] else "no"
         where = f"{row['over']} {at['at']:g}"
-        table.add_row(Text(row["corruption"]), row["words"], where, " – ".join(ends), world, sure)
-    return table
+        lines.append([row["corruption"], row["words"], where, " – ".join(ends), world, sure])
+    return Table("breaking-points", title, columns, lines)

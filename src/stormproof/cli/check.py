@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Against, AsJson, Data, Plugins, Replicates, Requirements, Run
-from stormproof.cli.outcome import say_scored_on
+from stormproof.cli.outcome import VERDICTS, say_scored_on
 from stormproof.core.errors import counted
+from stormproof.core.table import Styled, Table
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import Verdict
-
-_STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
 @app.command()
@@ -66,13 +64,13 @@ def check(
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:
         columns = ("id", "requirement", "verdict", "estimate", "95 % interval", "margin")
-        table = console.table(f"{name}, {images} images ({UNITS})", columns)
+        rows = []
         for v in verdicts:
             estimate, low, high, margin = v.printed
             numbers = (f"{estimate:.1f}", f"{low:.1f} … {high:.1f}", f"{margin:+.1f}")
-            outcome = Text(str(v.outcome), style=_STYLES[v.outcome])
-            table.add_row(v.requirement.id, Text(v.requirement.text), outcome, *numbers)
-        console.out.print(table)
+            outcome = Styled(str(v.outcome), VERDICTS[v.outcome])
+            rows.append((v.requirement.id, v.requirement.text, outcome, *numbers))
+        console.print_table(Table("verdicts", f"{name}, {images} images ({UNITS})", columns, rows))
         console.say(how_sure(verdicts))
     raise typer.Exit(exit_code(verdicts))
 

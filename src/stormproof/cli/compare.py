@@ -53,11 +53,9 @@ def compare(
         console.say(line)
     for table in view.tables():
         if table.id == "changes":
-            narrow = _narrow(table)
-            console.out.print(narrow.as_rich())
-            console.note(narrow.note)
+            console.print_table(_narrow(table))
         elif table.id in ("class-changes", "image-changes"):
-            console.out.print(table.as_rich(_LINES))
+            console.print_table(table, most=_LINES)
     if out is not None:
         written = write_page(out, view, page(view))
         console.say(f"{written[0]} and {written[1]}")
@@ -109,5 +107,4 @@ def agree(
     if as_csv:
         typer.echo(table.as_csv(), nl=False)
         return
-    console.out.print(table.as_rich())
-    console.note(table.note)
+    console.print_table(table)

@@ -34,7 +34,7 @@ def explain(
     load_plugins(plugin or ())
     if name is None:
         rows = [[each, words] for each, words in explanations().items()]
-        console.out.print(Table("names", "", ("name", "meaning"), rows).as_rich())
+        console.print_table(Table("names", "", ("name", "meaning"), rows))
         return
     words = explanation(name)
     if words is None:

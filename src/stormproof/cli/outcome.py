@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 _CAUSES = 20  # of failures, in the terminal
+VERDICTS = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}  # and their styles
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,7 +16,6 @@ from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
-    from stormproof.report.terminal import Said
     from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
@@ -193,23 +192,16 @@ def _score(
             continue
         for tracker in trackers:
             tracker.scored(run.record, flat_numbers(every[name]))
-        _say(tell_notices(name, every[name]))
+        console.tell(tell_notices(name, every[name]))
     if every and (as_json or as_csv):
         typer.echo(write_several(every, wants_json=as_json), nl=False)
     elif len(folders) == 1 and every:
         shown = next(iter(every.values()))
-        _say(tell_scores(shown, every_measure=every_measure or how.reference is not None))
+        console.tell(tell_scores(shown, every_measure=every_measure or how.reference is not None))
     elif every:
-        _say(tell_several(every, every_measure=every_measure))
+        console.tell(tell_several(every, every_measure=every_measure))
     if failed:
         raise typer.Exit(1)
-
-
-def _say(lines: Iterable[Said]) -> None:
-    said: dict[str, Callable[[Any], object]]
-    said = {"warn": console.warn, "say": console.say, "note": console.note, "table": console.print_table}
-    for tone, what in lines:
-        said[tone.value](what)
 
 
 def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -> None:
@@ -243,4 +235,4 @@ def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
     else:
-        console.out.print(estimate_table(run, found))
+        console.print_table(estimate_table(run, found))

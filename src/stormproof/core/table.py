@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, Self
 
 from stormproof.core.text import as_csv
 
@@ -19,8 +19,20 @@ _LATEX = str.maketrans({
     ">": r"\textgreater{}", "|": r"\textbar{}",
 })  # fmt: skip
 _NARROW = 80  # characters of a terminal on which names are folded
-_WHOLE = 24  # characters of a name that is never broken in two
+_WHOLE = 28  # characters of a name that is never broken in two
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
+_WRITTEN = re.compile(r"[+−-]?\d[\d,.]*%?( (±|−|\(|…|%|–).*)?")  # a number, perhaps with its interval
+
+
+class Styled(str):
+    """Text with a style of the terminal, such as "bold red"; elsewhere it is plain text."""
+
+    style: str
+
+    def __new__(cls, text: str, style: str) -> Self:
+        made = super().__new__(cls, text)
+        made.style = style
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,20 +77,24 @@ class Table:
         rows = [[escape(cell_text(value, self.digits)) for value in row] for row in self.rows]
         return html_table(self.title, self.columns, rows)
 
-    def as_rich(self, most: int | None = None) -> Any:
+    def as_rich(self, most: int | None = None, *, framed: bool = True) -> Any:
         """For a terminal, with long text wrapped; at most `most` rows from either end."""
+        from rich.box import HEAVY_HEAD
         from rich.table import Table as RichTable
         from rich.text import Text
 
         rows = list(self.rows)
         if most is not None and len(rows) > 2 * most:
             rows = [*rows[:most], ["…"] + [""] * (len(self.columns) - 1), *rows[-most:]]
-        made = RichTable(title=Text(self.title) if self.title else None, title_justify="left")
+        made = RichTable(
+            title=Text(self.title) if self.title else None, title_justify="left", pad_edge=framed,
+            box=HEAVY_HEAD if framed else None, show_header=any(self.columns),
+        )  # fmt: skip
         wide = (
             sum(3 + max(map(len, (name, *_words(rows, i)))) for i, name in enumerate(self.columns)) >= _NARROW
         )
         for i, column in enumerate(self.columns):
-            number = _is_number(rows, i)
+            number = _reads_as_number(rows, i)
             made.add_column(
                 Text(_fold_name(column) if wide and number else column),
                 justify="right" if number else "left",
@@ -99,7 +115,7 @@ class Table:
         ([('slice', 'P', 'mPC')], [('slice', 'P'), ('slice', 'mPC')])
         """
         needs = [
-            3 + max(map(len, (*column.split(), *(cell_text(row[i], self.digits) for row in self.rows))))
+            3 + max(map(len, (*_fold_name(column).split(), *self._pieces(i))), default=0)
             for i, column in enumerate(self.columns)
         ]
         first = min(needs[0], width // 3)  # names may fold
@@ -120,6 +136,13 @@ class Table:
             for part in parts
         ]
 
+    def _pieces(self, column: int) -> list[str]:
+        """What must not be broken in a column: a number with its interval, the single words of a text."""
+        texts = [cell_text(row[column], self.digits) for row in self.rows]
+        if _reads_as_number(self.rows, column):
+            return texts
+        return [word for text in texts for word in text.split()]
+
 
 def _words(rows: Sequence[Sequence[Entry]], column: int) -> list[str]:
     return [cell_text(row[column]) for row in rows]
@@ -138,6 +161,8 @@ def _text(value: Entry, column: str, digits: int) -> Any:
     """A cell for a terminal; changes get a sign and a colour, green for better (for errors: lower)."""
     from rich.text import Text
 
+    if isinstance(value, Styled):
+        return Text(value, value.style)
     if "change" not in column or not isinstance(value, float) or not math.isfinite(value):
         return Text(cell_text(value, digits))
     better = value < 0 if "error" in column else value > 0
@@ -154,6 +179,11 @@ def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if columns else ""
     return f"<table><caption>{escape(title)}</caption>{top}<tbody>{body}</tbody></table>"
+
+
+def styled(row: Sequence[Entry], style: str, digits: int = 1) -> list[Entry]:
+    """A row of a table in a style of the terminal."""
+    return [Styled(cell_text(value, digits), style) for value in row]
 
 
 def cell_text(value: Entry, digits: int = 1) -> str:
@@ -179,3 +209,9 @@ def _markdown(value: Entry, digits: int = 1) -> str:
 
 def _is_number(rows: Sequence[Sequence[Entry]], column: int) -> bool:
     return any(isinstance(row[column], float | int) for row in rows)
+
+
+def _reads_as_number(rows: Sequence[Sequence[Entry]], column: int) -> bool:
+    """Whether a column holds numbers, be they text with an interval: a terminal aligns them right."""
+    known = [text for row in rows if (text := cell_text(row[column])) not in ("", "–", "…")]
+    return _is_number(rows, column) or (bool(known) and all(map(_WRITTEN.fullmatch, known)))
