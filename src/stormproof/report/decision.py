@@ -19,6 +19,7 @@ from stormproof.report.sentences import (
     interval_of,
     lowest_here,
     mean_kept,
+    printed_difference,
     share_kept,
     spoken,
     too_few,
@@ -145,13 +146,15 @@ def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Value
         return said
     others = [scores for scores in ranked if scores is not first]
     base = float(number(first.values(measure)))
-    gaps = {s.name: float(number(s.values(measure))) - base for s in others}
+    values = {s.name: float(number(s.values(measure))) for s in others}
+    gaps = {name: value - base for name, value in values.items()}
     if any(map(math.isnan, gaps.values())):
         return {}
     sure = _pair(first, others, measure, number, gaps)
     sign = 1 if measures()[measure].higher else -1
     for name, gap in gaps.items():
-        words = with_interval(per_cent(measure, gap), sure.get(name), measures()[measure].scale)
+        difference = printed_difference(per_cent(measure, values[name]), per_cent(measure, base))
+        words = with_interval(difference, sure.get(name), measures()[measure].scale)
         better = "better" if sign * gap > 0 else "worse" if gap else "equal"
         if name in sure and not sure[name].clear:
             better = _NOT_CLEAR
