@@ -51,7 +51,7 @@ def check(
     from stormproof.results.verdicts import UNITS, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
-    opened, _, verdicts = _judge(run, require, against, data, replicates, plugin)
+    opened, _, verdicts = _judge(run, require, against, data, replicates)
     name = opened.name
     if junit is not None:
         write_text(junit, as_junit(name, verdicts))
@@ -103,7 +103,7 @@ def evidence(
     from stormproof.core.files import write_json
     from stormproof.results.evidence import statement
 
-    opened, beside, verdicts = _judge(run, require, against, data, replicates, plugin)
+    opened, beside, verdicts = _judge(run, require, against, data, replicates)
     made = statement(opened, require, verdicts, against=beside, pixels=pixels, replicates=replicates)
     write_json(out, made)
     console.say(f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}.")
@@ -115,15 +115,12 @@ def _judge(
     against: Path | None,
     data: str | None,
     replicates: int,
-    plugin: list[str] | None,
 ) -> tuple[OpenRun, OpenRun | None, list[Verdict]]:
     """The run and its baseline, opened, and the verdict on each requirement."""
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import check_run
 
-    load_plugins(plugin or ())
     asked, opened = read_requirements(require), OpenRun(run, data=data)
     beside = None if against is None else OpenRun(against, data=data)
     verdicts = check_run(opened, asked, against=beside, replicates=replicates, planned=asked.planned_images)

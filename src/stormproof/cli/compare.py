@@ -38,13 +38,11 @@ def compare(
 
         stormproof compare runs/before runs/after --measure AP50 --interval --out compare.html
     """
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.comparison import compare_view
     from stormproof.report.make import write_page
     from stormproof.report.page import page
     from stormproof.report.sources import one_run
 
-    load_plugins(plugin or ())
     a, b = (one_run(source, data, interval=interval) for source in (first, second))
     if interval and (a.record is None or b.record is None):
         raise InvalidOption("--interval needs two run folders: published numbers have no images to resample.")

@@ -28,10 +28,8 @@ def explain(
     """
     from stormproof.core.errors import UnknownName, nearest
     from stormproof.core.table import Table
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.explained import explanation, explanations
 
-    load_plugins(plugin or ())
     if name is None:
         rows = [[each, words] for each, words in explanations().items()]
         console.print_table(Table("names", "", ("name", "meaning"), rows))

@@ -48,7 +48,6 @@ def odd(
         stormproof odd odd.yaml runs/yolox --map runs/yolox-map --out evidence
     """
     from stormproof.core.files import make_folder, write_json, write_text
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.odd_page import odd_page
     from stormproof.results.domain_file import read_domain
     from stormproof.results.domain_records import (
@@ -64,7 +63,6 @@ def odd(
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import Outcome
 
-    load_plugins(plugin or ())
     asked, opened = read_domain(domain), OpenRun(run, data=data)
     maps = [read_map(folder, opened.record) for folder in map_ or ()]
     looks = read_looks(opened.folder)

@@ -55,14 +55,12 @@ def report(
 
         stormproof report published:kamann/cityscapes --out kamann.html
     """
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.make import Options, make_report
 
     if images < 0:
         raise InvalidOption(f"--images {images}: it must be at least 0.")
     if budget <= 0:
         raise InvalidOption(f"--budget {budget:g}: give megabytes above 0.")
-    load_plugins(plugin or ())
     options = Options(measure, reference, data, images, budget, by)
     with console.progress("report", len(runs) + _STEPS + (by is not None), "steps") as progress:
 
@@ -127,12 +125,10 @@ def show(
 
         stormproof show runs/yolox --measure AP50
     """
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.sources import scores_of
     from stormproof.report.tables import bar_table
     from stormproof.report.view import make_view
 
-    load_plugins(plugin or ())
     for scores in scores_of(run, data):
         view = make_view([scores], measure=measure)
         console.say(view.sentences[0])

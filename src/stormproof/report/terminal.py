@@ -34,8 +34,9 @@ def tell_notices(name: str, scores: Scores) -> Iterator[Said]:
         yield "note", warning
 
 
-def tell_scores(scores: Scores, *, every_measure: bool) -> Iterator[Said]:
+def tell_scores(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator[Said]:
     """The scores of one run: a sentence, the table to decide by or that of all measures, and the grid."""
+    (scores,) = every.values()
     clean = scores.score(scores.headline)
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
         likely = "most likely the network's input or output is misinterpreted; 'stormproof inspect MODEL "
