@@ -90,16 +90,14 @@ class Table:
             title=Text(self.title) if self.title else None, title_justify="left", pad_edge=framed,
             box=HEAVY_HEAD if framed else None, show_header=any(self.columns),
         )  # fmt: skip
-        wide = (
-            sum(3 + max(map(len, (name, *_words(rows, i)))) for i, name in enumerate(self.columns)) >= _NARROW
-        )
-        for i, column in enumerate(self.columns):
-            number = _reads_as_number(rows, i)
+        columns = [(name, *_read_column(rows, i, self.digits)) for i, name in enumerate(self.columns)]
+        wide = sum(3 + max(map(len, (name, *texts))) for name, texts, _ in columns) >= _NARROW
+        for i, (name, texts, number) in enumerate(columns):
             made.add_column(
-                Text(_fold_name(column) if wide and number else column),
+                Text(_fold_name(name) if wide and number else name),
                 justify="right" if number else "left",
                 overflow="fold",
-                no_wrap=i == 0 and all(" " not in text and len(text) <= _WHOLE for text in _words(rows, 0)),
+                no_wrap=i == 0 and all(" " not in text and len(text) <= _WHOLE for text in texts),
             )
         for row in rows:
             made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
@@ -114,10 +112,11 @@ class Table:
         >>> [part.columns for part in wide.fitted(80)], [part.columns for part in wide.fitted(20)]
         ([('slice', 'P', 'mPC')], [('slice', 'P'), ('slice', 'mPC')])
         """
-        needs = [
-            3 + max(map(len, (*_fold_name(column).split(), *self._pieces(i))), default=0)
-            for i, column in enumerate(self.columns)
-        ]
+        needs = []
+        for i, name in enumerate(self.columns):
+            texts, number = _read_column(self.rows, i, self.digits)
+            pieces = texts if number else [word for text in texts for word in text.split()]
+            needs.append(3 + max(map(len, (*_fold_name(name).split(), *pieces)), default=0))
         first = min(needs[0], width // 3)  # names may fold
         parts, room = [[0]], width - 1 - first
         for i in range(1, len(needs)):
@@ -136,16 +135,13 @@ class Table:
             for part in parts
         ]
 
-    def _pieces(self, column: int) -> list[str]:
-        """What must not be broken in a column: a number with its interval, the single words of a text."""
-        texts = [cell_text(row[column], self.digits) for row in self.rows]
-        if _reads_as_number(self.rows, column):
-            return texts
-        return [word for text in texts for word in text.split()]
 
-
-def _words(rows: Sequence[Sequence[Entry]], column: int) -> list[str]:
-    return [cell_text(row[column]) for row in rows]
+def _read_column(rows: Sequence[Sequence[Entry]], i: int, digits: int) -> tuple[list[str], bool]:
+    """The texts of a column, and whether they are numbers, be they with an interval."""
+    texts = [cell_text(row[i], digits) for row in rows]
+    known = [text for text in texts if text not in ("", "–", "…")]
+    some = any(isinstance(row[i], float | int) for row in rows)
+    return texts, some or (bool(known) and all(map(_WRITTEN.fullmatch, known)))
 
 
 def _fold_name(name: str) -> str:
@@ -209,9 +205,3 @@ def _markdown(value: Entry, digits: int = 1) -> str:
 
 def _is_number(rows: Sequence[Sequence[Entry]], column: int) -> bool:
     return any(isinstance(row[column], float | int) for row in rows)
-
-
-def _reads_as_number(rows: Sequence[Sequence[Entry]], column: int) -> bool:
-    """Whether a column holds numbers, be they text with an interval: a terminal aligns them right."""
-    known = [text for row in rows if (text := cell_text(row[column])) not in ("", "–", "…")]
-    return _is_number(rows, column) or (bool(known) and all(map(_WRITTEN.fullmatch, known)))

@@ -44,7 +44,8 @@ def decision(runs: Sequence[Scores], measure: str) -> Table:
     """A line per run that has the measure: clean, under corruption, what is kept, what hurts most where that
     is clear, and how both compare with the first run; 95 % intervals where the scores have them."""
     having = [scores for scores in runs if measure in scores]
-    against = {name: _against_first(having, measure, number) for name, number in _AGAINST.items()}
+    numbers = _AGAINST if len(having) > 1 else {}
+    against = {name: _against_first(having, measure, number) for name, number in numbers.items()}
     lines = [
         _line(scores, measure) | {name: said.get(scores.name) for name, said in against.items()}
         for scores in having
@@ -137,8 +138,6 @@ def _worst(scores: Scores, measure: str) -> str | None:
 def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:
     """By name, whether a number is clearly better or worse than the first run's; with Holm's correction over
     the runs."""
-    if len(runs) < 2:
-        return {}
     ranked, _ = comparable(runs, measure)
     first = runs[0]
     said = {scores.name: "not comparable" for scores in runs[1:]} | {first.name: "the first"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -114,60 +114,53 @@ def held_under(measure: str, key: str, found: Mapping[str, Any]) -> str:
     return "" if key in ("mCE", "delta_mCE", "delta_E") else key
 
 
-def set_lines(scores: Scores) -> list[str]:
-    """The headline measure over each set of conditions: one line each, where there are several."""
-    lines = []
+def scope_lines(scores: Scores) -> Iterator[str]:
+    """What the numbers cover: each set of conditions, where there are several; the classes of means, if not
+    all of the dataset's; and those of mIoU, which are the same for all conditions."""
     for each in scores.sets if len(scores.sets) > 1 else ():
-        found = scores.totals(scores.headline, each)
-        shown = {key: found[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in found}
+        totals = scores.totals(scores.headline, each)
+        shown = {key: totals[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in totals}
         numbers = ", ".join(
             f"{key} {number(scores.headline, value, key)}"
             for key, value in shown.items()
             if not math.isnan(value)
         )
         words = each.words if each.name else f"the other {each.words}"
-        lines.append(f"{scores.headline} over {words}: {numbers}")
-    return lines
-
-
-def truth_line(scores: Scores) -> str:
-    """How many classes mIoU is over: those in the truth, the same for all conditions."""
-    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
-    count = sum(not math.isnan(value) for value in shown.values())
-    return f"mIoU is over the {count} classes in the truth." if count else ""
-
-
-def class_line(scores: Scores) -> str:
-    """The classes that means cover, if not all of the dataset's."""
-    if scores.record is None:
-        return ""
-    dataset = scores.record.dataset
-    tasks = [task for task in all_tasks() if task.headline in scores.cells]
-    sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
-    known = {name for side in sides for name in side}
-    if not scores.classes or known <= {*scores.classes}:
-        return ""
-    some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")
-    return f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
+        yield f"{scores.headline} over {words}: {numbers}"
+    if scores.record is not None and scores.classes:
+        dataset = scores.record.dataset
+        tasks = [task for task in all_tasks() if task.headline in scores.cells]
+        sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
+        known = {name for side in sides for name in side}
+        if not known <= {*scores.classes}:
+            some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")
+            yield f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
+    by_class = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    if count := sum(not math.isnan(value) for value in by_class.values()):
+        yield f"mIoU is over the {count} classes in the truth."
 
 
 def grid_table(scores: Scores) -> Table:
     """The headline measure by corruption and severity, with the mean of each row where all are complete."""
     in_percent = " (in %)" if measures()[scores.headline].fraction else ""
-    means, along_alpha = _means(scores), curves_of(scores, scores.headline)
+    means: dict[str, float] = {}  # of each corruption by the rule of its set; none of an incomplete grid
+    for each in reversed(scores.sets):
+        totals = scores.totals(scores.headline, each)
+        means |= totals.get("by_corruption") or totals.get("CE") or {}
     rows: list[list[Entry]] = []
     graded: dict[str, dict[int, float]] = {}
+    along_alpha = curves_of(scores, scores.headline)
     for text, value in scores.cells[scores.headline].items():
         condition = Condition.parse(text)
         if curve_of(condition) is not None and along_alpha:
             continue  # they are in a table of their own
         if condition.whole_severity is None:
-            rows.append([text, *[""] * len(SEVERITIES), number(scores.headline, value)])
+            rows.append([text, *[""] * len(SEVERITIES), per_cent(scores.headline, value)])
         else:
             graded.setdefault(condition.series, {})[condition.whole_severity] = value
     for name, levels in graded.items():
-        cells = [number(scores.headline, levels[each]) if each in levels else "–" for each in SEVERITIES]
-        rows.append([name, *cells, number(scores.headline, means.get(name, math.nan))])
+        values = [*(levels.get(level, math.nan) for level in SEVERITIES), means.get(name, math.nan)]
+        rows.append([name, *(per_cent(scores.headline, value) for value in values)])
     title = f"{scores.headline} by corruption and severity{in_percent}"
     return Table("grid", title, ("corruption", *map(str, SEVERITIES), "mean"), rows)
 
@@ -207,20 +200,14 @@ def _shade(value: float, clean: float) -> str:
     return _SHADES[min(len(_SHADES) - 1, max(0, int(left * len(_SHADES))))]
 
 
-def _means(scores: Scores) -> dict[str, float]:
-    """The headline's mean of each corruption by the rule of its set; none of an incomplete grid."""
-    means: dict[str, float] = {}
-    for each in reversed(scores.sets):
-        found = scores.totals(scores.headline, each)
-        means |= found.get("by_corruption") or found.get("CE") or {}
-    return means
-
-
 def group_tables(scores: Scores) -> list[Table]:
     """The headline measure by the groups of the run's paper, in percent; means of categories with their
     standard deviation."""
     totals = scores.aggregates.get(scores.headline, {})
-    papers = {"by_group_kamann"} if _few_noise(scores) else {*_GROUPS} - {"by_group_kamann"}
+    named = PRESETS.get(scores.over.name) or SUITES.get(scores.over.name)
+    # means of *kamann* leave out strong noise
+    kamann = named is not None and named.noise_severities == KAMANN_NOISE_SEVERITIES
+    papers = {"by_group_kamann"} if kamann else {*_GROUPS} - {"by_group_kamann"}
     tables = []
     for key in (key for key in _GROUPS if key in papers and key in totals):
         title, columns = _GROUPS[key]
@@ -232,12 +219,6 @@ def group_tables(scores: Scores) -> list[Table]:
         ]
         tables.append(Table(key, f"{scores.headline}, {title} (in %)", ("group", *heads), rows))
     return tables
-
-
-def _few_noise(scores: Scores) -> bool:
-    """Whether the conditions are those of *kamann*, whose means leave out strong noise."""
-    named = PRESETS.get(scores.over.name) or SUITES.get(scores.over.name)
-    return named is not None and named.noise_severities == KAMANN_NOISE_SEVERITIES
 
 
 def _group_cell(value: float | Mapping[str, float]) -> str:

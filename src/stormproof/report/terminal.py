@@ -55,9 +55,8 @@ def tell_scores(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator
         if len(scores.cells) > 1:
             others = counted(len(scores.cells) - 1, "other measure")
             yield "note", f"{others}: --all. What each means: stormproof explain NAME"
-    for line in (*tables.set_lines(scores), tables.class_line(scores), tables.truth_line(scores)):
-        if line:
-            yield "say", line
+    for line in tables.scope_lines(scores):
+        yield "say", line
     grid = tables.grid_table(scores)
     if grid.rows:
         yield "table", grid
@@ -67,7 +66,10 @@ def tell_scores(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator
         yield "table", table
     if (faults := tables.fault_table(scores)) is not None:
         yield "table", faults
-    yield from _tell_interactions(scores)
+    if words := worse_together(scores, scores.headline):
+        if interactions(scores, scores.headline):
+            yield "table", interaction_table(scores, scores.headline, most=_LARGEST)
+        yield "say", words
 
 
 def tell_several(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator[Said]:
@@ -77,11 +79,3 @@ def tell_several(every: Mapping[str, Scores], *, every_measure: bool) -> Iterato
         yield "table", decision([scores for scores in named if scores.headline == measure], measure)
     if every_measure:
         yield "table", tables.models_table(every)
-
-
-def _tell_interactions(scores: Scores) -> Iterator[Said]:
-    """What is worse together than its parts, if composed conditions were run."""
-    if words := worse_together(scores, scores.headline):
-        if interactions(scores, scores.headline):
-            yield "table", interaction_table(scores, scores.headline, most=_LARGEST)
-        yield "say", words
