@@ -165,22 +165,36 @@ def grid_table(scores: Scores) -> Table:
     return Table("grid", title, ("corruption", *map(str, SEVERITIES), "mean"), rows)
 
 
+def scores_by_severity(scores: Scores, measure: str) -> dict[str, dict[str, float]]:
+    """The score of each corruption, what hurts most first, at each severity and as their `MEAN`; a condition
+    without a severity has only that."""
+    means = scores.by_corruption(measure)
+    found: dict[str, dict[str, float]] = {
+        name: {MEAN if c.severity is None else f"{c.severity:g}": scores.score(measure, str(c)) for c in held}
+        for name, held in all_levels(scores.corrupted).items()
+    }
+    for name, mean in means.items():
+        found.setdefault(name, {})[MEAN] = mean
+    sign = 1 if measures()[measure].higher else -1
+    return dict(sorted(found.items(), key=lambda line: sign * line[1].get(MEAN, sign * math.inf)))
+
+
+def severity_columns(lines: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The severities of any line of `scores_by_severity`, in order."""
+    return sorted({column for line in lines.values() for column in line} - {MEAN}, key=float)
+
+
 def bar_table(scores: Scores, measure: str) -> Table:
     """A measure by corruption and severity, what hurts most first, with a bar for what is left of clean."""
-    clean, means = scores.score(measure), scores.by_corruption(measure)
-    levels = {name: {c.severity: str(c) for c in row} for name, row in all_levels(scores.corrupted).items()}
-    severities = sorted({s for row in levels.values() for s in row if s is not None})
+    clean, lines = scores.score(measure), scores_by_severity(scores, measure)
+    columns = [*severity_columns(lines), MEAN]
     rows: list[list[Entry]] = []
-    for name in sorted(dict.fromkeys((*levels, *means)), key=lambda each: means.get(each, math.inf)):
-        held = levels.get(name, {})
-        values = [scores.score(measure, held[s]) if s in held else math.nan for s in severities]
-        mean = means.get(name, scores.score(measure, held[None]) if None in held else math.nan)
-        cells = [
-            Styled(cell_text(per_cent(measure, value)), _shade(value, clean)) for value in (*values, mean)
-        ]
-        rows.append([name, *cells, _bar(mean, clean)])
-    columns = ("corruption", *(f"{severity:g}" for severity in severities), "mean", "left of clean")
-    return Table("bars", f"{unit(measure)} by severity, and its mean", columns, rows)
+    for name, line in lines.items():
+        values = [line.get(column, math.nan) for column in columns]
+        cells = [Styled(cell_text(per_cent(measure, value)), _shade(value, clean)) for value in values]
+        rows.append([name, *cells, _bar(values[-1], clean)])
+    title = f"{unit(measure)} by severity, and its mean"
+    return Table("bars", title, ("corruption", *columns, "left of clean"), rows)
 
 
 def _bar(value: float, clean: float) -> Entry:
