@@ -7,7 +7,7 @@ import math
 import pytest
 from rich.console import Console
 
-from stormproof.core.table import Table
+from stormproof.core.table import Entry, Styled, Table, styled
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,41 @@ def test_corruption_names_are_not_cut_at_80_columns() -> None:
     text = shown.get()
     assert max(map(len, text.splitlines())) <= 80
     assert all(word in text for word in ("elastic_transform", "combined", "street-", "95 % from"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "side"),
+    [
+        (["30.2 ± 1.2", "", "9.1 −2.2 +1.2"], "right"),
+        (["53.8 (48.1 – 59.0)", None], "right"),
+        (["5.9%", "12.0%"], "right"),
+        (["0.1 … 0.3"], "right"),
+        (["000123.png", "000124.png"], "left"),
+        (["12 of 14 missing", "3"], "left"),
+        (["–", ""], "left"),
+    ],
+)
+def test_numbers_stand_right_also_as_text_with_an_interval(cells: list[Entry], side: str) -> None:
+    table = Table("t", "", ("name", "value"), [["a", cell] for cell in cells]).as_rich()
+    assert table.columns[1].justify == side
+
+
+def test_a_style_is_shown_by_the_terminal_and_nowhere_else() -> None:
+    table = Table(
+        "t", "", ("id", "verdict"), [["R1", Styled("fail", "bold red")], styled(["R2", 1.25], "dim")]
+    )
+    assert [cell.style for cell in table.as_rich().columns[1].cells] == ["bold red", "dim"]
+    assert table.as_csv() == Table("t", "", ("id", "verdict"), [["R1", "fail"], ["R2", "1.2"]]).as_csv()
+
+
+def test_words_may_fold_before_a_column_is_moved_below() -> None:
+    words = "a long explanation of what the name means, which a terminal breaks where it must"
+    assert len(Table("t", "", ("name", "meaning"), [["rPC", words]]).fitted(40)) == 1
+    assert (
+        len(
+            Table("t", "", ("name", "P", "mPC"), [["rPC", "53.8 (48.1 – 59.0)", "25.8 (1.0 – 2.0)"]]).fitted(
+                40
+            )
+        )
+        == 2
+    )

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from helpers.toy_scores import toy_scores
-from stormproof.cli.report import _table
 from stormproof.core.sample import Instances, Prediction, Sample, Truth
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import SampleDataset
@@ -23,6 +22,7 @@ from stormproof.report.page import page
 from stormproof.report.sections.severity import breaking_points
 from stormproof.report.sentences import sentence, spoken, under
 from stormproof.report.sources import run_scores
+from stormproof.report.tables import bar_table, scores_by_severity
 from stormproof.report.view import make_view
 from stormproof.report.worst import (
     _before_moving,
@@ -206,9 +206,23 @@ def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[
 def test_the_text_of_show_names_the_severities_that_were_run() -> None:
     cells = {"clean": 0.4, "fog@1": 0.3, "fog@3": 0.2, "fog@5": 0.1, "snow@3": 0.3}
     scores = replace(toy_scores(), cells={"AP": cells}, conditions=tuple(cells))
-    table = _table(scores, "AP")
-    assert [str(column.header) for column in table.columns[:-1]] == ["corruption", "1", "3", "5", "mean"]
-    assert [str(cell) for cell in table.columns[1].cells] == ["30.0", "–"]
+    table = bar_table(scores, "AP")
+    assert table.columns[:-1] == ("corruption", "1", "3", "5", "mean")
+    assert [row[1] for row in table.rows] == ["30.0", "–"]
+
+
+def test_what_hurts_most_comes_first_also_of_errors() -> None:
+    cells = {"clean": 0.2, "fog@3": 0.3, "snow@3": 0.7, "frost@3": 0.5}
+    scores = replace(toy_scores(), cells={"E": cells}, conditions=tuple(cells))
+    assert [row[0] for row in bar_table(scores, "E").rows] == ["snow", "frost", "fog"]
+    assert [*scores_by_severity(replace(scores, cells={"AP": cells}), "AP")] == ["fog", "frost", "snow"]
+
+
+def test_conditions_given_by_parameters_are_lines_of_their_own() -> None:
+    cells = {"clean": 0.4, "haze[beta=0.02]": 0.3, "haze[beta=0.04]": 0.2, "fog@3": 0.1}
+    lines = scores_by_severity(replace(toy_scores(), cells={"AP": cells}, conditions=tuple(cells)), "AP")
+    assert [*lines] == ["fog", "haze[beta=0.04]", "haze", "haze[beta=0.02]"]
+    assert lines["haze"] == {"mean": pytest.approx(0.25)}
 
 
 def test_a_run_that_lacks_a_clean_image_has_a_page(tmp_path: Path) -> None:

@@ -114,3 +114,23 @@ def test_runs_on_other_images_than_most_are_not_compared() -> None:
     ranked, reasons = comparable(runs, "AP")
     assert [scores.name for scores in ranked] == ["b", "c"]
     assert reasons == {"a": "it was run on other images"}
+
+
+def test_a_printed_difference_is_that_of_the_printed_numbers() -> None:
+    """Of shares 61.6 and 50.4 % the difference is 11.2, but whoever reads 62 and 50 finds 12."""
+    first, second = (
+        scored("first", 0.5, fog=0.308, snow=0.308),
+        scored("second", 0.5, fog=0.252, snow=0.252, seed=1),
+    )
+    said = verdict([first, second], "AP")
+    assert "first keeps more of its clean score: 62 % against 50 %, +12 (95 %: +" in said
+    runs = [scored("a", 0.50246, fog=0.40044), scored("b", 0.40057, fog=0.30056, seed=1)]
+    said = verdict(runs, "AP")
+    pairs = re.findall(r"([\d.]+) against ([\d.]+), ([+-][\d.]+)", said)
+    assert len(pairs) == 2
+    assert all(f"{float(one) - float(other):+.1f}" == by for one, other, by in pairs), said
+    table = make_view(runs, measure="AP").decision
+    assert table is not None
+    lines = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    clean = [float(str(line["clean"]).split()[0]) for line in lines]
+    assert f" {clean[1] - clean[0]:+.1f} " in str(lines[1]["clean, against the first"])

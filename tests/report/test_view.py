@@ -137,7 +137,7 @@ def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
     assert view.sentences[0].startswith(
         "other scores higher than net under corruption: AP 45.0 against 25.0, +20.0. On clean images, other "
         "scores higher: 60.0 against 40.0, +20.0. other "
-        "keeps more of its clean score: 75 % against 62 %, +12."
+        "keeps more of its clean score: 75 % against 62 %, +13."
     )
 
 

@@ -13,20 +13,20 @@ import pytest
 
 from helpers.toy_scores import toy_scores
 from stormproof.core.condition import grid
+from stormproof.core.table import Table, cell_text
 from stormproof.corruptions.suites import BENCHMARK_15, LIU_16, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.report.tables import (
     _sign,
-    class_line,
     estimate_table,
     expectations,
     fault_table,
     grid_table,
     group_tables,
     models_table,
+    scope_lines,
     summary_table,
-    truth_line,
 )
 from stormproof.results.documents import (
     as_csv,
@@ -59,8 +59,11 @@ def scores(missing: tuple[str, ...] = (), **more: Any) -> Scores:
     )
 
 
-def columns(table: Any) -> dict[str, list[str]]:
-    return {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+def columns(table: Table) -> dict[str, list[str]]:
+    """The texts that a terminal shows, by column."""
+    return {
+        name: [cell_text(row[i], table.digits) for row in table.rows] for i, name in enumerate(table.columns)
+    }
 
 
 def test_the_mean_of_a_row_is_over_its_own_severities() -> None:
@@ -92,7 +95,7 @@ def test_groups_of_part_of_a_suite_have_means_that_are_not_called_mpc() -> None:
 def test_a_partial_grid_has_no_means() -> None:
     shown = columns(grid_table(scores(missing=("fog@2",))))
     assert dict(zip(shown["corruption"], shown["mean"], strict=True)) == {
-        "clean": "90.0", "psf_blur": "", "fog": ""
+        "clean": "90.0", "psf_blur": "–", "fog": "–"
     }  # fmt: skip
     assert shown["2"] == ["", "80.0", "–"]
 
@@ -255,8 +258,8 @@ def test_unreadable_images_are_counted_among_all() -> None:
 def test_a_mean_over_some_classes_says_of_how_many() -> None:
     record: Any = SimpleNamespace(dataset=SimpleNamespace(classes=("cat", "dog", "cow"), semantic_classes=()))
     some = scores(record=record, classes=("cat", "dog"))
-    assert class_line(some) == "Means are over 2 of the dataset's 3 classes: cat, dog."
-    assert class_line(scores(record=record, classes=("cat", "dog", "cow"))) == ""
+    assert [*scope_lines(some)] == ["Means are over 2 of the dataset's 3 classes: cat, dog."]
+    assert [*scope_lines(scores(record=record, classes=("cat", "dog", "cow")))] == []
 
 
 def test_only_object_errors_have_an_mce() -> None:
@@ -276,8 +279,8 @@ def test_only_object_errors_have_an_mce() -> None:
 def test_says_how_many_classes_mean_iou_is_over() -> None:
     per_class = {"IoU": {"clean": {"road": 0.9, "sky": 0.8, "train": math.nan}}}
     maps = Scores("net", "set", 3, {"mIoU": VALUES}, CONDITIONS, per_class=per_class)
-    assert truth_line(maps) == "mIoU is over the 2 classes in the truth."
-    assert truth_line(scores()) == ""
+    assert "mIoU is over the 2 classes in the truth." in scope_lines(maps)
+    assert [*scope_lines(scores())] == []
 
 
 def test_camera_faults_have_their_errors_and_the_means_of_the_papers_three_kinds() -> None:

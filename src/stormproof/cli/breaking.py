@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Replicates, Workers
-from stormproof.cli.outcome import say_scored_on
+from stormproof.cli.outcome import runner, say_scored_on
 from stormproof.cli.settings import Limit, Seed
-from stormproof.core.errors import InvalidOption, counted
+from stormproof.core.errors import InvalidOption
+from stormproof.core.table import Entry, Table
 
 if TYPE_CHECKING:
-    from stormproof.core.condition import Condition
+    from stormproof.results.breaking import StrengthAxis
 
 
 @app.command("breaking-point")
@@ -60,60 +59,55 @@ def breaking_point(
         --require 'AP>=0.2' --out runs/limits
     """
     from stormproof.core.files import write_json
-    from stormproof.corruptions import SUITES
-    from stormproof.engine.config import make_config
-    from stormproof.engine.progress import RunProgress
-    from stormproof.engine.run import run as run_it
-    from stormproof.results.breaking import find_breaking_point, parse_axis, parse_requirement
+    from stormproof.results.breaking import find_breaking_point, parse_requirement
     from stormproof.results.run import Run
 
     measure, threshold = parse_requirement(require)
-    names = {
-        name: given in SUITES
-        for given in corruption
-        for name in (SUITES[given].corruptions if given in SUITES else (given,))
-    }
     settings = {"model": model, "data": data, "out": str(out), "seed": seed, "workers": workers}
     if limit is not None:
         settings["limit"] = limit
-
-    def run(conditions: Sequence[Condition]) -> None:
-        asked = ["clean", *map(str, conditions)]
-        summary = run_it(make_config({**settings, "conditions": asked}), [RunProgress(console.err)])
-        if summary.failed:
-            raise InvalidOption(
-                f"{counted(len(summary.failed), 'cell')} failed; the first: {summary.failed[0]}"
-            )
-
-    rows: list[dict[str, Any]] = []
-    for name, of_suite in names.items():
-        try:
-            axis = parse_axis(name, over)
-        except InvalidOption:
-            raise
-        except ValueError as error:  # of a suite, corruptions without a strength are left out by name
-            if not of_suite:
-                raise
-            console.note(f"Left out: {error}")
-            continue
-        found = find_breaking_point(
-            axis, measure, threshold, out=out, run=run, tolerance=tolerance, replicates=replicates
-        )
-        rows.append(found.row)
+    run = runner(settings)
+    rows = [
+        find_breaking_point(
+            axis, measure, threshold, out=out, run=lambda more: run(["clean", *more]), tolerance=tolerance,
+            replicates=replicates,
+        ).row
+        for axis in _axes(corruption, over)
+    ]  # fmt: skip
     write_json(out / "breaking-points.json", rows)
     say_scored_on(Run(out))
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    console.out.print(_table(rows, f"Where {measure} falls below {threshold:g}"))
+    console.print_table(_table(rows, f"Where {measure} falls below {threshold:g}"))
+
+
+def _axes(corruptions: Sequence[str], over: str | None) -> Iterator[StrengthAxis]:
+    """The strengths to search, of each corruption or of all of a suite; of a suite, corruptions without a
+    strength are left out by name."""
+    from stormproof.corruptions import SUITES
+    from stormproof.results.breaking import parse_axis
+
+    names = {
+        name: given in SUITES
+        for given in corruptions
+        for name in (SUITES[given].corruptions if given in SUITES else (given,))
+    }
+    for name, of_suite in names.items():
+        try:
+            yield parse_axis(name, over)
+        except ValueError as error:
+            if not of_suite or isinstance(error, InvalidOption):
+                raise
+            console.note(f"Left out: {error}")
 
 
 def _table(rows: list[dict[str, Any]], title: str) -> Table:
     columns = ("corruption", "answer", "at", "95 % interval", "in the world", "confirmed")
-    table = console.table(title, columns)
+    lines: list[list[Entry]] = []
     for row in rows:
         if row["strength"] is None:
-            table.add_row(Text(row["corruption"]), row["words"])
+            lines.append([row["corruption"], row["words"], *[""] * 4])
             continue
         at = row["strength"]
         ends = [("…" if at[k] is None else f"{at[k]:g}") for k in ("low", "high")]
@@ -121,5 +115,5 @@ def _table(rows: list[dict[str, Any]], title: str) -> Table:
         world = "; ".join(row["physical"]["at"]) + f" ({first[0]} to {first[1]})"
         sure = "on both sides" if row["confirmed"] else "no"
         where = f"{row['over']} {at['at']:g}"
-        table.add_row(Text(row["corruption"]), row["words"], where, " – ".join(ends), world, sure)
-    return table
+        lines.append([row["corruption"], row["words"], where, " – ".join(ends), world, sure])
+    return Table("breaking-points", title, columns, lines)

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Against, AsJson, Data, Plugins, Replicates, Requirements, Run
-from stormproof.cli.outcome import say_scored_on
+from stormproof.cli.outcome import VERDICTS, say_scored_on
 from stormproof.core.errors import counted
+from stormproof.core.table import Styled, Table
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import Verdict
-
-_STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
 @app.command()
@@ -53,7 +51,7 @@ def check(
     from stormproof.results.verdicts import UNITS, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
-    opened, _, verdicts = _judge(run, require, against, data, replicates, plugin)
+    opened, _, verdicts = _judge(run, require, against, data, replicates)
     name = opened.name
     if junit is not None:
         write_text(junit, as_junit(name, verdicts))
@@ -66,13 +64,13 @@ def check(
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:
         columns = ("id", "requirement", "verdict", "estimate", "95 % interval", "margin")
-        table = console.table(f"{name}, {images} images ({UNITS})", columns)
+        rows = []
         for v in verdicts:
             estimate, low, high, margin = v.printed
             numbers = (f"{estimate:.1f}", f"{low:.1f} … {high:.1f}", f"{margin:+.1f}")
-            outcome = Text(str(v.outcome), style=_STYLES[v.outcome])
-            table.add_row(v.requirement.id, Text(v.requirement.text), outcome, *numbers)
-        console.out.print(table)
+            outcome = Styled(str(v.outcome), VERDICTS[v.outcome])
+            rows.append((v.requirement.id, v.requirement.text, outcome, *numbers))
+        console.print_table(Table("verdicts", f"{name}, {images} images ({UNITS})", columns, rows))
         console.say(how_sure(verdicts))
     raise typer.Exit(exit_code(verdicts))
 
@@ -105,7 +103,7 @@ def evidence(
     from stormproof.core.files import write_json
     from stormproof.results.evidence import statement
 
-    opened, beside, verdicts = _judge(run, require, against, data, replicates, plugin)
+    opened, beside, verdicts = _judge(run, require, against, data, replicates)
     made = statement(opened, require, verdicts, against=beside, pixels=pixels, replicates=replicates)
     write_json(out, made)
     console.say(f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}.")
@@ -117,15 +115,12 @@ def _judge(
     against: Path | None,
     data: str | None,
     replicates: int,
-    plugin: list[str] | None,
 ) -> tuple[OpenRun, OpenRun | None, list[Verdict]]:
     """The run and its baseline, opened, and the verdict on each requirement."""
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import check_run
 
-    load_plugins(plugin or ())
     asked, opened = read_requirements(require), OpenRun(run, data=data)
     beside = None if against is None else OpenRun(against, data=data)
     verdicts = check_run(opened, asked, against=beside, replicates=replicates, planned=asked.planned_images)

@@ -38,13 +38,11 @@ def compare(
 
         stormproof compare runs/before runs/after --measure AP50 --interval --out compare.html
     """
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.comparison import compare_view
     from stormproof.report.make import write_page
     from stormproof.report.page import page
     from stormproof.report.sources import one_run
 
-    load_plugins(plugin or ())
     a, b = (one_run(source, data, interval=interval) for source in (first, second))
     if interval and (a.record is None or b.record is None):
         raise InvalidOption("--interval needs two run folders: published numbers have no images to resample.")
@@ -53,11 +51,9 @@ def compare(
         console.say(line)
     for table in view.tables():
         if table.id == "changes":
-            narrow = _narrow(table)
-            console.out.print(narrow.as_rich())
-            console.note(narrow.note)
+            console.print_table(_narrow(table))
         elif table.id in ("class-changes", "image-changes"):
-            console.out.print(table.as_rich(_LINES))
+            console.print_table(table, most=_LINES)
     if out is not None:
         written = write_page(out, view, page(view))
         console.say(f"{written[0]} and {written[1]}")
@@ -109,5 +105,4 @@ def agree(
     if as_csv:
         typer.echo(table.as_csv(), nl=False)
         return
-    console.out.print(table.as_rich())
-    console.note(table.note)
+    console.print_table(table)

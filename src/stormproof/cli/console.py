@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from stormproof.core import first_use
 from stormproof.core.private import without_secrets
 from stormproof.core.progress import Progress, progress_on
-from stormproof.core.table import Table as PlainTable
+from stormproof.core.table import Table
 from stormproof.core.text import as_csv, json_safe
 
 # C0 and C1 codes except line feed and tab, and the marks that change the direction of writing.
@@ -38,16 +37,13 @@ def printable(text: str) -> str:
 
 
 class SafeConsole(Console):
-    """A console in which printed names cannot control the terminal, and tables never cut words."""
+    """A console in which printed names cannot control the terminal."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._width = None  # read whenever something is printed, not once when this is imported
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Table):
-            for column in renderable.columns:
-                column.overflow = "fold" if column.overflow == "ellipsis" else column.overflow
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
 
@@ -88,25 +84,19 @@ def fail(message: str) -> None:
     err.print(Text.assemble(("error: ", "bold red"), without_secrets(message)), soft_wrap=True)
 
 
-def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
-    """A table with columns of words, then columns of numbers, aligned right; nothing is ever cut."""
-    made = Table(title=Text(title), title_justify="left")
-    for name in words:
-        made.add_column(Text(name), overflow="fold")
-    for name in numbers:
-        made.add_column(Text(name), justify="right", overflow="fold")
-    return made
+def print_table(table: Table, *, most: int | None = None, framed: bool = True) -> None:
+    """Print a table in as many parts as fit the terminal, and its note on standard error."""
+    for part in table.fitted(out.width):
+        out.print(part.as_rich(most, framed=framed))
+    if table.note:
+        note(table.note)
 
 
-def print_table(printed: PlainTable | Table) -> None:
-    """Print a table; a plain one in as many parts as fit the terminal, and its note on standard error."""
-    if not isinstance(printed, PlainTable):
-        out.print(printed)
-        return
-    for part in printed.fitted(out.width):
-        out.print(part.as_rich())
-    if printed.note:
-        note(printed.note)
+def tell(lines: Iterable[tuple[str, Any]]) -> None:
+    """Print lines and tables, each in the way that it comes with."""
+    ways: dict[str, Callable[[Any], None]] = {"warn": warn, "say": say, "note": note, "table": print_table}
+    for way, what in lines:
+        ways[way](what)
 
 
 def print_json(content: Any) -> None:

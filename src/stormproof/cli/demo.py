@@ -8,13 +8,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE
-from rich.table import Column, Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Workers
 from stormproof.cli.outcome import stoppable
 from stormproof.core.errors import RunError, counted
+from stormproof.core.table import Entry, Table
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
@@ -67,7 +66,7 @@ def demo(
         _run(others)
         for name in configs:
             found[name] = Run(out / name).score()
-    console.out.print(answer(found))
+    console.print_table(answer(found), framed=False)
     for line in findings(found):
         console.say(line)
     page, _ = make_report([str(out / name) for name in found], out / "report.html", Options(images=1))
@@ -123,16 +122,13 @@ def _run(runs: list[RunConfig]) -> None:
 def answer(found: Mapping[str, Scores]) -> Table:
     """A table of clean scores, mean scores under each suite, and the share of the clean score kept."""
     images = next(iter(found.values())).images
-    title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %"
-    name = Column("network", no_wrap=True)
-    table = Table(name, "finds", "measure", title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for words in ("clean", *SUITES.values(), "kept"):
-        table.add_column(words, justify="right")
+    title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %\n"
+    rows: list[list[Entry]] = []
     for network, scores in found.items():
         clean, means = _means(scores)
-        numbers = [f"{100 * value:.1f}" for value in (clean, *means.values())]
-        table.add_row(network, NETWORKS[network], scores.headline, *numbers, f"{_share_kept(scores):.0%}")
-    return table
+        numbers = [100 * value for value in (clean, *means.values())]
+        rows.append([network, NETWORKS[network], scores.headline, *numbers, f"{_share_kept(scores):.0%}"])
+    return Table("demo", title, ("network", "finds", "measure", "clean", *SUITES.values(), "kept"), rows)
 
 
 def findings(found: Mapping[str, Scores]) -> list[str]:

@@ -28,13 +28,11 @@ def explain(
     """
     from stormproof.core.errors import UnknownName, nearest
     from stormproof.core.table import Table
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.explained import explanation, explanations
 
-    load_plugins(plugin or ())
     if name is None:
         rows = [[each, words] for each, words in explanations().items()]
-        console.out.print(Table("names", "", ("name", "meaning"), rows).as_rich())
+        console.print_table(Table("names", "", ("name", "meaning"), rows))
         return
     words = explanation(name)
     if words is None:

@@ -46,14 +46,12 @@ def explore(
 
         stormproof explore --model onnx:yolox.onnx --data coco:val.json,images=val2017
     """
-    from stormproof.corruptions.plugins import load_plugins
 
     for needed in ("starlette", "uvicorn"):
         framework(needed, extra="explore")
     serve = framework("stormproof.explore.serve", extra="explore")
     if runs and seed:
         raise InvalidOption("--seed: a run has its own.")
-    load_plugins(plugin or ())
     exploration = serve.open_subjects(runs or (), model or (), data, seed=seed)
     server = serve.Server(exploration, host=host, port=port, token=token or "")
     server.prepare()

@@ -58,10 +58,8 @@ def export(
         stormproof export runs/yolox --truth --out truth
     """
     from stormproof.core.files import refuse_link
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.run import runs_in
 
-    load_plugins(plugin or ())
     found = runs_in(runs)
     several = len(found) > 1
     for name, run in found.items():

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, complete_datasets, complete_models
 from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.table import Styled, Table
 
 if TYPE_CHECKING:
     from stormproof.datasets.dataset import Dataset
@@ -141,16 +141,12 @@ def _look(dataset: Dataset, check_all: bool) -> Inspection:
 
 
 def _print_tables(found: Inspection) -> None:
-    rows = Table(title=found.name, show_header=False, title_justify="left")
-    rows.add_column(style="bold")
-    rows.add_column()
-    for name, value in _facts(found).items():
-        rows.add_row(name, value)
-    console.out.print(rows)
+    facts = [(Styled(name, "bold"), value) for name, value in _facts(found).items()]
+    console.print_table(Table("dataset", found.name, ("", ""), facts))
     if found.objects:
-        console.out.print(_counts("objects", {name: found.objects[name] for name in found.classes}))
+        console.print_table(_counts("objects", {name: found.objects[name] for name in found.classes}))
     if found.pixels:
-        console.out.print(_counts("pixels", {name: found.pixels[name] for name in found.semantic_classes}))
+        console.print_table(_counts("pixels", {name: found.pixels[name] for name in found.semantic_classes}))
 
 
 def _facts(found: Inspection) -> dict[str, str]:
@@ -188,17 +184,12 @@ def _sizes(found: Inspection) -> str:
 
 def _counts(noun: str, counts: dict[str, int]) -> Table:
     """Classes with their counts, most frequent first."""
-    table = Table(show_header=True)
-    table.add_column("class")
-    table.add_column(noun, justify="right")
-    table.add_column("share", justify="right")
     total = sum(counts.values())
     ranked = sorted(counts.items(), key=lambda item: -item[1])
-    for name, count in ranked[:_ROWS]:
-        table.add_row(name, f"{count:,}", f"{count / total:.1%}")
+    rows = [(name, f"{count:,}", f"{count / total:.1%}") for name, count in ranked[:_ROWS]]
     if len(ranked) > _ROWS:
-        table.add_row(f"… {len(ranked) - _ROWS} more", f"{sum(c for _, c in ranked[_ROWS:]):,}", "")
-    return table
+        rows.append((f"… {len(ranked) - _ROWS} more", f"{sum(c for _, c in ranked[_ROWS:]):,}", ""))
+    return Table("classes", "", ("class", noun, "share"), rows)
 
 
 def _report_problems(problems: list[Problem], as_json: bool) -> None:

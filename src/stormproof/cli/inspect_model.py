@@ -17,6 +17,7 @@ from stormproof.core.files import write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import Spec
+from stormproof.core.table import Entry, Table, styled
 from stormproof.datasets import read_dataset
 from stormproof.models import load_model
 from stormproof.models.decoders import DECODERS
@@ -148,28 +149,25 @@ def _try_card(spec: Spec, path: Path, samples: Sequence[Sample], data: str | Non
 
 
 def _print_tuning(done: Tuning) -> None:
-    table = console.table(
-        f"{done.measure} on {done.images} images (in %), by input",
-        ("input",),
-        (done.measure, "against the guess"),
-    )
+    rows: list[Sequence[Entry]] = []
     for trial in done.trials:
         lead = "" if trial.gain is None else f"{100 * trial.gain.interval.estimate:+.1f}"
-        bold = "bold" if trial is done.chosen else ""
-        table.add_row(trial.words, f"{100 * trial.score:.1f}", lead, style=bold)
-    console.out.print(table)
+        row: list[Entry] = [trial.words, f"{100 * trial.score:.1f}", lead]
+        rows.append(styled(row, "bold") if trial is done.chosen else row)
+    title = f"{done.measure} on {done.images} images (in %), by input"
+    console.print_table(Table("tuning", title, ("input", done.measure, "against the guess"), rows))
     console.say(done.verdict)
 
 
 def _print_probe(found: Probe) -> None:
-    table = console.table("", ("", "name", "shape", "type", "on one image"))
+    rows = []
     ranges = {output.name: output for output in found.outputs}
     for noun, tensors in (("input", found.graph.inputs), ("output", found.graph.outputs)):
         for tensor in tensors:
             seen = ranges.get(tensor.name) if noun == "output" else None
             shown = f"{describe_shape(seen.shape)}, {seen.low:.4g} to {seen.high:.4g}" if seen else ""
-            table.add_row(noun, tensor.name, describe_shape(tensor.shape), tensor.dtype, shown)
-    console.out.print(table)
+            rows.append((noun, tensor.name, describe_shape(tensor.shape), tensor.dtype, shown))
+    console.print_table(Table("tensors", "", ("", "name", "shape", "type", "on one image"), rows))
     if found.problem:
         console.warn(found.problem)
     if "decoder" in found.card:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Run
 from stormproof.core.errors import InvalidOption, OutputError, first_few
+from stormproof.core.table import Table, file_name, styled
 
 
 @app.command()
@@ -106,7 +106,6 @@ def export(
         stormproof leaderboard export --out entries/published
     """
     from stormproof.core.files import make_folder, write_text
-    from stormproof.core.table import file_name
     from stormproof.report.leaderboard.published import published_submissions
     from stormproof.report.leaderboard.submission import as_json
 
@@ -163,12 +162,15 @@ def verify(
             tolerance=tolerance,
             watches=[RunProgress(console.err)],
         )
-    columns = ("submitted", "again", "difference")
-    table = console.table(f"{entry.model.name}: {entry.measure} (%)", ["condition"], columns)
-    for cell in outcome.cells:
-        numbers = (f"{100 * v:.3f}" for v in (cell.submitted, cell.again, cell.difference))
-        table.add_row(Text(cell.condition), *numbers, style="" if cell.difference <= tolerance else "red")
-    console.out.print(table)
+    rows = [
+        styled(
+            (cell.condition, *(100 * v for v in (cell.submitted, cell.again, cell.difference))),
+            "" if cell.difference <= tolerance else "red", digits=3,
+        )
+        for cell in outcome.cells
+    ]  # fmt: skip
+    columns = ("condition", "submitted", "again", "difference")
+    console.print_table(Table("cells", f"{entry.model.name}: {entry.measure} (%)", columns, rows))
     for surprise in outcome.surprises:
         console.note(surprise)
     if not outcome.agrees:

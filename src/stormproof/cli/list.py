@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from textwrap import fill
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson
+from stormproof.core.table import Styled, Table
+
+Record = dict[str, Any]
 
 
 class What(StrEnum):
@@ -43,23 +44,17 @@ def list_(
 
         stormproof list models
     """
-    rows, table = {
-        What.corruptions: (_corruptions, _corruption_table),
-        What.suites: (_suites, _suite_table),
-        What.benchmarks: (_benchmarks, _benchmark_table),
-        What.datasets: (_datasets, _kind_table),
-        What.models: (_models, _model_table),
-        What.adapters: (_adapters, _kind_table),
-        What.decoders: (_decoders, _decoder_table),
-    }[what]
-    found = rows()
+    rows, columns = _LISTS[what]
+    records = rows()
     if as_json:
-        console.print_json(found)
-    else:
-        console.out.print(table(found))
+        console.print_json(records)
+        return
+    cells = [[str(cell(record)) for cell in columns.values()] for record in records]
+    lines = [[Styled(name, "bold"), *others] for name, *others in cells]
+    console.print_table(Table(what, "", tuple(columns), lines), framed=False)
 
 
-def _corruptions() -> list[dict[str, Any]]:
+def _corruptions() -> list[Record]:
     from stormproof.corruptions import CORRUPTIONS
 
     return [
@@ -81,7 +76,7 @@ def _corruptions() -> list[dict[str, Any]]:
     ]
 
 
-def _suites() -> list[dict[str, Any]]:
+def _suites() -> list[Record]:
     from stormproof.corruptions import SUITES
 
     return [
@@ -96,37 +91,7 @@ def _suites() -> list[dict[str, Any]]:
     ]
 
 
-def _corruption_table(rows: list[dict[str, Any]]) -> Table:
-    name = Column("corruption", no_wrap=True)
-    table = Table(name, "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
-    for row in rows:
-        # A parameter without values is one that every condition must give.
-        ladders = "\n".join(
-            f"{key} {' '.join(map(str, _fold(values))) or '…'} {row['units'][key]}".rstrip()
-            for key, values in row["parameters"].items()
-        )
-        needs = f" Needs {', '.join(row['needs'])}." if row["needs"] else ""
-        table.add_row(Text(row["name"], "bold"), row["family"], f"{row['description']}{needs}", ladders)
-    return table
-
-
-def _fold(values: list[object]) -> list[object]:
-    return values[:1] if len(set(values)) == 1 else values
-
-
-def _suite_table(rows: list[dict[str, Any]]) -> Table:
-    # Names are never cut, so that they can be copied; the other columns shrink.
-    first, last = Column("suite", no_wrap=True), Column("corruptions", no_wrap=True)
-    words = Column("what it is", overflow="fold", min_width=10)
-    table = Table(first, "size", words, last, box=None, pad_edge=False)
-    wide = max(22, console.out.width * 2 // 5)
-    for row in rows:
-        names = fill(", ".join(row["corruptions"]), wide, break_long_words=False)
-        table.add_row(Text(row["name"], "bold"), str(len(row["conditions"])), row["description"], names)
-    return table
-
-
-def _benchmarks() -> list[dict[str, Any]]:
+def _benchmarks() -> list[Record]:
     from stormproof.corruptions.presets import PRESETS
 
     return [
@@ -143,34 +108,24 @@ def _benchmarks() -> list[dict[str, Any]]:
     ]
 
 
-def _benchmark_table(rows: list[dict[str, Any]]) -> Table:
-    name = Column("benchmark", no_wrap=True)
-    table = Table(name, "data", "conditions", "metric", "paper", box=None, pad_edge=False)
-    for row in rows:
-        conditions = row["needs"] and f"needs {row['needs']}"
-        conditions = conditions or ", ".join(row["suites"]) or f"{len(row['corruptions'])} corruptions"
-        table.add_row(Text(row["name"], "bold"), row["data"], conditions, row["metric"], row["cite"])
-    return table
-
-
-def _datasets() -> list[dict[str, Any]]:
+def _datasets() -> list[Record]:
     from stormproof.datasets import READERS
 
     return _kinds(READERS)
 
 
-def _adapters() -> list[dict[str, Any]]:
+def _adapters() -> list[Record]:
     from stormproof.models import ADAPTERS
 
     return _kinds(ADAPTERS)
 
 
-def _kinds(known: Mapping[str, Callable[..., Any]]) -> list[dict[str, Any]]:
+def _kinds(known: Mapping[str, Callable[..., Any]]) -> list[Record]:
     """Kinds of specs with their options; a kind whose package cannot be loaded shows the reason."""
     from stormproof.core.errors import StormproofError
     from stormproof.core.spec import keyword_options
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for kind in sorted(known):
         try:
             opener = known[kind]
@@ -182,15 +137,7 @@ def _kinds(known: Mapping[str, Callable[..., Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _kind_table(rows: list[dict[str, Any]]) -> Table:
-    columns = ("kind", Column("what it opens", overflow="fold"), Column("options", overflow="fold"))
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(Text(f"{row['name']}:", "bold"), Text(row["description"]), ", ".join(row["options"]))
-    return table
-
-
-def _decoders() -> list[dict[str, Any]]:
+def _decoders() -> list[Record]:
     from stormproof.core.spec import keyword_options
     from stormproof.models.decoders import DECODERS
 
@@ -206,16 +153,7 @@ def _decoders() -> list[dict[str, Any]]:
     ]
 
 
-def _decoder_table(rows: list[dict[str, Any]]) -> Table:
-    name = Column("decoder", no_wrap=True)
-    table = Table(name, "task", "outputs", "options", "what it reads", box=None, pad_edge=False)
-    for row in rows:
-        lists = (", ".join(row[key]) for key in ("outputs", "options"))
-        table.add_row(Text(row["name"], "bold"), row["task"], *lists, Text(row["description"]))
-    return table
-
-
-def _models() -> list[dict[str, Any]]:
+def _models() -> list[Record]:
     from stormproof.models.builtin import builtins
 
     return [
@@ -233,12 +171,63 @@ def _models() -> list[dict[str, Any]]:
     ]
 
 
-def _model_table(rows: list[dict[str, Any]]) -> Table:
-    # The scores wrap; everything else is short and stays on one line.
-    fixed = [Column(words, no_wrap=True) for words in ("model", "task", "size", "training", "world")]
-    table = Table(*fixed, "clean score, %", box=None, pad_edge=False)
-    for row in rows:
-        scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in row["clean"].items())
-        cells = (f"{row['bytes'] / 1e6:.1f} MB", row["training"], str(row["world"]), scores)
-        table.add_row(Text(row["name"], "bold"), row["task"], *cells)
-    return table
+def _ladders(record: Record) -> str:
+    """A line for each parameter; one without values must be given by every condition."""
+    ladders = record["parameters"].items()
+    shown = {key: values[:1] if len({*values}) == 1 else values for key, values in ladders}
+    lines = (
+        f"{key} {' '.join(map(str, values)) or '…'} {record['units'][key]}" for key, values in shown.items()
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _what_happens(record: Record) -> str:
+    needs = f" Needs {', '.join(record['needs'])}." if record["needs"] else ""
+    return f"{record['description']}{needs}"
+
+
+def _benchmark_conditions(record: Record) -> str:
+    if record["needs"]:
+        return f"needs {record['needs']}"
+    return ", ".join(record["suites"]) or f"{len(record['corruptions'])} corruptions"
+
+
+def _clean_scores(record: Record) -> str:
+    return ", ".join(f"{measure} {100 * value:.1f}" for measure, value in record["clean"].items())
+
+
+def _listed(key: str) -> Callable[[Record], str]:
+    return lambda record: ", ".join(record[key])
+
+
+_name, _description = itemgetter("name"), itemgetter("description")
+_KINDS: dict[str, Callable[[Record], object]] = {
+    "kind": lambda record: f"{record['name']}:",
+    "what it opens": _description,
+    "options": _listed("options"),
+}
+# What makes the records, and the columns of their table
+_LISTS: dict[What, tuple[Callable[[], list[Record]], dict[str, Callable[[Record], object]]]] = {
+    What.corruptions: (_corruptions, {
+        "corruption": _name, "family": itemgetter("family"), "what happens": _what_happens,
+        "severities 1, 2, 3 …": _ladders,
+    }),
+    What.suites: (_suites, {
+        "suite": _name, "size": lambda record: len(record["conditions"]), "what it is": _description,
+        "corruptions": _listed("corruptions"),
+    }),
+    What.benchmarks: (_benchmarks, {
+        "benchmark": _name, "data": itemgetter("data"), "conditions": _benchmark_conditions,
+        "metric": itemgetter("metric"), "paper": itemgetter("cite"),
+    }),
+    What.datasets: (_datasets, _KINDS),
+    What.adapters: (_adapters, _KINDS),
+    What.decoders: (_decoders, {
+        "decoder": _name, "task": itemgetter("task"), "outputs": _listed("outputs"),
+        "options": _listed("options"), "what it reads": _description,
+    }),
+    What.models: (_models, {
+        "model": _name, "task": itemgetter("task"), "size": lambda record: f"{record['bytes'] / 1e6:.1f} MB",
+        "training": itemgetter("training"), "world": itemgetter("world"), "clean score, %": _clean_scores,
+    }),
+}  # fmt: skip

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Replicates, Workers
-from stormproof.cli.outcome import say_scored_on, stoppable
+from stormproof.cli.outcome import runner, say_scored_on
 from stormproof.cli.settings import Limit, Seed
-from stormproof.core.errors import InvalidOption, counted
-
-if TYPE_CHECKING:
-    from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
 
 
 @app.command("map")
@@ -55,9 +51,6 @@ def draw(
     """
     from stormproof.core.files import write_json, write_text
     from stormproof.datasets import read_dataset
-    from stormproof.engine.config import make_config
-    from stormproof.engine.progress import RunProgress
-    from stormproof.engine.run import run as run_it
     from stormproof.report.planes import map_page
     from stormproof.results.breaking import parse_requirement
     from stormproof.results.kept_maps import MAP
@@ -72,16 +65,7 @@ def draw(
     settings |= {"workers": workers} | ({} if limit is None else {"limit": limit})
     settings.setdefault("seed", seed)
     images = min(len(read_dataset(settings["data"])), settings.get("limit") or 1 << 31)
-
-    def run(conditions: Sequence[Condition]) -> None:
-        config = make_config({**settings, "out": str(folder), "conditions": list(map(str, conditions))})
-        with stoppable(folder):
-            summary = run_it(config, [RunProgress(console.err)])
-        if summary.failed:
-            raise InvalidOption(
-                f"{counted(len(summary.failed), 'cell')} failed; the first: {summary.failed[0]}"
-            )
-
+    run = runner({**settings, "out": str(folder)})
     made = draw_map(plane, out=folder, run=run, images=images, budget=budget, replicates=replicates)
     content = made.as_dict()
     write_json(folder / MAP, content)

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Run
-from stormproof.cli.outcome import say_scored_on
+from stormproof.cli.outcome import VERDICTS, say_scored_on
 from stormproof.core.errors import OutputError
-
-_STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
+from stormproof.core.table import Entry, Styled, Table
 
 
 @app.command()
@@ -50,7 +48,6 @@ def odd(
         stormproof odd odd.yaml runs/yolox --map runs/yolox-map --out evidence
     """
     from stormproof.core.files import make_folder, write_json, write_text
-    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.odd_page import odd_page
     from stormproof.results.domain_file import read_domain
     from stormproof.results.domain_records import (
@@ -66,7 +63,6 @@ def odd(
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import Outcome
 
-    load_plugins(plugin or ())
     asked, opened = read_domain(domain), OpenRun(run, data=data)
     maps = [read_map(folder, opened.record) for folder in map_ or ()]
     looks = read_looks(opened.folder)
@@ -86,16 +82,14 @@ def odd(
         typer.echo(json.dumps([row_as_dict(verdicts, row) for row in verdicts.rows], indent=1))
     else:
         columns = ("cell", "verdict", "estimate", "images", "objects", "why")
-        table = console.table(f"{asked.name}: {opened.name} (in %, with 95 % intervals)", columns)
+        rows: list[list[Entry]] = []
         for row in verdicts.rows:
             worst = row.worst.interval if row.worst else None
-            span = "–" if worst is None else (
-                f"{100 * worst.estimate:.0f} ({worst.span(digits=0)})"
-            )  # fmt: skip
-            outcome = Text(str(row.outcome), style=_STYLES[row.outcome])
-            objects = "–" if row.objects is None else str(row.objects)
-            table.add_row(Text(row_id(row)), outcome, span, str(row.images), objects, row.reason)
-        console.out.print(table)
+            span = None if worst is None else f"{100 * worst.estimate:.0f} ({worst.span(digits=0)})"
+            outcome = Styled(str(row.outcome), VERDICTS[row.outcome])
+            rows.append([row_id(row), outcome, span, row.images, row.objects, row.reason])
+        title = f"{asked.name}: {opened.name} (in %, with 95 % intervals)"
+        console.print_table(Table("verdicts", title, columns, rows))
         console.say(verdicts.sentence)
         console.say(verdicts.how_sure)
         for command in verdicts.commands:

@@ -71,6 +71,14 @@ def starting(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
+def _load_plugins(files: list[str] | None) -> list[str] | None:
+    if files:
+        from stormproof.corruptions.plugins import load_plugins
+
+        load_plugins(files)
+    return files
+
+
 # For verbs about what 'stormproof run' made.
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that 'stormproof run' made.")]
@@ -89,9 +97,13 @@ Measure = Annotated[
 Reference = Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")]
 Requirements = Annotated[Path, typer.Option(help="A requirements.yaml.")]
 Against = Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")]
-Plugins = Annotated[
+Plugins = Annotated[  # loaded before the verb begins
     list[str] | None,
-    typer.Option("--plugin", help="A Python file with corruptions or metrics of your own; repeatable."),
+    typer.Option(
+        "--plugin",
+        help="A Python file with corruptions or metrics of your own; repeatable.",
+        callback=_load_plugins,
+    ),
 ]
 Replicates = Annotated[
     int,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from stormproof.cli import console
-from stormproof.core.errors import OutputError, counted, first_few
+from stormproof.core.errors import InvalidOption, OutputError, counted, first_few
 from stormproof.core.private import without_secrets
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 _CAUSES = 20  # of failures, in the terminal
+VERDICTS = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}  # and their styles
 
 
 @contextmanager
@@ -43,6 +44,22 @@ def stoppable(out: Path) -> Iterator[None]:
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def runner(settings: Mapping[str, Any]) -> Callable[[Iterable[object]], None]:
+    """A function that runs conditions into the folder of the settings; a failed cell ends the command."""
+    from stormproof.engine.config import make_config
+    from stormproof.engine.progress import RunProgress
+    from stormproof.engine.run import run
+
+    def run_conditions(conditions: Iterable[object]) -> None:
+        config = make_config({**settings, "conditions": list(map(str, conditions))})
+        with stoppable(Path(config.out)):
+            failed = run(config, [RunProgress(console.err)]).failed
+        if failed:
+            raise InvalidOption(f"{counted(len(failed), 'cell')} failed; the first: {failed[0]}")
+
+    return run_conditions
 
 
 def require_success(summary: Summary, *, allow_missing: bool) -> None:

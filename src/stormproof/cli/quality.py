@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Opened, Workers, chosen_conditions
 from stormproof.cli.settings import Conditions, Limit, Seed
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.processes import worker_count
+from stormproof.core.table import Table
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
@@ -87,7 +86,7 @@ def quality(
     elif as_csv:
         console.print_csv(records)
     else:
-        console.out.print(table)
+        console.print_table(table, framed=False)
 
 
 def _measure(
@@ -106,22 +105,20 @@ def _measure(
 
 
 def _table(rows: list[QualityRow]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("condition", overflow="fold")
-    for title in (*(title for title, _ in _COLUMNS), "images"):
-        table.add_column(title, justify="right")
-    for row in rows:
-        pairs = zip(_COLUMNS, row.means, strict=True)
-        means = ("–" if value is None else f"{value:.{digits}f}" for (_, digits), value in pairs)
-        table.add_row(Text(row.condition), *means, str(row.images))
-    return table
+    lines = [
+        [
+            row.condition,
+            *(
+                None if v is None else f"{v:.{digits}f}"
+                for (_, digits), v in zip(_COLUMNS, row.means, strict=True)
+            ),
+            row.images,
+        ]
+        for row in rows
+    ]
+    return Table("quality", "", ("condition", *(title for title, _ in _COLUMNS), "images"), lines)
 
 
 def _size_table(records: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for k, name in enumerate(records[0]):
-        table.add_column(name, justify="left" if k < 2 else "right", overflow="fold")
-    for record in records:
-        cells = (f"{value:.3f}" if isinstance(value, float) else str(value) for value in record.values())
-        table.add_row(*map(Text, cells))
-    return table
+    rows = [list(record.values()) for record in records]
+    return Table("quality", "", tuple(records[0]), rows, digits=3)

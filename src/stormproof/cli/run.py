@@ -8,8 +8,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.outcome import (
@@ -22,6 +20,7 @@ from stormproof.cli.outcome import (
 )
 from stormproof.cli.settings import with_settings
 from stormproof.core.errors import InvalidOption, StormproofError, first_few
+from stormproof.core.table import Table
 from stormproof.engine.config import RunConfig, is_plan, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _run_to_precision(config: RunConfig) -> None:
         console.say(f"{config.out}: this precision requires every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
         return
-    console.out.print(estimate_table(Run(config.out), found))
+    console.print_table(estimate_table(Run(config.out), found))
     console.say("The same command with --precision 0 completes the grid; no cell is run twice.")
 
 
@@ -197,7 +196,6 @@ def _print_plan(plan: Plan) -> None:
         may_claim(plan.work.out, plan.record)
     left = survey(plan)
     work, record = plan.work, plan.record
-    table = Table(show_header=False, box=None)
     calls = -(-left.cells_left // plan.config.batch)
     facts = {
         "model": f"{record.model.name} ({record.model.fingerprint[:16]})",
@@ -212,9 +210,7 @@ def _print_plan(plan: Plan) -> None:
         "engine": plan.config.engine,
         "out": plan.config.out,
     }
-    for name, value in facts.items():
-        table.add_row(name, value)
-    console.out.print(table)
+    console.print_table(Table("plan", "", ("", ""), [*facts.items()]), framed=False)
 
 
 def _run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
@@ -289,17 +285,17 @@ def _print_plans(runs: list[RunConfig]) -> None:
     from stormproof.engine.plan import size_of
 
     title = f"{len(runs)} runs; models are opened when they run"
-    table = console.table(title, ("run", "dataset"), ("images", "conditions", "cells", "left"))
-    total = left = evaluations = 0
-    for config in runs:
-        size = size_of(config)
-        total, left, evaluations = total + size.cells, left + size.left, evaluations + size.conditions
-        table.add_row(
-            Text(str(config.name)), Text(size.dataset), f"{size.images:,}", f"{size.conditions:,}",
-            f"{size.cells:,}", f"{size.left:,}",
-        )  # fmt: skip
-    console.out.print(table)
-    console.say(f"{evaluations:,} evaluations, {total:,} cells, of which {left:,} are left.")
+    sizes = [size_of(config) for config in runs]
+    rows = [
+        [str(config.name), s.dataset, *(f"{count:,}" for count in (s.images, s.conditions, s.cells, s.left))]
+        for config, s in zip(runs, sizes, strict=True)
+    ]
+    columns = ("run", "dataset", "images", "conditions", "cells", "left")
+    console.print_table(Table("plans", title, columns, rows))
+    console.say(
+        f"{sum(s.conditions for s in sizes):,} evaluations, {sum(s.cells for s in sizes):,} cells, of which "
+        f"{sum(s.left for s in sizes):,} are left."
+    )
 
 
 @app.command()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial as partial_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +17,6 @@ from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
-    from stormproof.report.terminal import Said
     from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
@@ -113,9 +113,9 @@ def score(
 
         stormproof score runs/yolox runs/ssdlite --table adr
     """
-    from stormproof.corruptions.plugins import load_plugins
-    from stormproof.metrics.object_error import ClassMatching, MatchingRule
+    from stormproof.report.terminal import tell_scores, tell_several
     from stormproof.results.detection_rate import SCALES
+    from stormproof.results.documents import write_several
     from stormproof.results.run import Run, runs_in
 
     if as_json and as_csv:
@@ -124,18 +124,13 @@ def score(
         raise InvalidOption("--interval needs the whole grid; leave out --partial.")
     if clean is not None and by is None and table is None:
         raise InvalidOption("--clean is the baseline of slices; give --by as well.")
-    if matching not in (kinds := [kind.value for kind in ClassMatching]):
-        raise UnknownName("kind of matching", matching, kinds, f"--matching is one of {', '.join(kinds)}.")
-    rule = MatchingRule(
-        classes=ClassMatching(matching), one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap
-    )
+    rule = _matching_rule(matching, one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap)
     keep_memory()
-    load_plugins(plugin or ())
-    opened = {name: Run(folder, data=data) for name, folder in runs_in(runs).items()} if table or by else {}
+    folders = runs_in(runs)
     if table is not None:
-        _print_tables(table, [*opened.values()], by, as_csv=as_csv)
+        _print_tables(table, [Run(folder, data=data) for folder in folders.values()], by, as_csv=as_csv)
     elif by is not None:
-        for run in opened.values():
+        for run in [Run(folder, data=data) for folder in folders.values()]:
             sliced = (
                 run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
                 if by in SCALES
@@ -143,32 +138,53 @@ def score(
             )
             _print_slices(sliced, as_json=as_json, as_csv=as_csv)
     else:
-        how = ScoreFlags(data, reference, measure, classes, rule, partial, interval, replicates)
-        _score(runs_in(runs), how, track or [], every_measure=every_measure, as_json=as_json, as_csv=as_csv)
+        make = partial_of(
+            _make_scores, classes=classes, rule=rule, partial=partial, reference=reference, interval=interval,
+            replicates=replicates, measure=measure, as_json=as_json,
+        )  # fmt: skip
+        every, failed = _score_each(folders, data, make, track or [])
+        if every and (as_json or as_csv):
+            typer.echo(write_several(every, wants_json=as_json), nl=False)
+        elif every:
+            wanted = every_measure or (reference is not None and len(folders) == 1)
+            console.tell((tell_several if len(folders) > 1 else tell_scores)(every, every_measure=wanted))
+        if failed:
+            raise typer.Exit(1)
 
 
-class ScoreFlags(NamedTuple):
-    """The flags that decide what is scored."""
+def _matching_rule(matching: str, **options: Any) -> MatchingRule:
+    from stormproof.metrics.object_error import ClassMatching, MatchingRule
 
-    data: str | None
-    reference: Path | None
-    measure: str | None
-    classes: str | None
-    rule: MatchingRule
-    partial: bool
-    interval: bool
-    replicates: int
+    if matching not in (kinds := [kind.value for kind in ClassMatching]):
+        raise UnknownName("kind of matching", matching, kinds, f"--matching is one of {', '.join(kinds)}.")
+    return MatchingRule(classes=ClassMatching(matching), **options)
 
 
-def _score(
-    folders: Mapping[str, Path], how: ScoreFlags, track: Sequence[str], *,
-    every_measure: bool, as_json: bool, as_csv: bool,
-) -> None:  # fmt: skip
-    """Score each run and print the scores: of one run in full, of several as rows. A run that cannot be
-    scored does not keep the others from it."""
+def _make_scores(
+    run: Run,
+    *,
+    measure: str | None,
+    partial: bool,
+    interval: bool,
+    replicates: int,
+    as_json: bool,
+    **how: Any,
+) -> Scores | None:
+    """The scores of a run; of one that was stopped at a precision, its estimate is printed instead."""
+    if run.record.quota is not None and not partial:
+        _print_estimate(run, replicates, as_json=as_json)
+        return None
+    scores = run.score(partial=partial, replicates=replicates if interval else None, **how)
+    return scores if measure is None else scores.showing(measure)
+
+
+def _score_each(
+    folders: Mapping[str, Path], data: str | None, make: Callable[[Run], Scores | None], track: Sequence[str]
+) -> tuple[dict[str, Scores], bool]:
+    """The scores of each run, and whether one could not be scored: it does not keep the others from it."""
     from stormproof.engine.trackers import open_tracker
-    from stormproof.report.terminal import tell_notices, tell_scores, tell_several
-    from stormproof.results.documents import flat_numbers, write_several
+    from stormproof.report.terminal import tell_notices
+    from stormproof.results.documents import flat_numbers
     from stormproof.results.run import Run
 
     trackers = [open_tracker(name) for name in track]
@@ -176,40 +192,20 @@ def _score(
     failed = False
     for name, folder in folders.items():
         try:
-            run = Run(folder, data=how.data)
-            if run.record.quota is not None and not how.partial:
-                _print_estimate(run, how.replicates, as_json=as_json)
-                continue
-            scores = run.score(
-                classes=how.classes, rule=how.rule, partial=how.partial, reference=how.reference,
-                replicates=how.replicates if how.interval else None,
-            )  # fmt: skip
-            every[name] = scores if how.measure is None else scores.showing(how.measure)
+            run = Run(folder, data=data)
+            scores = make(run)
         except StormproofError as error:
             if len(folders) == 1:
                 raise
             console.fail(f"{name}: {error}")
             failed = True
             continue
-        for tracker in trackers:
-            tracker.scored(run.record, flat_numbers(every[name]))
-        _say(tell_notices(name, every[name]))
-    if every and (as_json or as_csv):
-        typer.echo(write_several(every, wants_json=as_json), nl=False)
-    elif len(folders) == 1 and every:
-        shown = next(iter(every.values()))
-        _say(tell_scores(shown, every_measure=every_measure or how.reference is not None))
-    elif every:
-        _say(tell_several(every, every_measure=every_measure))
-    if failed:
-        raise typer.Exit(1)
-
-
-def _say(lines: Iterable[Said]) -> None:
-    said: dict[str, Callable[[Any], object]]
-    said = {"warn": console.warn, "say": console.say, "note": console.note, "table": console.print_table}
-    for tone, what in lines:
-        said[tone.value](what)
+        if scores is not None:
+            every[name] = scores
+            for tracker in trackers:
+                tracker.scored(run.record, flat_numbers(scores))
+            console.tell(tell_notices(name, scores))
+    return every, failed
 
 
 def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -> None:
@@ -243,4 +239,4 @@ def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
     else:
-        console.out.print(estimate_table(run, found))
+        console.print_table(estimate_table(run, found))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, Self
 
 from stormproof.core.text import as_csv
 
@@ -19,8 +19,20 @@ _LATEX = str.maketrans({
     ">": r"\textgreater{}", "|": r"\textbar{}",
 })  # fmt: skip
 _NARROW = 80  # characters of a terminal on which names are folded
-_WHOLE = 24  # characters of a name that is never broken in two
+_WHOLE = 28  # characters of a name that is never broken in two
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
+_WRITTEN = re.compile(r"[+−-]?\d[\d,.]*%?( (±|−|\(|…|%|–).*)?")  # a number, perhaps with its interval
+
+
+class Styled(str):
+    """Text with a style of the terminal, such as "bold red"; elsewhere it is plain text."""
+
+    style: str
+
+    def __new__(cls, text: str, style: str) -> Self:
+        made = super().__new__(cls, text)
+        made.style = style
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,25 +77,27 @@ class Table:
         rows = [[escape(cell_text(value, self.digits)) for value in row] for row in self.rows]
         return html_table(self.title, self.columns, rows)
 
-    def as_rich(self, most: int | None = None) -> Any:
+    def as_rich(self, most: int | None = None, *, framed: bool = True) -> Any:
         """For a terminal, with long text wrapped; at most `most` rows from either end."""
+        from rich.box import HEAVY_HEAD
         from rich.table import Table as RichTable
         from rich.text import Text
 
         rows = list(self.rows)
         if most is not None and len(rows) > 2 * most:
             rows = [*rows[:most], ["…"] + [""] * (len(self.columns) - 1), *rows[-most:]]
-        made = RichTable(title=Text(self.title) if self.title else None, title_justify="left")
-        wide = (
-            sum(3 + max(map(len, (name, *_words(rows, i)))) for i, name in enumerate(self.columns)) >= _NARROW
-        )
-        for i, column in enumerate(self.columns):
-            number = _is_number(rows, i)
+        made = RichTable(
+            title=Text(self.title) if self.title else None, title_justify="left", pad_edge=framed,
+            box=HEAVY_HEAD if framed else None, show_header=any(self.columns),
+        )  # fmt: skip
+        columns = [(name, *_read_column(rows, i, self.digits)) for i, name in enumerate(self.columns)]
+        wide = sum(3 + max(map(len, (name, *texts))) for name, texts, _ in columns) >= _NARROW
+        for i, (name, texts, number) in enumerate(columns):
             made.add_column(
-                Text(_fold_name(column) if wide and number else column),
+                Text(_fold_name(name) if wide and number else name),
                 justify="right" if number else "left",
                 overflow="fold",
-                no_wrap=i == 0 and all(" " not in text and len(text) <= _WHOLE for text in _words(rows, 0)),
+                no_wrap=i == 0 and all(" " not in text and len(text) <= _WHOLE for text in texts),
             )
         for row in rows:
             made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
@@ -98,10 +112,11 @@ class Table:
         >>> [part.columns for part in wide.fitted(80)], [part.columns for part in wide.fitted(20)]
         ([('slice', 'P', 'mPC')], [('slice', 'P'), ('slice', 'mPC')])
         """
-        needs = [
-            3 + max(map(len, (*column.split(), *(cell_text(row[i], self.digits) for row in self.rows))))
-            for i, column in enumerate(self.columns)
-        ]
+        needs = []
+        for i, name in enumerate(self.columns):
+            texts, number = _read_column(self.rows, i, self.digits)
+            pieces = texts if number else [word for text in texts for word in text.split()]
+            needs.append(3 + max(map(len, (*_fold_name(name).split(), *pieces)), default=0))
         first = min(needs[0], width // 3)  # names may fold
         parts, room = [[0]], width - 1 - first
         for i in range(1, len(needs)):
@@ -121,8 +136,12 @@ class Table:
         ]
 
 
-def _words(rows: Sequence[Sequence[Entry]], column: int) -> list[str]:
-    return [cell_text(row[column]) for row in rows]
+def _read_column(rows: Sequence[Sequence[Entry]], i: int, digits: int) -> tuple[list[str], bool]:
+    """The texts of a column, and whether they are numbers, be they with an interval."""
+    texts = [cell_text(row[i], digits) for row in rows]
+    known = [text for text in texts if text not in ("", "–", "…")]
+    some = any(isinstance(row[i], float | int) for row in rows)
+    return texts, some or (bool(known) and all(map(_WRITTEN.fullmatch, known)))
 
 
 def _fold_name(name: str) -> str:
@@ -138,6 +157,8 @@ def _text(value: Entry, column: str, digits: int) -> Any:
     """A cell for a terminal; changes get a sign and a colour, green for better (for errors: lower)."""
     from rich.text import Text
 
+    if isinstance(value, Styled):
+        return Text(value, value.style)
     if "change" not in column or not isinstance(value, float) or not math.isfinite(value):
         return Text(cell_text(value, digits))
     better = value < 0 if "error" in column else value > 0
@@ -154,6 +175,11 @@ def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if columns else ""
     return f"<table><caption>{escape(title)}</caption>{top}<tbody>{body}</tbody></table>"
+
+
+def styled(row: Sequence[Entry], style: str, digits: int = 1) -> list[Entry]:
+    """A row of a table in a style of the terminal."""
+    return [Styled(cell_text(value, digits), style) for value in row]
 
 
 def cell_text(value: Entry, digits: int = 1) -> str:

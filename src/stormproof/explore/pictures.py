@@ -10,7 +10,7 @@ import numpy as np
 
 from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.datasets.dataset import Dataset
-from stormproof.report.imagery import paint_map
+from stormproof.report.imagery import encode, paint_map, shrunk
 from stormproof.tools.drawing import painted_map
 
 THUMB = 200  # pixels of a small image's longer side
@@ -20,22 +20,12 @@ _FASTEST = 1  # of PNG's compression: the file goes no further than this machine
 
 def png(image: Image) -> bytes:
     """Every pixel's value, quickly."""
-    rgb = image if image.ndim == 3 and image.shape[2] == 4 else as_rgb(image)
-    code = cv2.COLOR_RGBA2BGRA if rgb.shape[2] == 4 else cv2.COLOR_RGB2BGR
-    _, packed = cv2.imencode(".png", cv2.cvtColor(rgb, code), [cv2.IMWRITE_PNG_COMPRESSION, _FASTEST])
-    return packed.tobytes()
+    return encode(image, ".png", cv2.IMWRITE_PNG_COMPRESSION, _FASTEST)
 
 
 def thumbnail(image: Image) -> bytes:
     """A small WebP."""
-    height, width = image.shape[:2]
-    ratio = min(1.0, THUMB / max(height, width))
-    size = max(1, round(width * ratio)), max(1, round(height * ratio))
-    small = cv2.resize(as_rgb(image), size, interpolation=cv2.INTER_AREA)
-    _, packed = cv2.imencode(
-        ".webp", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_WEBP_QUALITY, _QUALITY]
-    )
-    return packed.tobytes()
+    return encode(shrunk(as_rgb(image), THUMB), ".webp", cv2.IMWRITE_WEBP_QUALITY, _QUALITY)
 
 
 def painting(found: Prediction, dataset: Dataset) -> bytes | None:

@@ -256,13 +256,7 @@ def curve_change_table(a: Scores, b: Scores, along: Sequence[CurveChange]) -> Ta
     rows: list[tuple[Entry, ...]] = []
     for each in along:
         change = each.change
-        known: tuple[Entry, ...] = ()
-        if sure:
-            one = change.sure
-            known = (None,) * 3
-            if one is not None and not math.isnan(one.interval.se):
-                clear = "yes" if one.clear else "no"
-                known = (100 * one.interval.low, 100 * one.interval.high, clear)
+        known = _interval_cells(100.0, change.sure) if sure else ()
         rows.append((f"r{each.measure}", each.space, each.part, each.alpha, change.before, change.after,
                      change.points, *known))  # fmt: skip
     columns = ("measure", "space", "stylized", "α", a.name, b.name, "change",
@@ -334,7 +328,7 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     for change in changes:
         name = change.name
         place = (old[name], new[name], new[name] - old[name]) if name in old else (None, None, None)
-        known = _interval_cells(measure, change.sure) if sure else ()
+        known = _interval_cells(measures()[measure].scale, change.sure) if sure else ()
         rows.append((name, change.before, change.after, change.points, *known, *place))
     note = f"Sorted from what got worse to what got better.{RANK_NOTE}"
     if sure:
@@ -345,18 +339,17 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     return Table("changes", title, columns, rows, note=note)
 
 
-def _interval_cells(measure: str, sure: Difference | None) -> tuple[Entry, Entry, Entry]:
+def _interval_cells(scale: float, sure: Difference | None) -> tuple[Entry, Entry, Entry]:
     if sure is None or math.isnan(sure.interval.se):
         return None, None, None
-    low, high = per_cent(measure, sure.interval.low), per_cent(measure, sure.interval.high)
-    return low, high, "yes" if sure.clear else "no"
+    return scale * sure.interval.low, scale * sure.interval.high, "yes" if sure.clear else "no"
 
 
 def _figures(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> tuple[Figure, Figure]:
     points = Axis(f"change of {measure} (points)")
     bars: list[Datum] = []
     for change in changes:
-        low, high, _ = _interval_cells(measure, change.sure)
+        low, high, _ = _interval_cells(measures()[measure].scale, change.sure)
         limits = {} if low is None else {"low": low, "high": high}
         bars.append({"x": change.name, "y": change.points, "series": "change", **limits})
     cells: list[Datum] = [

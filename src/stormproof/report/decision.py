@@ -19,6 +19,7 @@ from stormproof.report.sentences import (
     interval_of,
     lowest_here,
     mean_kept,
+    printed_difference,
     share_kept,
     spoken,
     too_few,
@@ -43,7 +44,8 @@ def decision(runs: Sequence[Scores], measure: str) -> Table:
     """A line per run that has the measure: clean, under corruption, what is kept, what hurts most where that
     is clear, and how both compare with the first run; 95 % intervals where the scores have them."""
     having = [scores for scores in runs if measure in scores]
-    against = {name: _against_first(having, measure, number) for name, number in _AGAINST.items()}
+    numbers = _AGAINST if len(having) > 1 else {}
+    against = {name: _against_first(having, measure, number) for name, number in numbers.items()}
     lines = [
         _line(scores, measure) | {name: said.get(scores.name) for name, said in against.items()}
         for scores in having
@@ -136,8 +138,6 @@ def _worst(scores: Scores, measure: str) -> str | None:
 def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:
     """By name, whether a number is clearly better or worse than the first run's; with Holm's correction over
     the runs."""
-    if len(runs) < 2:
-        return {}
     ranked, _ = comparable(runs, measure)
     first = runs[0]
     said = {scores.name: "not comparable" for scores in runs[1:]} | {first.name: "the first"}
@@ -145,13 +145,15 @@ def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Value
         return said
     others = [scores for scores in ranked if scores is not first]
     base = float(number(first.values(measure)))
-    gaps = {s.name: float(number(s.values(measure))) - base for s in others}
+    values = {s.name: float(number(s.values(measure))) for s in others}
+    gaps = {name: value - base for name, value in values.items()}
     if any(map(math.isnan, gaps.values())):
         return {}
     sure = _pair(first, others, measure, number, gaps)
     sign = 1 if measures()[measure].higher else -1
     for name, gap in gaps.items():
-        words = with_interval(per_cent(measure, gap), sure.get(name), measures()[measure].scale)
+        difference = printed_difference(per_cent(measure, values[name]), per_cent(measure, base))
+        words = with_interval(difference, sure.get(name), measures()[measure].scale)
         better = "better" if sign * gap > 0 else "worse" if gap else "equal"
         if name in sure and not sure[name].clear:
             better = _NOT_CLEAR

@@ -48,11 +48,9 @@ class Album:
 
     def add(self, image: Image, *, exact: bool = False) -> str | None:
         """The key of an image, or none if it does not fit any more; `exact` keeps every pixel's value."""
-        rgb = image if image.ndim == 3 and image.shape[2] == 4 else as_rgb(image)
-        code = cv2.COLOR_RGBA2BGRA if rgb.shape[2] == 4 else cv2.COLOR_RGB2BGR
         quality = 101 if exact else _QUALITY  # above 100 is lossless
-        _, packed = cv2.imencode(".webp", cv2.cvtColor(rgb, code), [cv2.IMWRITE_WEBP_QUALITY, quality])
-        text = base64.b64encode(packed.tobytes()).decode()
+        packed = encode(image, ".webp", cv2.IMWRITE_WEBP_QUALITY, quality)
+        text = base64.b64encode(packed).decode()
         if self.spent + len(text) + _ELEMENT > self.budget:
             return None
         self.spent += len(text) + _ELEMENT
@@ -63,6 +61,13 @@ class Album:
     def charge(self, content: object) -> None:
         """Count what the page holds beside the images: boxes and names."""
         self.spent += int(_PACKED * len(json.dumps(content, ensure_ascii=False)))
+
+
+def encode(image: Image, suffix: str, *parameters: int) -> bytes:
+    """An image, perhaps with an alpha channel, as a file; `parameters` are those of OpenCV."""
+    rgb = image if image.ndim == 3 and image.shape[2] == 4 else as_rgb(image)
+    code = cv2.COLOR_RGBA2BGRA if rgb.shape[2] == 4 else cv2.COLOR_RGB2BGR
+    return cv2.imencode(suffix, cv2.cvtColor(rgb, code), parameters)[1].tobytes()
 
 
 def ratio_of(image: npt.NDArray[Any], side: int = SIDE) -> float:

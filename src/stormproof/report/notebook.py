@@ -12,7 +12,7 @@ from stormproof.core.display import DISPLAYS
 from stormproof.core.loading import framework
 from stormproof.core.table import cell_text, html_table
 from stormproof.metrics.metric import measures
-from stormproof.report.tables import percent, summary_columns
+from stormproof.report.tables import percent, scores_by_severity, severity_columns, summary_columns
 from stormproof.results.aggregates import MEAN
 from stormproof.results.documents import images_scored
 from stormproof.results.run import Run
@@ -51,26 +51,18 @@ def scores_html(scores: Scores) -> str:
 
 def _grid_html(scores: Scores, measure: str) -> str:
     """A line for each corruption, what hurts most first; cells tinted by the share of the clean score."""
-    levels: dict[str, dict[str, float]] = {}
-    for condition in scores.corrupted:
-        column = MEAN if condition.severity is None else f"{condition.severity:g}"
-        levels.setdefault(condition.series, {})[column] = scores.score(measure, str(condition))
-    for name, mean in scores.by_corruption(measure).items():
-        levels.setdefault(name, {})[MEAN] = mean
-    if not levels:
+    lines = scores_by_severity(scores, measure)
+    if not lines:
         return ""
-    found = {column for row in levels.values() for column in row}
-    columns = [*sorted(found - {MEAN}, key=float), *({MEAN} & found)]
-    unit = measures()[measure].scale
-    sign = 1 if measures()[measure].higher else -1
-    ordered = sorted(levels, key=lambda name: sign * levels[name].get(MEAN, math.inf))
-    clean = scores.score(measure)
-    rows = [["clean", *[""] * (len(columns) - 1), _tint(clean, clean, unit)]]
+    means = [MEAN] if any(MEAN in line for line in lines.values()) else []
+    columns = [*severity_columns(lines), *means]
+    shown, clean = measures()[measure].scale, scores.score(measure)
+    rows = [["clean", *[""] * (len(columns) - 1), _tint(clean, clean, shown)]]
     rows += [
-        [escape(name), *(_tint(levels[name].get(column, math.nan), clean, unit) for column in columns)]
-        for name in ordered
+        [escape(name), *(_tint(line.get(column, math.nan), clean, shown) for column in columns)]
+        for name, line in lines.items()
     ]
-    title = f"{measure} by corruption and severity{' (in %)' if unit == 100 else ''}"
+    title = f"{measure} by corruption and severity{' (in %)' if shown == 100 else ''}"
     return html_table(title, ("corruption", *columns), rows)
 
 

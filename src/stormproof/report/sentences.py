@@ -199,13 +199,13 @@ def _clean_difference(best: Scores, other: Scores, measure: str) -> str:
     """Which of two is better on clean images: what the better one under corruption may cost."""
     sign = 1 if measures()[measure].higher else -1
     ahead, behind = sorted((best, other), key=lambda scores: -sign * scores.score(measure))
-    gap = ahead.score(measure) - behind.score(measure)
-    if math.isnan(gap):
+    ours, theirs = (per_cent(measure, each.score(measure)) for each in (ahead, behind))
+    if math.isnan(ours - theirs):
         return ""
     found = change(behind, ahead, measure, clean_of)
-    by = with_interval(per_cent(measure, gap), found, per_cent(measure, 1.0))
-    both = " against ".join(f"{per_cent(measure, each.score(measure)):.1f}" for each in (ahead, behind))
-    if not gap or (found is not None and not found.clear):
+    by = with_interval(printed_difference(ours, theirs), found, per_cent(measure, 1.0))
+    both = f"{ours:.1f} against {theirs:.1f}"
+    if ours == theirs or (found is not None and not found.clear):
         return f"No clear difference on clean images: {ahead.name} {both}, {by}."
     more = "scores higher" if sign > 0 else "has a lower error"
     return f"On clean images, {ahead.name} {more}: {both}, {by}."
@@ -245,10 +245,9 @@ def _among_several(ranked: Sequence[Scores], measure: str) -> str:
 
 def _numbers(best: Scores, other: Scores, measure: str, found: Difference | None, *, whose: str = "") -> str:
     """'AP 45.0 against 25.0, +20.0 (95 %: +15.1 to +24.9, clear)'."""
-    first, second = (f"{per_cent(measure, scores.mean(measure)):.1f}" for scores in (best, other))
-    difference = per_cent(measure, best.mean(measure) - other.mean(measure))
-    by = with_interval(difference, found, per_cent(measure, 1.0))
-    return f"{measure} {first} against {second}{f' of {whose}' if whose else ''}, {by}"
+    first, second = (per_cent(measure, scores.mean(measure)) for scores in (best, other))
+    by = with_interval(printed_difference(first, second), found, per_cent(measure, 1.0))
+    return f"{measure} {first:.1f} against {second:.1f}{f' of {whose}' if whose else ''}, {by}"
 
 
 def _leading(
@@ -272,7 +271,7 @@ def keeping(runs: Sequence[Scores], measure: str) -> str:
     steady, other = sorted(runs, key=lambda scores: -shares[scores.name])[:2]
     ours, theirs = 100 * shares[steady.name], 100 * shares[other.name]
     found = change(other, steady, measure, share_kept)
-    by = with_interval(ours - theirs, found, 100.0, digits=0)
+    by = with_interval(printed_difference(ours, theirs, 0), found, 100.0, digits=0)
     if len(runs) > 2:
         if len(_leading(runs, measure, share_kept, highest=True)) > 1:
             least = 100 * min(shares.values())
@@ -285,6 +284,15 @@ def keeping(runs: Sequence[Scores], measure: str) -> str:
         both = f"{steady.name} {ours:.0f} %, {other.name} {theirs:.0f} %"
         return f"No clear difference in the share of the clean score that is kept: {both}, {by}."
     return f"{steady.name} keeps more of its clean score: {ours:.0f} % against {theirs:.0f} %, {by}."
+
+
+def printed_difference(ours: float, theirs: float, digits: int = 1) -> float:
+    """The difference of two numbers as they are printed, so that whoever subtracts them finds the same.
+
+    >>> printed_difference(61.6, 50.4, 0), round(61.6 - 50.4)
+    (12.0, 11)
+    """
+    return round(ours, digits) - round(theirs, digits)
 
 
 def with_interval(difference: float, found: Difference | None, unit: float, digits: int = 1) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.table import Entry, Styled, Table, cell_text, styled
 from stormproof.corruptions.presets import PRESETS
 from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, LIU, LIU_16, SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
 from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.metrics.task import all_tasks
+from stormproof.report.sections import all_levels, per_cent, unit
 from stormproof.results.aggregates import MEAN, OBJECT_ERROR
 from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import curves_of, images_scored
@@ -54,6 +54,8 @@ DAMAGES = {
 }
 # Their columns over conditions that are not a whole benchmark or suite.
 _UNNAMED = {"mPC": "mean", "rPC": "% of P left"}
+_WIDTH = 12  # of a bar
+_SHADES = ("red", "dark_orange", "yellow3", "green3", "green")  # from nothing left to all of it
 
 
 def summary_table(scores: Scores) -> Table:
@@ -62,26 +64,21 @@ def summary_table(scores: Scores) -> Table:
     have a mean instead."""
     sure = scores.replicates is not None
     columns = summary_columns(scores)
-    table = Table(title=Text(title_of(scores, "in %")), title_justify="left")
-    table.add_column("measure", overflow="fold")
-    for _, words in columns:
-        table.add_column(words, justify="right")
-    if sure:
-        table.add_column("optimism of P", justify="right")
-    known = measures()
-    for name, found in scores.aggregates.items():
-        if known[name].fraction:
-            intervals = scores.intervals(name) if sure else {}
-            keys = [held_under(name, key, found) for key, _ in columns]
-            cells = [
-                plus_minus(intervals[key]) if key in intervals else percent(found.get(key, math.nan))
-                for key in keys
-            ]
-            optimism = [_sign(intervals.get("P"))] if sure else []
-            style = "bold" if name == scores.headline else ""
-            table.add_row(mark(scores, name), *cells, *optimism, style=style)
-    table.caption = footnote(scores, [name for name in scores.aggregates if known[name].fraction]) or None
-    return table
+    fractions = {name: held for name, held in scores.aggregates.items() if measures()[name].fraction}
+    rows: list[Sequence[Entry]] = []
+    for name, held in fractions.items():
+        intervals = scores.intervals(name) if sure else {}
+        keys = [held_under(name, key, held) for key, _ in columns]
+        row: list[Entry] = [mark(scores, name)]
+        row += [
+            plus_minus(intervals[key]) if key in intervals else percent(held.get(key, math.nan))
+            for key in keys
+        ]
+        row += [_sign(intervals.get("P"))] if sure else []
+        rows.append(styled(row, "bold") if name == scores.headline else row)
+    heads = ("measure", *(words for _, words in columns), *(("optimism of P",) if sure else ()))
+    note = footnote(scores, list(fractions))
+    return Table("measures", title_of(scores, "in %"), heads, rows, note=note)
 
 
 def title_of(scores: Scores, unit: str) -> str:
@@ -117,102 +114,125 @@ def held_under(measure: str, key: str, found: Mapping[str, Any]) -> str:
     return "" if key in ("mCE", "delta_mCE", "delta_E") else key
 
 
-def set_lines(scores: Scores) -> list[str]:
-    """The headline measure over each set of conditions: one line each, where there are several."""
-    lines = []
+def scope_lines(scores: Scores) -> Iterator[str]:
+    """What the numbers cover: each set of conditions, where there are several; the classes of means, if not
+    all of the dataset's; and those of mIoU, which are the same for all conditions."""
     for each in scores.sets if len(scores.sets) > 1 else ():
-        found = scores.totals(scores.headline, each)
-        shown = {key: found[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in found}
+        totals = scores.totals(scores.headline, each)
+        shown = {key: totals[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in totals}
         numbers = ", ".join(
             f"{key} {number(scores.headline, value, key)}"
             for key, value in shown.items()
             if not math.isnan(value)
         )
         words = each.words if each.name else f"the other {each.words}"
-        lines.append(f"{scores.headline} over {words}: {numbers}")
-    return lines
-
-
-def truth_line(scores: Scores) -> str:
-    """How many classes mIoU is over: those in the truth, the same for all conditions."""
-    shown = next(iter(scores.per_class.get("IoU", {}).values()), {})
-    count = sum(not math.isnan(value) for value in shown.values())
-    return f"mIoU is over the {count} classes in the truth." if count else ""
-
-
-def class_line(scores: Scores) -> str:
-    """The classes that means cover, if not all of the dataset's."""
-    if scores.record is None:
-        return ""
-    dataset = scores.record.dataset
-    tasks = [task for task in all_tasks() if task.headline in scores.cells]
-    sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
-    known = {name for side in sides for name in side}
-    if not scores.classes or known <= {*scores.classes}:
-        return ""
-    some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")
-    return f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
+        yield f"{scores.headline} over {words}: {numbers}"
+    if scores.record is not None and scores.classes:
+        dataset = scores.record.dataset
+        tasks = [task for task in all_tasks() if task.headline in scores.cells]
+        sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
+        known = {name for side in sides for name in side}
+        if not known <= {*scores.classes}:
+            some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")
+            yield f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
+    by_class = next(iter(scores.per_class.get("IoU", {}).values()), {})
+    if count := sum(not math.isnan(value) for value in by_class.values()):
+        yield f"mIoU is over the {count} classes in the truth."
 
 
 def grid_table(scores: Scores) -> Table:
     """The headline measure by corruption and severity, with the mean of each row where all are complete."""
-    values = scores.cells[scores.headline]
-    unit = " (in %)" if measures()[scores.headline].fraction else ""
-    table = Table(title=f"{scores.headline} by corruption and severity{unit}", title_justify="left")
-    table.add_column("corruption", overflow="fold")
-    for level in SEVERITIES:
-        table.add_column(str(level), justify="right")
-    table.add_column("mean", justify="right")
-    means = _means(scores)
+    in_percent = " (in %)" if measures()[scores.headline].fraction else ""
+    means: dict[str, float] = {}  # of each corruption by the rule of its set; none of an incomplete grid
+    for each in reversed(scores.sets):
+        totals = scores.totals(scores.headline, each)
+        means |= totals.get("by_corruption") or totals.get("CE") or {}
+    rows: list[list[Entry]] = []
     graded: dict[str, dict[int, float]] = {}
-    for text, value in values.items():
+    along_alpha = curves_of(scores, scores.headline)
+    for text, value in scores.cells[scores.headline].items():
         condition = Condition.parse(text)
-        if curve_of(condition) is not None and curves_of(scores, scores.headline):
+        if curve_of(condition) is not None and along_alpha:
             continue  # they are in a table of their own
         if condition.whole_severity is None:
-            # As text: to rich, the brackets of a condition would be a style, and vanish.
-            table.add_row(Text(text), *[""] * len(SEVERITIES), number(scores.headline, value))
+            rows.append([text, *[""] * len(SEVERITIES), per_cent(scores.headline, value)])
         else:
             graded.setdefault(condition.series, {})[condition.whole_severity] = value
     for name, levels in graded.items():
-        cells = [number(scores.headline, levels[each]) if each in levels else "–" for each in SEVERITIES]
-        table.add_row(Text(name), *cells, number(scores.headline, means.get(name, math.nan)))
-    return table
+        values = [*(levels.get(level, math.nan) for level in SEVERITIES), means.get(name, math.nan)]
+        rows.append([name, *(per_cent(scores.headline, value) for value in values)])
+    title = f"{scores.headline} by corruption and severity{in_percent}"
+    return Table("grid", title, ("corruption", *map(str, SEVERITIES), "mean"), rows)
 
 
-def _means(scores: Scores) -> dict[str, float]:
-    """The headline's mean of each corruption by the rule of its set; none of an incomplete grid."""
-    means: dict[str, float] = {}
-    for each in reversed(scores.sets):
-        found = scores.totals(scores.headline, each)
-        means |= found.get("by_corruption") or found.get("CE") or {}
-    return means
+def scores_by_severity(scores: Scores, measure: str) -> dict[str, dict[str, float]]:
+    """The score of each corruption, what hurts most first, at each severity and as their `MEAN`; a condition
+    without a severity has only that."""
+    means = scores.by_corruption(measure)
+    found: dict[str, dict[str, float]] = {
+        name: {MEAN if c.severity is None else f"{c.severity:g}": scores.score(measure, str(c)) for c in held}
+        for name, held in all_levels(scores.corrupted).items()
+    }
+    for name, mean in means.items():
+        found.setdefault(name, {})[MEAN] = mean
+    sign = 1 if measures()[measure].higher else -1
+    return dict(sorted(found.items(), key=lambda line: sign * line[1].get(MEAN, sign * math.inf)))
+
+
+def severity_columns(lines: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The severities of any line of `scores_by_severity`, in order."""
+    return sorted({column for line in lines.values() for column in line} - {MEAN}, key=float)
+
+
+def bar_table(scores: Scores, measure: str) -> Table:
+    """A measure by corruption and severity, what hurts most first, with a bar for what is left of clean."""
+    clean, lines = scores.score(measure), scores_by_severity(scores, measure)
+    columns = [*severity_columns(lines), MEAN]
+    rows: list[list[Entry]] = []
+    for name, line in lines.items():
+        values = [line.get(column, math.nan) for column in columns]
+        cells = [Styled(cell_text(per_cent(measure, value)), _shade(value, clean)) for value in values]
+        rows.append([name, *cells, _bar(values[-1], clean)])
+    title = f"{unit(measure)} by severity, and its mean"
+    return Table("bars", title, ("corruption", *columns, "left of clean"), rows)
+
+
+def _bar(value: float, clean: float) -> Entry:
+    if math.isnan(value):
+        return "incomplete"
+    if not clean > 0:
+        return None
+    left = f"{'█' * round(_WIDTH * min(value / clean, 1)):<{_WIDTH}} {100 * value / clean:.0f} %"
+    return Styled(left, _shade(value, clean))
+
+
+def _shade(value: float, clean: float) -> str:
+    """The colour of what is left; none where nobody knows."""
+    left = value / clean if clean > 0 else 0.0
+    if math.isnan(left):
+        return ""
+    return _SHADES[min(len(_SHADES) - 1, max(0, int(left * len(_SHADES))))]
 
 
 def group_tables(scores: Scores) -> list[Table]:
     """The headline measure by the groups of the run's paper, in percent; means of categories with their
     standard deviation."""
-    found = scores.aggregates.get(scores.headline, {})
-    kamann = _few_noise(scores)
+    totals = scores.aggregates.get(scores.headline, {})
+    named = PRESETS.get(scores.over.name) or SUITES.get(scores.over.name)
+    # means of *kamann* leave out strong noise
+    kamann = named is not None and named.noise_severities == KAMANN_NOISE_SEVERITIES
     papers = {"by_group_kamann"} if kamann else {*_GROUPS} - {"by_group_kamann"}
     tables = []
-    for key in (key for key in _GROUPS if key in papers and key in found):
+    for key in (key for key in _GROUPS if key in papers and key in totals):
         title, columns = _GROUPS[key]
-        shown = {words: found[source] for words, source in columns.items() if source in found}
-        table = Table(title=f"{scores.headline}, {title} (in %)", title_justify="left")
-        table.add_column("group")
-        for words in shown:
-            table.add_column(words if scores.over.whole else _UNNAMED.get(words, words), justify="right")
-        for group in found[key]:
-            table.add_row(group, *(_group_cell(values.get(group, math.nan)) for values in shown.values()))
-        tables.append(table)
+        shown = {words: totals[source] for words, source in columns.items() if source in totals}
+        heads = [words if scores.over.whole else _UNNAMED.get(words, words) for words in shown]
+        rows = [
+            [group, *(_group_cell(values.get(group, math.nan)) for values in shown.values())]
+            for group in totals[key]
+        ]
+        tables.append(Table(key, f"{scores.headline}, {title} (in %)", ("group", *heads), rows))
     return tables
-
-
-def _few_noise(scores: Scores) -> bool:
-    """Whether the conditions are those of *kamann*, whose means leave out strong noise."""
-    named = PRESETS.get(scores.over.name) or SUITES.get(scores.over.name)
-    return named is not None and named.noise_severities == KAMANN_NOISE_SEVERITIES
 
 
 def _group_cell(value: float | Mapping[str, float]) -> str:
@@ -226,41 +246,36 @@ def curve_table(scores: Scores) -> Table:
     known."""
     curves = curves_of(scores, scores.headline)
     sure = {} if scores.replicates is None else scores.intervals(scores.headline)
-    table = Table(title=f"r{scores.headline} by α (in % of clean)", title_justify="left")
-    table.add_column("α", justify="right")
-    for space, part in curves:
-        table.add_column(f"{space}\n{part}", justify="right")
-    for alpha in sorted({alpha for curve in curves.values() for alpha in curve}):
-        cells = [
+    rows = [
+        [f"{alpha:g}"]
+        + [
             plus_minus(sure[key])
             if (key := f"rP/{space}/{part}/{alpha:g}") in sure
             else percent(curve.get(alpha, math.nan))
             for (space, part), curve in curves.items()
         ]
-        table.add_row(f"{alpha:g}", *cells)
-    return table
+        for alpha in sorted({alpha for curve in curves.values() for alpha in curve})
+    ]
+    heads = (f"{space}\n{part}" for space, part in curves)
+    return Table("curves", f"r{scores.headline} by α (in % of clean)", ("α", *heads), rows)
 
 
 def fault_table(scores: Scores) -> Table | None:
     """CE of each camera fault and the means of the paper's three kinds of damage, with what a reference
     changes (*liu*, Tables 2 and 5); None unless all faults were run."""
-    found = scores.aggregates.get(OBJECT_ERROR, {})
-    columns = {"CE": found.get("CE", {}), "ΔCE": found.get("delta_CE", {})}
+    totals = scores.aggregates.get(OBJECT_ERROR, {})
+    columns = {"CE": totals.get("CE", {}), "ΔCE": totals.get("delta_CE", {})}
     if not {*LIU_16} <= columns["CE"].keys() or not scores.over.whole:
         return None
     shown = {words: values for words, values in columns.items() if values}
-    table = Table(title="Object error E by camera fault (in %; lower is better)", title_justify="left")
-    table.add_column("fault")
-    for words in shown:
-        table.add_column(words, justify="right")
-    for name in LIU_16:
-        table.add_row(name, *(percent(values[name]) for values in shown.values()))
-    table.add_section()
+    members = {name: [name] for name in LIU_16}
     for damage, groups in DAMAGES.items():
-        members = [name for group in groups for name in LIU[group]]
-        means = (sum(values[name] for name in members) / len(members) for values in shown.values())
-        table.add_row(f"mean of {damage}", *map(percent, means))
-    return table
+        members[f"mean of {damage}"] = [name for group in groups for name in LIU[group]]
+    rows = [
+        [words, *(percent(fmean(values[name] for name in names)) for values in shown.values())]
+        for words, names in members.items()
+    ]
+    return Table("faults", "Object error E by camera fault (in %; lower is better)", ("fault", *shown), rows)
 
 
 def models_table(every: Mapping[str, Scores]) -> Table:
@@ -269,20 +284,17 @@ def models_table(every: Mapping[str, Scores]) -> Table:
     Where the conditions are not a benchmark or suite, there is a mean over them instead.
     """
     fractions = all(measures()[scores.headline].fraction for scores in every.values())
-    table = Table(title="Models (in %)" if fractions else "Models", title_justify="left")
-    for name in ("model", "dataset", "measure"):
-        table.add_column(name, overflow="fold")
     totals = {name: scores.aggregates.get(scores.headline, {}) for name, scores in every.items()}
-    unnamed = [MEAN] if any(MEAN in found for found in totals.values()) else []
-    for name in ("P", "mPC", "rPC", *unnamed, "conditions"):
-        table.add_column(name, justify="right")
+    unnamed = [MEAN] if any(MEAN in held for held in totals.values()) else []
+    keys = ("P", "mPC", "rPC", *unnamed)
+    rows: list[list[Entry]] = []
     for name, scores in every.items():
-        found = {**totals[name], "P": scores.score(scores.headline)}
-        keys = ("P", "mPC", "rPC", *unnamed)
-        cells = [number(scores.headline, found.get(key), key) for key in keys]
-        count = str(len(scores.conditions) - len(scores.missing))
-        table.add_row(Text(name), Text(scores.dataset), scores.headline, *cells, count)
-    return table
+        held = {**totals[name], "P": scores.score(scores.headline)}
+        cells = [number(scores.headline, held.get(key), key) for key in keys]
+        count = len(scores.conditions) - len(scores.missing)
+        rows.append([name, scores.dataset, scores.headline, *cells, count])
+    columns = ("model", "dataset", "measure", *keys, "conditions")
+    return Table("models", "Models (in %)" if fractions else "Models", columns, rows)
 
 
 def expectations(scores: Scores) -> list[str]:
@@ -303,18 +315,17 @@ def expectations(scores: Scores) -> list[str]:
 def estimate_table(run: Run, found: Estimate) -> Table:
     """An estimate from part of a grid, marked as one."""
     part = f"{100 * found.inferences:.1f} % of the inferences, {found.shares:g} images a condition"
-    table = Table(title=Text(f"ESTIMATE of {run.name} from {part} (in %)"), title_justify="left")
-    for column in ("", "estimate", "95 % of the full grid's"):
-        table.add_column(column)
-    table.add_row("P", f"{100 * found.clean:.2f}", "in full")
     mean = sets_of(run.conditions, run.record.benchmark)[0].mean_name
     relative = "rPC" if mean == "mPC" else f"{mean}, relative to P"
-    for name, interval in ((mean, found.mpc), (relative, found.rpc)):
-        sure = interval.span(digits=2, between=" … ")
-        table.add_row(name, f"{100 * interval.estimate:.2f}", sure, style="bold")
-    for name, interval in found.by_corruption.items():
-        table.add_row(Text(name), f"{100 * interval.estimate:.1f}", interval.span(digits=2, between=" … "))
-    return table
+
+    def line(name: str, interval: Interval, digits: int) -> list[Entry]:
+        return [name, f"{100 * interval.estimate:.{digits}f}", interval.span(digits=2, between=" … ")]
+
+    rows: list[Sequence[Entry]] = [["P", f"{100 * found.clean:.2f}", "in full"]]
+    rows += [styled(line(*one, 2), "bold") for one in ((mean, found.mpc), (relative, found.rpc))]
+    rows += [line(name, interval, 1) for name, interval in found.by_corruption.items()]
+    title = f"ESTIMATE of {run.name} from {part} (in %)"
+    return Table("estimate", title, ("", "estimate", "95 % of the full grid's"), rows)
 
 
 def plus_minus(interval: Interval) -> str:
