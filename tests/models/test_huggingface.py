@@ -434,6 +434,21 @@ def test_tensors_on_a_device_give_the_bits_of_the_host(
         assert prepared == ["device"] * len(IMAGES)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("build", [detr, rt_detr, segformer, mask2former])
+def test_a_gpu_prepares_the_bits_of_the_host(
+    tmp_path: Path, prepared: list[str], build: Callable[[Path], Path]
+) -> None:
+    """In the same batches; the networks themselves compute on the GPU either way."""
+    model = load_model(f"hf:{build(tmp_path / 'net')},device=cuda")
+    expected = model(IMAGES)
+    prepared.clear()
+    for _ in range(2):  # kernels are compared with their twins, then run alone
+        assert_same(model([on_device(image).cuda() for image in IMAGES]), expected)
+    assert prepared == ["device"] * 2 * len(IMAGES)
+
+
 def test_inputs_of_one_size_are_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, run = [], T.SegformerForSemanticSegmentation.forward
 

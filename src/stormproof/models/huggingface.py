@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,10 +82,7 @@ def open_huggingface(
     torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = load_pretrained(transformers.AutoConfig, main, where)
-    folder = expand(main, error=ModelError)
-    local = folder.is_dir()
-    fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
-    called, files = (folder.name, (folder,)) if local else (main.replace("/", "--"), ())
+    called, files, fetched = identify(main, config)
     if config.model_type in _PROMPTS:
         net = load_pretrained(transformers.AutoModelForZeroShotObjectDetection, main, where).to(device).eval()
         processor = load_pretrained(transformers.AutoProcessor, main, where)
@@ -151,6 +149,14 @@ def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
     if given and len(given) != len(own):
         raise ModelError(f"hf:{main} has {len(own)} classes, but classes={classes} names {len(given)}.")
     return given
+
+
+def identify(main: str, config: Any) -> tuple[str, tuple[Path, ...], dict[str, Any]]:
+    """A model's name, its files, and what else tells it from others, if it has none here."""
+    folder = expand(main, error=ModelError)
+    if folder.is_dir():
+        return folder.name, (folder,), {}
+    return main.replace("/", "--"), (), {"name": main, "commit": getattr(config, "_commit_hash", None)}
 
 
 def load_pretrained(kind: Any, main: str, where: dict[str, Any]) -> Any:
