@@ -44,6 +44,16 @@ def test_a_photograph_resized_for_yolo_has_the_bytes_of_the_host(size: tuple[int
     assert (fitted([image], [fit], "linear")[0] == place(image, fit, 114)).all()
 
 
+def test_areas_of_whole_pixels_have_the_bytes_of_opencv() -> None:
+    """Which has its own code for them, and more of it for halves; sides may shrink by different factors."""
+    rng = np.random.default_rng(5)
+    for down, across in [(1, 2), (2, 1), (2, 2), (2, 3), (3, 3), (4, 4), (5, 2), (7, 6)]:
+        height, width = rng.integers(1, 40, 2).tolist()
+        image = rng.integers(0, 256, (down * height, across * width, 3), np.uint8)
+        fit = plan_fit(image.shape[:2], (height, width), "stretch")  # type: ignore[arg-type]
+        assert (fitted([image], [fit], "area")[0] == place(image, fit, 114, "area")).all(), (down, across)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("rule", ON_DEVICE)

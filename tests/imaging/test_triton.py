@@ -206,16 +206,16 @@ def test_resizing_compiles(compiling: list[str], linear: bool, taps: int) -> Non
 RESIZED = """
 import numpy as np, torch
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.resizing import Side, fit_images
+from stormproof.imaging.gpu.resizing import ResizedSide, fit_images
 
 triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
 torch.cuda.synchronize = lambda: None
 rng = np.random.default_rng(0)
 images = [torch.from_numpy(rng.integers(0, 256, (*size, 3)).astype(np.uint8)) for size in ((9, 20), (21, 8))]
-sides = [tuple(Side(side, inner, 1, 18) for side, inner in zip(i.shape, (12, 16))) for i in images]
-for rule in ("nearest", "linear", "antialias"):
+sides = [tuple(ResizedSide(side, inner, 1, 18) for side, inner in zip(i.shape, (12, 16))) for i in images]
+for rule in ("nearest", "linear", "area", "antialias"):
     fit_images(images, sides, rule, 114)
-assert len(triton_kernels.trusted) == 3, triton_kernels.trusted
+assert len(triton_kernels.trusted) == 4, triton_kernels.trusted
 print(triton_kernels.refused)
 """
 

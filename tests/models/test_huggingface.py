@@ -1,5 +1,7 @@
 """transformers: tiny networks built from configs, nothing to fetch, saved and opened like real ones."""
 
+# ruff: noqa: E402  what follows needs torch
+
 from __future__ import annotations
 
 import json
@@ -18,6 +20,8 @@ from stormproof.models.huggingface import _panoptic
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
 T = pytest.importorskip("transformers", reason="needs the extra 'hf'")
+
+from stormproof.models.on_device.processors import DeviceProcessor
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (45, 60, 3), dtype=np.uint8)
 STAGES = ["stage1", "stage2", "stage3", "stage4"]
@@ -146,6 +150,30 @@ def segformer(folder: Path) -> Path:
     return save(folder, T.SegformerForSemanticSegmentation(config), processor)
 
 
+def rt_detr(folder: Path) -> Path:
+    backbone = T.RTDetrResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 8, 16, 16], depths=[1, 1, 1, 1], out_features=STAGES[1:],
+        layer_type="basic",
+    )  # fmt: skip
+    config = T.RTDetrConfig(
+        backbone_config=backbone, encoder_hidden_dim=16, d_model=16, num_queries=12, decoder_layers=1,
+        encoder_in_channels=[8, 16, 16], decoder_in_channels=[16, 16, 16], encoder_ffn_dim=16,
+        decoder_ffn_dim=16, encoder_attention_heads=2, decoder_attention_heads=2, hidden_expansion=0.5,
+        id2label={0: "person", 1: "car"},
+    )  # fmt: skip
+    processor = T.RTDetrImageProcessor(size={"height": 64, "width": 64})
+    return save(folder, T.RTDetrForObjectDetection(config), processor)
+
+
+def yolos(folder: Path) -> Path:
+    config = T.YolosConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=[64, 96],
+        num_detection_tokens=6, id2label={0: "N/A", 1: "person", 2: "car"},
+    )  # fmt: skip
+    processor = T.YolosImageProcessor(size=EDGES)
+    return save(folder, T.YolosForObjectDetection(config), processor)
+
+
 def save(folder: Path, net, processor) -> Path:
     net.save_pretrained(folder)
     processor.save_pretrained(folder)
@@ -269,11 +297,11 @@ def test_confident_queries_become_segments() -> None:
     classes = torch.tensor([[sure, sure, [0.1, 0.0, 0.0], nothing]])
     outputs = SimpleNamespace(class_queries_logits=classes, masks_queries_logits=masks)
     processor = T.Mask2FormerImageProcessor(size=EDGES, ignore_index=255)
-    found = _panoptic(processor, outputs, (24, 32), 0.5).panoptic
+    found = _panoptic(processor, outputs, [(24, 32)], 0.5)[0].panoptic
     numbers = [np.unique(part).tolist() for part in (found[:, :15], found[:11, 17:], found[13:, 17:])]
     assert sorted(numbers[0] + numbers[1]) == [2 * SEGMENTS, 2 * SEGMENTS + 1]
     assert SEGMENTS not in numbers[2]  # transformers leaves its pixels to the others
-    assert not _panoptic(processor, outputs, (24, 32), 0.9999).panoptic.any()
+    assert not _panoptic(processor, outputs, [(24, 32)], 0.9999)[0].panoptic.any()
 
 
 def test_detr_with_masks_is_panoptic(tmp_path: Path) -> None:
@@ -351,3 +379,114 @@ def test_asks_for_the_names_of_numbered_classes(tmp_path: Path) -> None:
     assert load_model(f"hf:{folder},classes=dataset").semantic_classes == ()
     with pytest.raises(ModelError, match="has 3 classes, but classes=voc20 names 20"):
         load_model(f"hf:{folder},classes=voc20")
+
+
+IMAGES = [
+    np.random.default_rng(4).integers(0, 256, (*size, 3), np.uint8)
+    for size in [(45, 60), (90, 120), (130, 70), (30, 30), (30, 30), (101, 101)]
+]
+
+
+def on_device(image: np.ndarray) -> torch.Tensor:
+    """As a corrupted image lies there: planes in memory."""
+    return torch.from_numpy(image.transpose(2, 0, 1).copy()).permute(1, 2, 0)
+
+
+def assert_same(found, expected) -> None:
+    for one, other in zip(found, expected, strict=True):
+        for name in ("boxes", "scores", "labels", "semantic", "panoptic"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+        assert [[*mask.counts] for mask in one.masks or ()] == [[*mask.counts] for mask in other.masks or ()]
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where each image was prepared."""
+    places, own = [], DeviceProcessor._prepare
+
+    def prepare(self, image):
+        made = own(self, image)
+        places.append("host" if isinstance(made, dict) else "device")
+        return made
+
+    monkeypatch.setattr(DeviceProcessor, "_prepare", prepare)
+    return places
+
+
+@pytest.mark.parametrize(
+    ("build", "options"),
+    [
+        (detr, "score=0"), (rt_detr, "score=0"), (yolos, "score=0"), (segformer, "task=semantic"),
+        (mask2former, "score=0"), (mask2former, "task=panoptic,score=0"), (oneformer, "score=0"),
+    ],
+)  # fmt: skip
+def test_tensors_on_a_device_give_the_bits_of_the_host(
+    tmp_path: Path, prepared: list[str], build: Callable[[Path], Path], options: str
+) -> None:
+    """Images that shrink and grow, one by one and together where their inputs have one size."""
+    folder = build(tmp_path / "net")
+    for batch in (1, 4):
+        model = load_model(f"hf:{folder},{options},batch={batch}")
+        assert model.takes_tensors
+        expected = model(IMAGES)
+        prepared.clear()
+        assert_same(model([*map(on_device, IMAGES)]), expected)
+        assert prepared == ["device"] * len(IMAGES)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("build", [detr, rt_detr, segformer, mask2former])
+def test_a_gpu_prepares_the_bits_of_the_host(
+    tmp_path: Path, prepared: list[str], build: Callable[[Path], Path]
+) -> None:
+    """In the same batches; the networks themselves compute on the GPU either way."""
+    model = load_model(f"hf:{build(tmp_path / 'net')},device=cuda")
+    expected = model(IMAGES)
+    prepared.clear()
+    for _ in range(2):  # kernels are compared with their twins, then run alone
+        assert_same(model([on_device(image).cuda() for image in IMAGES]), expected)
+    assert prepared == ["device"] * 2 * len(IMAGES)
+
+
+def test_inputs_of_one_size_are_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, run = [], T.SegformerForSemanticSegmentation.forward
+
+    def forward(self, pixel_values):
+        calls.append(len(pixel_values))
+        return run(self, pixel_values)
+
+    monkeypatch.setattr(T.SegformerForSemanticSegmentation, "forward", forward)
+    folder = segformer(tmp_path / "net")
+    for images in (IMAGES, [*map(on_device, IMAGES)]):
+        assert len(load_model(f"hf:{folder},batch=4")(images)) == len(load_model(f"hf:{folder}")(images)) == 6
+    assert calls == [4, 2, 1, 1, 1, 1, 1, 1] * 2
+
+
+def processing(processor):
+    return lambda image, **options: processor(
+        images=image, return_tensors="pt", input_data_format="channels_last", **options
+    )
+
+
+@pytest.mark.parametrize("options", [{"resample": 3}, {"do_center_crop": True, "crop_size": 48}])
+def test_what_a_device_cannot_do_is_prepared_on_the_host(
+    prepared: list[str], options: dict[str, object]
+) -> None:
+    prepare = DeviceProcessor(processing(T.ViTImageProcessor(size=64, **options)), "cpu")
+    ((_, expected),) = prepare.batches(IMAGES, 9)
+    ((_, made),) = prepare.batches([*map(on_device, IMAGES)], 9)
+    assert torch.equal(made["pixel_values"], expected["pixel_values"])
+    assert prepared == ["host"] * 2 * len(IMAGES)
+
+
+def test_padding_and_its_mask_are_those_of_the_host(prepared: list[str]) -> None:
+    images = IMAGES[:2] + IMAGES[3:]
+    processor = T.DetrImageProcessor(size=EDGES, pad_size={"height": 96, "width": 128})
+    prepare = DeviceProcessor(processing(processor), "cpu")
+    ((group, expected),) = prepare.batches(images, 9)
+    ((_, made),) = prepare.batches([*map(on_device, images)], 9)
+    assert (group, prepared) == ([0, 1, 2, 3, 4], ["host"] * 5 + ["device"] * 5)
+    assert made.keys() == expected.keys() == {"pixel_values", "pixel_mask"}
+    assert all(torch.equal(made[name], expected[name]) for name in made)
+    assert not made["pixel_mask"].all()

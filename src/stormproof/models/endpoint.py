@@ -19,7 +19,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -233,30 +233,23 @@ class Endpoint:
         return read_predictions(items, sizes, self.name, self.classes)
 
 
-@ADAPTERS.declare("http")
-def open_http(
-    main: str,
-    *,
-    timeout: float = 30.0,
-    retries: int = 3,
-    limit_mb: float = 64.0,
-    token_env: str | None = None,
-) -> Endpoint:
-    """Ask a server for its model; `token_env` names the environment variable with the bearer token."""
-    return _open(f"http:{main}", timeout, retries, limit_mb, token_env)
+def _opener_of(scheme: str) -> Callable[..., Endpoint]:
+    def open_server(
+        main: str,
+        *,
+        timeout: float = 30.0,
+        retries: int = 3,
+        limit_mb: float = 64.0,
+        token_env: str | None = None,
+    ) -> Endpoint:
+        """Ask a server for its model; `token_env` names the environment variable with the bearer token."""
+        return _open(f"{scheme}:{main}", timeout, retries, limit_mb, token_env)
+
+    return open_server
 
 
-@ADAPTERS.declare("https")
-def open_https(
-    main: str,
-    *,
-    timeout: float = 30.0,
-    retries: int = 3,
-    limit_mb: float = 64.0,
-    token_env: str | None = None,
-) -> Endpoint:
-    """Ask a server over TLS; otherwise as `open_http`."""
-    return _open(f"https:{main}", timeout, retries, limit_mb, token_env)
+for _scheme in ("http", "https"):
+    ADAPTERS.declare(_scheme)(_opener_of(_scheme))
 
 
 def _open(given: str, timeout: float, retries: int, limit_mb: float, token_env: str | None) -> Endpoint:

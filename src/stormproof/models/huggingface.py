@@ -10,23 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import expand
-from stormproof.core.forms import Array
+from stormproof.core.forms import Array, Size
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Ints, Prediction, panoptic_map
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import resolve_classes
 from stormproof.models.decoding import corners_of_centred, in_pixels
-from stormproof.models.model import ADAPTERS, PerImage, fingerprint
+from stormproof.models.model import ADAPTERS, PerBatch, PerImage, fingerprint
+from stormproof.models.network import usual_batch
 from stormproof.models.predictions import as_array, label_map
 
-Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
+Reader = Callable[[Any, Any, Sequence[Size], float], list[Prediction]]  # of a batch
 
 # The end of an architecture's name → the class that loads it, and its task.
 _ENDINGS: dict[str, tuple[str, str]] = {
@@ -61,6 +64,7 @@ def open_huggingface(
     prompt: str | None = None,
     score: float | None = None,
     threads: int = 1,
+    batch: int | None = None,
     device: str = "cpu",
 ) -> PerImage | ZeroShot:
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
@@ -69,16 +73,16 @@ def open_huggingface(
     `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, or
     the objects that a zero-shot detector looks for; by default these are the dataset's classes, each in the
     words of `prompt` ("a photo of a {}"). Objects that score less than `score` are left out: 0.01, or 0.5 for
-    panoptic maps, where every pixel has one segment at most.
+    panoptic maps, where every pixel has one segment at most. Images whose inputs have one size are run
+    `batch` at a time.
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
+    from stormproof.models.on_device.processors import DeviceProcessor  # loads torch
+
     torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = load_pretrained(transformers.AutoConfig, main, where)
-    folder = expand(main, error=ModelError)
-    local = folder.is_dir()
-    fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
-    called, files = (folder.name, (folder,)) if local else (main.replace("/", "--"), ())
+    called, files, fetched = identify(main, config)
     if config.model_type in _PROMPTS:
         net = load_pretrained(transformers.AutoModelForZeroShotObjectDetection, main, where).to(device).eval()
         processor = load_pretrained(transformers.AutoProcessor, main, where)
@@ -99,26 +103,36 @@ def open_huggingface(
     net = load_pretrained(getattr(transformers, loader), main, where).to(device).eval()
     one_former = config.model_type == "oneformer"  # takes its task as text
     kind = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
-    processor = load_pretrained(kind, main, where)
+    processor = load_pretrained(kind, main, {**where, "backend": "pil"})  # torchvision's gives other pixels
     # OneFormer answers as MaskFormer does; its own decoder would lose masks that overlap.
     decoder = transformers.MaskFormerImageProcessor() if one_former else processor
     words = {"task_inputs": [task]} if one_former else {}
 
-    def predict(image: Image) -> Prediction:
-        size = (image.shape[0], image.shape[1])
-        inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last", **words)
-        with torch.inference_mode():
-            outputs = net(**inputs.to(device))
-        return _READERS[task](decoder, outputs, size, sure)
+    def process(image: Image, **options: bool) -> Any:
+        return processor(
+            images=image, return_tensors="pt", input_data_format="channels_last", **words, **options
+        )
+
+    prepare, most = DeviceProcessor(process, device), usual_batch(batch, device)
+
+    def predict(images: Sequence[Image]) -> list[Prediction]:
+        predictions: list[Prediction] = []
+        for places, inputs in prepare.batches(images, most):
+            with torch.inference_mode():
+                outputs = net(**inputs)
+            sizes = [(images[i].shape[0], images[i].shape[1]) for i in places]
+            predictions += _READERS[task](decoder, outputs, sizes, sure)
+        return predictions
 
     names, maps = _names(config, classes, main), task in ("semantic", "panoptic")
-    return PerImage(
+    return PerBatch(
         name=called,
         predict=predict,
         classes=() if maps else names,
         semantic_classes=names if maps else (),
         files=files,
-        settings={"task": task, "score": sure, **fetched},
+        settings={"task": task, "score": sure, "resized by": "Pillow", **fetched},
+        takes_tensors=prepare.levels is not None,
     )
 
 
@@ -135,6 +149,14 @@ def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
     if given and len(given) != len(own):
         raise ModelError(f"hf:{main} has {len(own)} classes, but classes={classes} names {len(given)}.")
     return given
+
+
+def identify(main: str, config: Any) -> tuple[str, tuple[Path, ...], dict[str, Any]]:
+    """A model's name, its files, and what else tells it from others, if it has none here."""
+    folder = expand(main, error=ModelError)
+    if folder.is_dir():
+        return folder.name, (folder,), {}
+    return main.replace("/", "--"), (), {"name": main, "commit": getattr(config, "_commit_hash", None)}
 
 
 def load_pretrained(kind: Any, main: str, where: dict[str, Any]) -> Any:
@@ -159,27 +181,32 @@ def _architecture(config: Any, main: str) -> tuple[str, str]:
     raise ModelError(f"hf:{main} is {config.architectures}; {fix}.")
 
 
-def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
-    (found,) = processor.post_process_object_detection(outputs, threshold=score, target_sizes=[size])
-    return _clip_boxes(found, size)
+def _detection(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
+    # Copied once for the batch; these two are what all decoders of boxes read.
+    copies = SimpleNamespace(logits=outputs.logits.cpu(), pred_boxes=outputs.pred_boxes.cpu())
+    decode = processor.post_process_object_detection
+    return [*map(_clip_boxes, decode(copies, threshold=score, target_sizes=[*sizes]), sizes)]
 
 
-def _clip_boxes(found: Any, size: tuple[int, int]) -> Prediction:
+def _clip_boxes(found: Any, size: Size) -> Prediction:
     """The boxes that transformers returns, cut at the image's border."""
     boxes, scores, labels = (as_array(found[key]) for key in ("boxes", "scores", "labels"))
     return Prediction(_inside(boxes, size), scores, labels)
 
 
-def _inside(boxes: Array, size: tuple[int, int]) -> Array:
+def _inside(boxes: Array, size: Size) -> Array:
     height, width = size
     return np.clip(boxes, 0, [width, height, width, height])
 
 
-def _instance(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
+def _instance(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
     """Every query's own mask; transformers' default, one map without overlaps, would lose some objects."""
-    (found,) = processor.post_process_instance_segmentation(
-        outputs, threshold=score, target_sizes=[size], return_binary_maps=True
-    )
+    decode = processor.post_process_instance_segmentation
+    found = decode(outputs, threshold=score, target_sizes=[*sizes], return_binary_maps=True)
+    return [*map(_masks, found, sizes)]
+
+
+def _masks(found: Any, size: Size) -> Prediction:
     segments = found["segments_info"]
     planes = as_array(found["segmentation"]) if segments else np.zeros((0, *size))
     masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
@@ -188,17 +215,20 @@ def _instance(processor: Any, outputs: Any, size: tuple[int, int], score: float)
     return Prediction(boxes, scores, np.array([s["label_id"] for s in segments], np.int64), masks)
 
 
-def _semantic(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
-    (found,) = processor.post_process_semantic_segmentation(outputs, target_sizes=[size])
-    return Prediction(semantic=label_map(as_array(found), "the model"))
+def _semantic(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
+    found = processor.post_process_semantic_segmentation(outputs, target_sizes=[*sizes])
+    return [Prediction(semantic=label_map(as_array(plane), "the model")) for plane in found]
 
 
-def _panoptic(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
+def _panoptic(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
     """Segments more confident than `score`; those of one class of stuff are joined when they are scored."""
     decode = processor.post_process_panoptic_segmentation
     known = "label_ids_to_fuse" in signature(decode).parameters
     fuse: dict[str, Any] = {"label_ids_to_fuse": set()} if known else {}
-    (found,) = decode(outputs, threshold=score, target_sizes=[size], **fuse)
+    return [*map(_segments, decode(outputs, threshold=score, target_sizes=[*sizes], **fuse))]
+
+
+def _segments(found: Any) -> Prediction:
     labels = {int(segment["id"]): int(segment["label_id"]) for segment in found["segments_info"]}
     return Prediction(panoptic=panoptic_map(as_array(found["segmentation"]), labels))
 
@@ -276,7 +306,7 @@ def _spans(tokenizer: Any, text: str, phrases: Sequence[str]) -> list[Ints]:
     return spans
 
 
-def _by_tokens(outputs: Any, spans: Sequence[Ints], size: tuple[int, int], score: float) -> Prediction:
+def _by_tokens(outputs: Any, spans: Sequence[Ints], size: Size, score: float) -> Prediction:
     """Score every class by the mean probability of its tokens, as Grounding DINO's own COCO script does."""
     tokens = 1 / (1 + np.exp(-as_array(outputs.logits[0]).astype(np.float64)))
     scores = np.stack([tokens[:, span].mean(axis=1) for span in spans], axis=1)

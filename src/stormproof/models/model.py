@@ -97,6 +97,17 @@ class PerImage:
         return [self.predict(as_rgb(image)) for image in images]
 
 
+@dataclass(frozen=True, eq=False)
+class PerBatch(PerImage):
+    """A model that is given all images of a call, and decides which of them are run together."""
+
+    predict: Callable[[Sequence[Image]], Sequence[Prediction]]  # type: ignore[assignment]
+    takes_tensors: bool = False  # whether images may be tensors on a device
+
+    def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
+        return self.predict([as_rgb(image) if isinstance(image, np.ndarray) else image for image in images])
+
+
 def bgr(image: Image) -> Image:
     """The image with its channels reversed, as OpenCV and the frameworks built on it expect it."""
     return np.ascontiguousarray(image[..., ::-1])

@@ -83,7 +83,7 @@ class Network:
     def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         predictions: list[Prediction] = []
         fits = [plan_input(image, self.card.input) for image in images]
-        for group in _batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
+        for group in split_batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
             pairs = [(images[i], fits[i]) for i in group]
             each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)
             found = self._run(each, [fits[i] for i in group], on_device=not isinstance(images[0], np.ndarray))
@@ -105,7 +105,7 @@ class Network:
 
     def _stack(self, pairs: Sequence[tuple[Image, Fit]]) -> Any:
         if self.takes_tensors and not isinstance(pairs[0][0], np.ndarray):
-            from stormproof.models.torch import prepare_on_device
+            from stormproof.models.on_device.inputs import prepare_on_device
 
             return prepare_on_device(pairs, self.card.input)
         return np.stack([prepare(*pair, self.card.input) for pair in pairs])
@@ -172,7 +172,7 @@ def usual_batch(batch: int | None, device: str) -> int:
     return batch or (1 if device == "cpu" else EVERY)
 
 
-def _batches(sizes: Sequence[object], most: int) -> Iterator[list[int]]:
+def split_batches(sizes: Sequence[object], most: int) -> Iterator[list[int]]:
     """Positions of adjacent images whose inputs have the same size, at most `most` at a time."""
     for _, group in groupby(range(len(sizes)), key=lambda i: sizes[i]):
         members = list(group)

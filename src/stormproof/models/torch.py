@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
 from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.spec import Spec
-from stormproof.models.card import Card, InputCard, assemble_card, read_card
+from stormproof.models.card import Card, assemble_card, read_card
 from stormproof.models.geometry import Fit
 from stormproof.models.model import ADAPTERS, Model, Precomputed, fingerprint, model_file
 from stormproof.models.network import Network, Outputs, usual_batch
@@ -190,35 +189,6 @@ class ModuleForward:
     def _to_device(self, given: Any) -> Any:
         array = isinstance(given, np.ndarray)
         return (self._torch.from_numpy(np.ascontiguousarray(given)) if array else given).to(self._device)
-
-
-def prepare_on_device(pairs: Sequence[tuple[Any, Fit]], card: InputCard) -> Any:
-    """H×W×3 tensors as the network expects them, on their device; the same values as from `prepare`."""
-    from stormproof.imaging.gpu.resizing import ResizedSide, fit_images
-
-    torch = framework("torch", extra="torch")
-    sides = [
-        (ResizedSide(*(side[0] for side in own)), ResizedSide(*(side[1] for side in own)))
-        for own in ((fit.image, fit.inner, fit.offset, fit.canvas) for _, fit in pairs)
-    ]
-    rule = card.interpolation if card.resize != "none" else "nearest"
-    (first, fit), *others = pairs
-    as_it_is = not others and fit.image == fit.inner == fit.canvas
-    pixels = first[None] if as_it_is else fit_images([image for image, _ in pairs], sides, rule, card.pad)
-    if card.channels == "BGR":
-        pixels = pixels.flip(-1)
-    if card.dtype == "int8":
-        pixels = (pixels.to(torch.int16) - 128).to(torch.int8)
-    elif card.dtype != "uint8":
-        mean, std = (_constant(numbers, pixels.device) for numbers in (card.mean, card.std))
-        pixels = ((pixels.float() - mean) / std).to(getattr(torch, card.dtype))
-    return (pixels.permute(0, 3, 1, 2) if card.layout == "NCHW" else pixels).contiguous()
-
-
-@cache
-def _constant(numbers: Any, device: Any) -> Any:
-    """Numbers on a device; copying them there again would wait for all that it has to do."""
-    return framework("torch", extra="torch").tensor(numbers, device=device)
 
 
 def flatten(answer: Any, names: Sequence[str] | None) -> list[Any]:

@@ -11,12 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from stormproof.core.errors import ModelError
-from stormproof.core.files import expand
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats, Image, Prediction
 from stormproof.models import load_model
 from stormproof.models.classes import canonical
-from stormproof.models.huggingface import load_pretrained
+from stormproof.models.huggingface import identify, load_pretrained
 from stormproof.models.model import ADAPTERS, Model, PerImage
 from stormproof.models.predictions import as_array
 
@@ -67,14 +66,12 @@ def open_vitpose(
         labels = np.zeros(len(boxes), np.int64)
         return Prediction(boxes, scores * points[..., 2].mean(axis=1), labels, data={"points": points})
 
-    folder = expand(main, error=ModelError)
-    local = folder.is_dir()
-    fetched = {} if local else {"name": main, "commit": getattr(net.config, "_commit_hash", None)}
+    called, files, fetched = identify(main, net.config)
     return PerImage(
-        name=folder.name if local else main.replace("/", "--"),
+        name=called,
         predict=predict,
         classes=("person",),
-        files=(folder,) if local else (),
+        files=files,
         settings={"detector": finder, "score": score, "expert": expert, **fetched},
     )
 

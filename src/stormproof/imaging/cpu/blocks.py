@@ -9,6 +9,7 @@ import numpy as np
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
 
 _box_edges, _nearest, _mean_factors = kernel(box_edges), kernel(nearest_blocks), kernel(block_factors)
@@ -86,10 +87,7 @@ def _pixelate(image: Any, channels: Any, size: Any, out: Any) -> None:
 
 def pixelate(image: Image, size: tuple[int, int]) -> Image:
     """Average into size = (rows, columns) blocks and paint the blocks back at full size."""
-    out = np.empty_like(image, order="C")
-    height, _, channels = image.shape
-    _pixelate(np.ascontiguousarray(image).reshape(height, -1), channels, size, out.reshape(height, -1))
-    return out
+    return by_row(_pixelate, image, image.shape[2], size)
 
 
 def jpeg(image: Image, quality: int) -> Image:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.layouts import by_pixel, by_row, by_value
 from stormproof.imaging.plans import GUARD, LUMA, Field
 
 
@@ -34,10 +35,7 @@ def _look_up(pixels: Any, tables: Any, out: Any) -> None:
 
 def look_up(image: Image, tables: npt.NDArray[np.uint8]) -> Image:
     """Replace v in channel c by tables[c, v]."""
-    out = np.empty_like(image, order="C")
-    channels = image.shape[2]
-    _look_up(image.reshape(-1, channels), np.ascontiguousarray(tables), out.reshape(-1, channels))
-    return out
+    return by_pixel(_look_up, image, np.ascontiguousarray(tables))
 
 
 @kernel
@@ -76,15 +74,11 @@ def add_layer(
     image: Image, layer: Field, *, gain: float, scale: float, offset: float, colour: tuple[float, ...]
 ) -> Image:
     """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
-    out = np.empty_like(image, order="C")
     height, width = image.shape[:2]
-    numbers = np.array([gain, scale, offset], np.float32)
     tint = np.tile(np.array(colour, np.float32), width)
-    rows = np.ascontiguousarray(image).reshape(height, -1)
-    _add_layer(
-        rows, layer[:height, :width], numbers[0], numbers[1], numbers[2], tint, out.reshape(height, -1)
+    return by_row(
+        _add_layer, image, layer[:height, :width], *np.array([gain, scale, offset], np.float32), tint
     )
-    return out
 
 
 @kernel
@@ -95,9 +89,7 @@ def _add_pattern(image: Any, pattern: Any, gain: Any, scale: Any, out: Any) -> N
 
 def add_pattern(image: Image, pattern: Field, *, gain: float, scale: float) -> Image:
     """gain·image + scale·pattern, saturated and truncated; `pattern` has the image's shape."""
-    out = np.empty_like(image, order="C")
-    _add_pattern(np.ravel(image), np.ravel(pattern), np.float32(gain), np.float32(scale), out.reshape(-1))
-    return out
+    return by_value(_add_pattern, image, np.ravel(pattern), np.float32(gain), np.float32(scale))
 
 
 @kernel
@@ -127,9 +119,7 @@ def _mix(image: Any, other: Any, a: Any, b: Any, out: Any) -> None:
 
 def mix(image: Image, a: float, other: Image, b: float) -> Image:
     """a·image + b·other, saturated and truncated."""
-    out = np.empty_like(image, order="C")
-    _mix(np.ravel(image), np.ravel(other), np.float64(a), np.float64(b), out.reshape(-1))
-    return out
+    return by_value(_mix, image, np.ravel(other), np.float64(a), np.float64(b))
 
 
 @kernel
@@ -156,11 +146,7 @@ def _whiten(image: Any, layer: Any, keep: Any, luma: Any, out: Any) -> None:
 
 def whiten(image: Image, layer: Field, keep: float) -> Image:
     """Pull each pixel a share 1 − keep towards 1.5·grey + ½ (never darker), then add `layer` (0..255)."""
-    out = np.empty_like(image, order="C")
-    height = image.shape[0]
-    rows = np.ascontiguousarray(image).reshape(height, -1)
-    _whiten(rows, layer, np.float32(keep), np.array(LUMA, np.float32), out.reshape(height, -1))
-    return out
+    return by_row(_whiten, image, layer, np.float32(keep), np.array(LUMA, np.float32))
 
 
 @kernel
@@ -175,11 +161,9 @@ def _by_brightest(pixels: Any, table: Any, out: Any) -> None:
 
 def by_brightest(image: Image, table: npt.NDArray[np.uint8]) -> Image:
     """Replace v by table[V, v], where V is the pixel's brightest channel, as any change of HSV value does."""
-    out = np.empty_like(image, order="C")
     if image.shape[2] == 1:
         return look_up(image, np.diagonal(table)[None])
-    _by_brightest(image.reshape(-1, 3), table, out.reshape(-1, 3))
-    return out
+    return by_pixel(_by_brightest, image, table)
 
 
 @kernel
@@ -203,9 +187,7 @@ def _resaturate(pixels: Any, spread: Any, tint: Any, guard: Any, out: Any) -> No
 
 def resaturate(image: Image, spread: Field, tint: float) -> Image:
     """Scale each channel's distance from the brightest by spread[max, min]; greys get G = B = V·tint."""
-    out = np.empty_like(image, order="C")
-    _resaturate(image.reshape(-1, 3), spread, np.float32(tint), GUARD, out.reshape(-1, 3))
-    return out
+    return by_pixel(_resaturate, image, spread, np.float32(tint), GUARD)
 
 
 def grey_of(image: Image) -> Image:

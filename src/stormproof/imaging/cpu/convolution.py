@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import FIXED, GUARD, Field, border, half_gaussian, symmetric_runs
 
 
@@ -88,19 +89,10 @@ def _blur(
 ) -> npt.NDArray[Any]:
     height, width = source.shape[:2]
     channels = source.size // (height * width)
-    radii = [int(truncate * s + 0.5) for s in sigma]
-    out = np.empty_like(source, order="C")
-    _separable(
-        np.ascontiguousarray(source).reshape(height, width * channels),
-        channels,
-        half_gaussian(sigma[1], radii[1]),
-        half_gaussian(sigma[0], radii[0]),
-        border(width, radii[1], rule),
-        border(height, radii[0], rule),
-        guard,
-        out.reshape(height, width * channels),
-    )
-    return out
+    down, across = (int(truncate * s + 0.5) for s in sigma)
+    halves = half_gaussian(sigma[1], across), half_gaussian(sigma[0], down)
+    borders = border(width, across, rule), border(height, down, rule)
+    return by_row(_separable, source, channels, *halves, *borders, guard)
 
 
 def gaussian_blur(image: Image, sigma: float) -> Image:
@@ -193,21 +185,9 @@ def _convolve(source: Any, channels: Any, taps: Any, starts: Any, columns: Any, 
 
 def convolve(image: Image, weights: npt.NDArray[np.float64]) -> Image:
     """Correlate with a square kernel symmetric in both axes; borders mirrored, result truncated."""
-    height, width = image.shape[:2]
-    channels = image.size // (height * width)
-    radius = weights.shape[0] // 2
-    taps, starts = symmetric_runs(weights)
-    out = np.empty_like(image, order="C")
-    _convolve(
-        np.ascontiguousarray(image).reshape(height, width * channels),
-        channels,
-        taps,
-        starts,
-        border(width, radius, "mirror"),
-        border(height, radius, "mirror"),
-        out.reshape(height, width * channels),
-    )
-    return out
+    height, width, channels = image.shape
+    borders = (border(side, weights.shape[0] // 2, "mirror") for side in (width, height))
+    return by_row(_convolve, image, channels, *symmetric_runs(weights), *borders)
 
 
 @kernel

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Camera, Image
 from stormproof.imaging.cpu.colour import grey_of
+from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import Field
 
 
@@ -137,14 +138,5 @@ def _fade(image: Any, field: Any, table: Any, scale: Any, colour: Any, out: Any)
 
 def fade(image: Image, field: Field, table: npt.NDArray[np.float32], scale: float, colour: Any) -> Image:
     """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
-    height = image.shape[0]
-    out = np.empty_like(image, order="C")
-    _fade(
-        np.ascontiguousarray(image).reshape(height, -1),
-        np.ascontiguousarray(field),
-        table,
-        np.float32(scale),
-        np.array(colour, np.float32),
-        out.reshape(height, -1),
-    )
-    return out
+    tint = np.array(colour, np.float32)
+    return by_row(_fade, image, np.ascontiguousarray(field), table, np.float32(scale), tint)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import Field
 
 
@@ -123,17 +124,5 @@ def radial(image: Image, profile: Field, *, centre: tuple[float, float], reach: 
 
     `profile` holds g at equal steps from distance 0 to `reach` pixels, interpolated linearly.
     """
-    out = np.empty_like(image, order="C")
-    height, _, channels = image.shape
     numbers = np.array([*centre, (len(profile) - 1) / reach, grey], np.float32)
-    _radial(
-        np.ascontiguousarray(image).reshape(height, -1),
-        profile,
-        numbers[0],
-        numbers[1],
-        numbers[2],
-        numbers[3],
-        channels,
-        out.reshape(height, -1),
-    )
-    return out
+    return by_row(_radial, image, profile, *numbers, image.shape[2])

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.layouts import by_pixel, by_value
 from stormproof.imaging.plans import Field
 
 Bits = npt.NDArray[np.uint16]
@@ -22,9 +23,7 @@ def _add(values: Any, steps: Any, bits: Any, out: Any) -> None:
 
 def add_noise(image: Image, steps: npt.NDArray[np.int16], bits: Bits) -> Image:
     """Add to each value the step that its random bits choose out of 65,536, and clip."""
-    out = np.empty_like(image, order="C")
-    _add(np.ravel(image), steps, np.ravel(bits), out.reshape(-1))
-    return out
+    return by_value(_add, image, steps, np.ravel(bits))
 
 
 @kernel
@@ -35,10 +34,8 @@ def _look_up(values: Any, table: Any, shift: Any, bits: Any, out: Any) -> None:
 
 def noise_by_table(image: Image, table: npt.NDArray[np.uint8], bits: Bits) -> Image:
     """Replace each value v by table[v, top bits]; the table's width is a power of two up to 65,536."""
-    out = np.empty_like(image, order="C")
     shift = np.uint16(17 - int(table.shape[1]).bit_length())
-    _look_up(np.ravel(image), table, shift, np.ravel(bits), out.reshape(-1))
-    return out
+    return by_value(_look_up, image, table, shift, np.ravel(bits))
 
 
 @kernel
@@ -51,10 +48,8 @@ def _replace(values: Any, low: Any, high: Any, bits: Any, out: Any) -> None:
 
 def salt_and_pepper(image: Image, amount: float, bits: Bits) -> Image:
     """Set a fraction `amount` of the values to 0 or 255, half each."""
-    out = np.empty_like(image, order="C")
     low, high = (np.uint32(round(share * 65536)) for share in (amount / 2, amount))
-    _replace(np.ravel(image), low, high, np.ravel(bits), out.reshape(-1))
-    return out
+    return by_value(_replace, image, low, high, np.ravel(bits))
 
 
 @kernel
@@ -67,11 +62,8 @@ def _dissolve(image: Any, other: Any, bound: Any, bits: Any, out: Any) -> None:
 
 def dissolve(image: Image, other: Image, share: float, bits: Bits) -> Image:
     """The image with a share of its pixels replaced by those of `other`; 16 random bits per pixel."""
-    out = np.empty_like(image, order="C")
-    channels = image.shape[2]
-    mine, theirs = (np.ascontiguousarray(a).reshape(-1, channels) for a in (image, other))
-    _dissolve(mine, theirs, np.uint32(round(share * 65536)), np.ravel(bits), out.reshape(-1, channels))
-    return out
+    theirs = np.ascontiguousarray(other).reshape(-1, image.shape[2])
+    return by_pixel(_dissolve, image, theirs, np.uint32(round(share * 65536)), np.ravel(bits))
 
 
 @kernel
@@ -117,18 +109,8 @@ def noise_within(
 
     `common` is one draw per pixel, the same for all channels; `own` is one per channel.
     """
-    channels = image.shape[2]
-    out = np.empty_like(image, order="C")
-    _noise_within(
-        np.ascontiguousarray(image).reshape(-1, channels),
-        forward,
-        steps,
-        np.ravel(common),
-        own.reshape(-1, channels),
-        back,
-        out.reshape(-1, channels),
-    )
-    return out
+    each = own.reshape(-1, image.shape[2])
+    return by_pixel(_noise_within, image, forward, steps, np.ravel(common), each, back)
 
 
 @kernel
@@ -172,8 +154,6 @@ def expose(
     `normal` holds 65,536 quantiles of the normal distribution, `back` the grey levels of linear light from
     0 to 1.
     """
-    out = np.empty_like(image, order="C")
     full, spread = np.float32(electrons), np.float32(read * read)
     lit, added = np.ravel(gain), np.ravel(veil)
-    _expose(np.ravel(image), lit, added, light, full, spread, normal, np.ravel(bits), back, out.reshape(-1))
-    return out
+    return by_value(_expose, image, lit, added, light, full, spread, normal, np.ravel(bits), back)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.layouts import by_value
 from stormproof.imaging.plans import GUARD, Field, corner_positions, cubic_taps, enlarged_size, zoom_crops
 
 _positions = kernel(corner_positions)
@@ -152,11 +153,7 @@ def _displace(image: Any, width: Any, channels: Any, dy: Any, dx: Any, out: Any)
 
 def displace(image: Image, dy: Field, dx: Field) -> Image:
     """Read each pixel from (y + dy, x + dx), bilinear, mirrored at the borders, truncated."""
-    out = np.empty_like(image, order="C")
-    _displace(
-        np.ascontiguousarray(image).reshape(-1), image.shape[1], image.shape[2], dy, dx, out.reshape(-1)
-    )
-    return out
+    return by_value(_displace, image, *image.shape[1:], dy, dx)
 
 
 @kernel

@@ -7,8 +7,8 @@ from the host; one kernel takes images of any sizes, wherever they lie.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache, partial
-from math import ceil
+from functools import cache, lru_cache, partial, reduce
+from math import ceil, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.tensors import device, to_device
 
-RULES = ("nearest", "linear", "antialias")
 _BITS = 22  # of Pillow's weights
+_LINEAR = ("linear", "enlarge")  # with OpenCV's weights of 11 bits
 _Taps = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
@@ -39,9 +39,11 @@ def fit_images(
 ) -> Tensor:
     """H×W×3 images of any sizes, resized and padded: N×H×W×3, planes in memory.
 
-    `sides` are those of each image, down and across; `rule` is nearest or linear, as in OpenCV, or antialias:
-    linear, but averaging where an image shrinks, as in Pillow.
+    `sides` are those of each image, down and across; `rule` is nearest, linear or area, as in OpenCV, or
+    antialias: linear, but averaging where an image shrinks, as in Pillow.
     """
+    if rule == "area":
+        return torch.stack([_fit_by_area(*one, pad) for one in zip(images, sides, strict=True)])
     most, turned, tables = _tables(tuple(sides), rule, images[0].device)
     where = [(image.data_ptr(), *image.stride(), turn) for image, turn in zip(images, turned, strict=True)]
     with device(images[0].device):
@@ -51,11 +53,11 @@ def fit_images(
         name = "fit_images", rule, most
         if not triton_kernels.is_known(name):
             expected = _fit_in_torch(*given)
-            made = partial(triton_kernels.fit_images, places, tables, rule == "linear", pad)
+            made = partial(triton_kernels.fit_images, places, tables, rule in _LINEAR, pad)
             triton_kernels.judge(name, "fit_images", lambda: (made(), expected))
             return expected
         if name in triton_kernels.trusted:
-            return triton_kernels.fit_images(places, tables, rule == "linear", pad)
+            return triton_kernels.fit_images(places, tables, rule in _LINEAR, pad)
     return _fit_in_torch(*given)
 
 
@@ -83,7 +85,7 @@ def _fit_in_torch(
     for n, image in enumerate(images):
         passes = [(columns[n], across[n], 1), (rows[n], down[n], 0)]
         values = image.int()
-        if rule == "linear":
+        if rule in _LINEAR:
             lines = _weighted(values, *passes[0]) >> 4
             products = (lines[rows[n].clamp(min=0)] * down[n][..., None, None]) >> 16
             values = (products.sum(1) + 2) >> 2
@@ -116,9 +118,7 @@ def _stacked(tables: Sequence[npt.NDArray[np.int32]], most: int) -> npt.NDArray[
 @lru_cache(maxsize=1024)
 def _taps(side: ResizedSide, rule: str) -> _Taps:
     """The pixels that each pixel of a side is made of, −1 in the padding, and their weights: side × taps."""
-    index, weights = {"nearest": _nearest, "linear": _linear, "antialias": _antialias}[rule](
-        side.source, side.inner
-    )
+    index, weights = _TAPS[rule](side.source, side.inner)
     around = ((side.offset, side.whole - side.inner - side.offset), (0, 0))
     return (
         np.pad(index, around, constant_values=-1).astype(np.int32),
@@ -137,10 +137,24 @@ def _linear(source: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray
     step = 1.0 / (count / source)
     position = ((np.arange(count) + 0.5) * step - 0.5).astype(np.float32)
     first = np.floor(position)
-    share = position - first
+    return _two_taps(first.astype(np.int64), position - first, source)
+
+
+def _enlarge(source: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """As OpenCV's area, where a side grows: a pixel is mixed of two only if it covers both."""
+    ratio = count / source
+    place = np.arange(count)
+    first = np.floor(place * (1.0 / ratio)).astype(np.int64)
+    share = (place + 1 - (first + 1) * ratio).astype(np.float32)
+    share = np.where(share <= 0, np.float32(0), share - np.floor(share))
+    return _two_taps(first, np.where(first < source - 1, share, np.float32(0)), source)
+
+
+def _two_taps(
+    first: npt.NDArray[np.int64], share: npt.NDArray[np.float32], source: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     weights = np.rint(np.stack([np.float32(1) - share, share], axis=1) * np.float32(2048)).astype(np.int64)
-    index = first.astype(np.int64)[:, None] + np.arange(2)
-    return np.clip(index, 0, source - 1), weights
+    return np.clip(first[:, None] + np.arange(2), 0, source - 1), weights
 
 
 def _antialias(source: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -161,6 +175,50 @@ def _antialias(source: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
         total += column
     weights = weights / total[:, None]
     return np.minimum(first[:, None] + taps, source - 1), (0.5 + weights * (1 << _BITS)).astype(np.int64)
+
+
+_TAPS = {"nearest": _nearest, "linear": _linear, "enlarge": _enlarge, "antialias": _antialias}
+
+
+def _fit_by_area(image: Tensor, sides: tuple[ResizedSide, ResizedSide], pad: int) -> Tensor:
+    """As OpenCV's area: where neither side grows, a pixel is the mean of those that it covers."""
+    if any(side.inner > side.source for side in sides):
+        return fit_images([image], [sides], "enlarge", pad)[0]
+    down, across = sides
+    factors = [side.source // side.inner for side in sides]
+    whole = all(side.source % side.inner == 0 for side in sides)
+    total = image.float()
+    for axis, side, shape in ((1, across, (1, -1, 1)), (0, down, (-1, 1, 1))):
+        index, shares = _covered(side.source, side.inner, image.device)
+        terms = (
+            total.index_select(axis, own) * (share > 0 if whole else share).reshape(shape)
+            for own, share in zip(index, shares, strict=True)
+        )
+        total = reduce(torch.add, terms)  # one operation after the other: the order decides about rounding
+    if whole:  # sums of whole pixels, which are divided once
+        halves, part = factors == [2, 2], float(np.float32(1 / prod(factors)))
+        total = ((total + 2) / 4).floor() if halves else total * part
+    out = image.new_full((down.whole, across.whole, 3), pad)
+    inner = out[down.offset : down.offset + down.inner, across.offset : across.offset + across.inner]
+    inner[:] = total.round().to(torch.uint8)
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _covered(source: int, count: int, where: torch.device) -> tuple[Tensor, Tensor]:
+    """The pixels that each pixel of a shrunk side covers and their shares of it, on a device: taps × side."""
+    step = 1.0 / (count / source)
+    start = np.arange(count) * step
+    end = start + step
+    cell = np.minimum(step, source - start)
+    last = np.minimum(np.floor(end), source - 1)
+    first = np.minimum(np.ceil(start), last)
+    place = first - 1 + np.arange(int((last - first).max()) + 2)[:, None]
+    share = np.where(place < last, 1.0, np.minimum(np.minimum(end - last, 1.0), cell))
+    share = np.where(place < first, first - start, share)
+    share = np.where((share > 1e-3) & (place <= last), share / cell, 0)  # as OpenCV leaves out slivers
+    with device(where):
+        return to_device(np.clip(place, 0, source - 1), np.int64), to_device(share, np.float32)
 
 
 def shrinks_down_first(down: ResizedSide, across: ResizedSide) -> bool:

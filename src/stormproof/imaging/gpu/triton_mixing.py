@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import as_float, size_of, value_at
+from stormproof.imaging.gpu.triton_moves import as_float, part, row_part, size_of, value_at
 from stormproof.imaging.gpu.triton_source import bits_at, random_bits
 
 
@@ -115,9 +115,8 @@ def centre_kernel(  # type: ignore[no-untyped-def]
     coarse, middle, keys, streams, numbers, step, SIDE: tl.constexpr, BLOCK: tl.constexpr
 ):
     """New points in the middle of the squares of SIDE × SIDE points; images of `coarse` are `step` apart."""
-    n = tl.program_id(1).to(tl.int64)
+    n, at = part(BLOCK * 8)
     wobble = wobble_of(random_bits(keys + 2 * n, tl.load(streams), BLOCK), numbers)
-    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
     i, j = at // SIDE, at % SIDE
     here, below, right = coarse + n * step, (i + 1) % SIDE * SIDE, (j + 1) % SIDE
     a, b = tl.load(here + at), tl.load(here + below + j)
@@ -135,10 +134,9 @@ def weave_kernel(  # type: ignore[no-untyped-def]
     In the LAST level, rows and columns beyond are only part of `extremes`: this program's least value and,
     `apart` values on, its greatest.
     """
-    n = tl.program_id(1).to(tl.int64)
+    n, at = part(BLOCK * 8)
     across = wobble_of(random_bits(keys + 2 * n, tl.load(streams + 1), BLOCK), numbers)
     down = wobble_of(random_bits(keys + 2 * n, tl.load(streams + 2), BLOCK), numbers)
-    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
     i, j = at // SIDE, at % SIDE
     here, new = coarse + n * step, middle + n * SIDE * SIDE
     a, m = tl.load(here + at), tl.load(new + at)
@@ -169,10 +167,7 @@ def stretch_kernel(  # type: ignore[no-untyped-def]
 
     Image n becomes number places[n] of the results, which are `tall` rows of `wide` values.
     """
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(width, BLOCK)
     least = tl.load(low + n)
     span = tl.maximum(tl.load(high + n) - least, tiny)
     value = tl.load(field + n * step + y * pitch + x, mask=x < width, other=0.0) - least
@@ -189,10 +184,7 @@ def flakes_kernel(  # type: ignore[no-untyped-def]
 
     RAGGED images have their own tables.
     """
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // tiles
-    at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, at = row_part(wide, BLOCK)
     x = tl.minimum(at, wide - 1)
     own_height, own_width = size_of(sizes, n, height, width, RAGGED)
     if RAGGED:
@@ -219,8 +211,7 @@ def layer_kernel(  # type: ignore[no-untyped-def]
 
     Images of the layer are `step` values apart.
     """
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < pixels
     gain, scale, offset = tl.load(numbers + 3 * n), tl.load(numbers + 3 * n + 1), tl.load(numbers + 3 * n + 2)
     light = tl.load(layer + n * step + at, mask=inside, other=0.0) * scale + offset
@@ -243,8 +234,7 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
     channels: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """keep·v + lose·max(v, 1.5·grey + ½) + the layer, and the layer rotated by 180°."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside, opposite = at < pixels, pixels - 1 - at
     if RAGGED:
         height, width = size_of(sizes, n, pixels // wide, wide, True)
@@ -280,10 +270,7 @@ def mix_kernel(  # type: ignore[no-untyped-def]
     image, out, places, weights, height, width, PLANAR: tl.constexpr, BLOCK: tl.constexpr
 ):
     """a·image + b·part; `places` are each part's address and the length of its rows."""
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(width, BLOCK)
     inside = x < width
     part = tl.load(places + 2 * n).to(tl.pointer_type(tl.uint8)) + y * tl.load(places + 2 * n + 1)
     for c in tl.static_range(3):
@@ -349,10 +336,7 @@ def mix_enlarged_kernel(  # type: ignore[no-untyped-def]
 
     `textures` is each one's address, height and width; `before` and `taps` are tables of `cubic_kernel`.
     """
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(wide, BLOCK)
     height, width = size_of(sizes, n, tall, wide, True)
     if y >= height:
         return
@@ -413,8 +397,7 @@ def look_up_kernel(  # type: ignore[no-untyped-def]
     image, out, tables, pixels, step, channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr
 ):
     """tables[c, v]; the tables of two images are `step` values apart."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < pixels
     for c in tl.static_range(channels):
         place = n * pixels * channels + value_at(at, c, pixels, channels, PLANAR)
@@ -427,8 +410,7 @@ def sum_kernel(  # type: ignore[no-untyped-def]
     image, out, pixels, channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Adds each channel up."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     for c in tl.static_range(channels):
         place = image + n * pixels * channels + value_at(at, c, pixels, channels, PLANAR)
         value = tl.load(place, mask=at < pixels, other=0).to(tl.int32)

@@ -7,6 +7,21 @@ import triton.language as tl
 
 
 @triton.jit
+def part(BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The image of this program, and the places of the BLOCK values of it that are its part."""
+    return tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+
+
+@triton.jit
+def row_part(wide, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The image, row and columns of this program, which is part of a row of `wide` values."""
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(wide, BLOCK)
+    y = tl.program_id(0) // tiles
+    return n, y, tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+
+
+@triton.jit
 def size_of(sizes, n, tall, wide, RAGGED: tl.constexpr):  # type: ignore[no-untyped-def]
     """Height and width of image n: its own, from a table, if images are RAGGED; else those of all."""
     height = tl.load(sizes + 2 * n) if RAGGED else tall
@@ -37,10 +52,7 @@ def gather_kernel(  # type: ignore[no-untyped-def]
     PLANES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """out[y, x] = source[rows[y], columns[x]] of planes; tables of two images are so many values apart."""
-    n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // across
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(wide, BLOCK)
     start = source + (n * height + tl.load(rows + n // PLANES * row_step + y)) * width
     value = tl.load(start + tl.load(columns + n // PLANES * column_step + tl.minimum(x, wide - 1)))
     tl.store(out + (n * tall + y) * wide + x, value, mask=x < wide)
@@ -52,10 +64,7 @@ def bordered_kernel(  # type: ignore[no-untyped-def]
     LESS: tl.constexpr, RULE: tl.constexpr, PLANES: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Planes with borders, `reach` wide above and on the left, and as wide as there is room elsewhere."""
-    n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // across
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(wide, BLOCK)
     own_height, own_width = size_of(sizes, n // PLANES, height, width, RAGGED)
     if RAGGED:
         if y >= own_height + 2 * reach:
@@ -113,8 +122,7 @@ def word(a, b, c, d):  # type: ignore[no-untyped-def]
 @triton.jit
 def pixels_kernel(planes, out, words, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Three planes of `words` words of four values to pixels of three values."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < words
     here, there = planes + n * words * 3 + at, out + (n * words + at) * 3
     r = tl.load(here, mask=inside, other=0)
@@ -128,8 +136,7 @@ def pixels_kernel(planes, out, words, BLOCK: tl.constexpr):  # type: ignore[no-u
 @triton.jit
 def planes_kernel(pixels, out, words, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """The inverse of `pixels_kernel`."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < words
     here, there = pixels + (n * words + at) * 3, out + n * words * 3 + at
     a = tl.load(here, mask=inside, other=0)
@@ -164,8 +171,7 @@ def value_at(pixel, c, pixels, channels: tl.constexpr, PLANAR: tl.constexpr):  #
 @triton.jit
 def packed_kernel(image, out, pixels, PLANAR: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Three values as one word."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < pixels
     start = image + n * pixels * 3
     r = tl.load(start + value_at(at, 0, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
@@ -184,10 +190,7 @@ def zoom_kernel(  # type: ignore[no-untyped-def]
 
     A pixel of `source` is one element: a grey level, or a word of three. RAGGED images have their own tables.
     """
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(width, BLOCK)
     inside = x < width
     if RAGGED:
         if y >= tl.load(sizes + 2 * n):
@@ -245,10 +248,7 @@ def displace_kernel(  # type: ignore[no-untyped-def]
     channels: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Every pixel read from elsewhere, bilinear; `source` as in `zoom_kernel`."""
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(wide, BLOCK)
     height, width = size_of(sizes, n, tall, wide, RAGGED)
     if RAGGED:
         if y >= height:
@@ -277,9 +277,8 @@ def patches_kernel(  # type: ignore[no-untyped-def]
     channels: tl.constexpr, PATCH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Correlation with the kernel of a pixel's patch; `across` patches lie side by side."""
-    n = tl.program_id(1).to(tl.int64)
+    n, at = part(BLOCK)
     count = height * width * channels
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
     y, x = at // (width * channels), (at // channels) % width
     own = kernels + ((y // PATCH) * across + x // PATCH) * side * side
@@ -305,8 +304,7 @@ def scatter_kernel(  # type: ignore[no-untyped-def]
     `shifts` is pairs (dx, dy), `step` of them for each image. A pixel's origin is found from the last pass
     back to the first. Of RAGGED images all but `rows` rows and `columns` columns are overwritten.
     """
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     y, x = at // wide, at % wide
     height, width = size_of(sizes, n, tall, wide, RAGGED)
     inside = at < tall * wide
@@ -334,8 +332,7 @@ def scatter_kernel(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["count"])
 def squared_differences_kernel(before, after, out, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """The sum of squared differences of two images' bytes; a block's fits in 32 bits."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     one = tl.load(before + n * count + at, mask=at < count, other=0).to(tl.int32)
     two = tl.load(after + n * count + at, mask=at < count, other=0).to(tl.int32)
     tl.atomic_add(out + n, tl.sum((one - two) * (one - two), axis=0).to(tl.int64))

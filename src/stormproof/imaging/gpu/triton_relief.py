@@ -5,6 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from stormproof.imaging.gpu.triton_moves import part
+
 _TAN = tl.constexpr(13573)  # tan 22.5° in 15 fractional bits
 
 
@@ -140,8 +142,7 @@ def near_kernel(distance, out, height, width, BLOCK: tl.constexpr):  # type: ign
 @triton.jit
 def count_kernel(near, out, count, levels, BINS: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Adds up how often each level occurs; BINS is a power of two above the levels that occur."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < count
     level = tl.load(near + n * count + at, mask=inside, other=0).to(tl.int32)
     found = tl.histogram(tl.where(inside, level, BINS - 1), BINS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import as_float, bordered, size_of
+from stormproof.imaging.gpu.triton_moves import as_float, bordered, part, row_part, size_of
 
 
 @triton.jit
@@ -68,8 +68,7 @@ def noise_planes_kernel(  # type: ignore[no-untyped-def]
 
     Bits belong to values in the order of pixels: eight pixels take three blocks of Philox.
     """
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < words
     seed = tl.load(keys + 2 * n) | (tl.load(keys + 2 * n + 1) << 32)
     zero = at * 0
@@ -106,10 +105,7 @@ def noise_ragged_kernel(  # type: ignore[no-untyped-def]
     channels: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The same on planes of ragged images, whose values are numbered in the order of their own pixels."""
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(wide, BLOCK)
     height, width = size_of(sizes, n, tall, wide, True)
     if y >= height:
         return
@@ -239,10 +235,7 @@ def wide_kernel(  # type: ignore[no-untyped-def]
     RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Both for any radius: along rows if AXIS is 2, along columns if it is 1."""
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // tiles
-    at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, at = row_part(wide, BLOCK)
     height, width = size_of(sizes, n // PLANES, tall, wide, RAGGED)
     if RAGGED:
         if y >= height:
@@ -299,10 +292,7 @@ def line_kernel(  # type: ignore[no-untyped-def]
     `source` has borders, `tall` rows of `wide` values, and BLOCK values after the last: loads have no mask,
     which would cost a fifth of the time. `paths` has (weight, place) of every tap, the weight as its bits.
     """
-    n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(width, BLOCK)
-    y = tl.program_id(0) // across
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(width, BLOCK)
     if RAGGED:
         if y >= tl.load(sizes + n // PLANES * 2):
             return
@@ -315,10 +305,7 @@ def streak_kernel(  # type: ignore[no-untyped-def]
     source, out, paths, sizes, taps, height, width, wide, tall, RAGGED: tl.constexpr, BLOCK: tl.constexpr
 ):
     """The same over a field, rounded to whole numbers, half to even."""
-    n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(width, BLOCK)
-    y = tl.program_id(0) // across
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(width, BLOCK)
     if RAGGED:
         if y >= tl.load(sizes + n * 2):
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from stormproof.imaging.gpu.triton_moves import size_of, value_at, word
+from stormproof.imaging.gpu.triton_moves import part, row_part, size_of, value_at, word
 
 
 @triton.jit(do_not_specialize=["most", "step", "small", "large"])
@@ -13,8 +13,7 @@ def means_kernel(  # type: ignore[no-untyped-def]
     source, out, first, last, factors, most, step, small, large, count, BLOCK: tl.constexpr
 ):
     """Block means along one axis, `large` values to `small`; neighbours on it are `step` values apart."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < count
     block, outer = (at // step) % small, at // (step * small)
     start = tl.load(first + block, mask=inside, other=0)
@@ -67,14 +66,12 @@ def means_ragged_kernel(  # type: ignore[no-untyped-def]
     AXIS: tl.constexpr, PLANES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Block means of ragged planes along their width (AXIS 1) or height (0); tables of `blocks_kernel`."""
-    n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(wide, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    n, y, x = row_part(wide, BLOCK)
     side = n // PLANES * 2 + AXIS
     small, inside = tl.load(sides + 2 * side), x < wide
     if AXIS == 1:
-        if (y >= tl.load(sizes + n // PLANES * 2)) | (tl.program_id(0) % tiles * BLOCK >= small):
+        left = tl.program_id(0) % tl.cdiv(wide, BLOCK) * BLOCK
+        if (y >= tl.load(sizes + n // PLANES * 2)) | (left >= small):
             return
         block, place, step = tl.minimum(x, small - 1), source + (n * tall + y) * wide, 1
     else:
@@ -163,8 +160,7 @@ def colours_kernel(  # type: ignore[no-untyped-def]
     NARROW: tl.constexpr, PLANAR: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """RGB of luma and halved chroma; one program element per pixel."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n, at = part(BLOCK)
     inside = at < high * broad
     y, x = at // broad, at % broad
     height, width = size_of(sizes, n, high, broad, RAGGED)
