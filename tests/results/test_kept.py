@@ -429,8 +429,9 @@ def test_scoring_removes_what_a_killed_command_left(folder: Path) -> None:
     assert not left.exists()
 
 
-def test_conditions_scored_by_two_processes_give_the_bytes_of_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_that_share_conditions_give_the_same_bytes(
+    folder: Path, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def files() -> dict[str, bytes]:
         Run(folder).score(interval=True)
@@ -438,19 +439,17 @@ def test_conditions_scored_by_two_processes_give_the_bytes_of_one(
         shutil.rmtree(folder / FOLDER)
         return found
 
-    alone = files()
-    monkeypatch.setattr(scoring, "_MUCH", 0)
-    monkeypatch.setattr(scoring, "worker_count", lambda asked: 2)
-    assert scoring._processes(0) == 2
-    assert files() == alone
-    assert len(alone) == 3
+    usual = files()
+    monkeypatch.setattr(os, "cpu_count", lambda: threads)
+    assert files() == usual
+    assert len(usual) == 3
 
 
-def test_metrics_of_user_code_are_scored_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "worker_count", lambda asked: 2)
+def test_metrics_of_user_code_are_scored_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scoring._threads() == 0
     first = next(iter(scoring.METRICS.values()))
 
     def own() -> None: ...
 
     monkeypatch.setitem(scoring.METRICS.declared, "own", replace(first, function=own))
-    assert scoring._processes(1 << 40) == 1
+    assert scoring._threads() == 1

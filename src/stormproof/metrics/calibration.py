@@ -23,6 +23,7 @@ import numpy as np
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
+from stormproof.core.threads import remember
 from stormproof.metrics.lrp import Located
 from stormproof.metrics.metric import (
     Calibrated,
@@ -113,7 +114,10 @@ def kept_precision(located: Located, clean: Located, weights: Weights) -> Floats
     """Precision of detections scored 0.3 or more, the lowest threshold from there on that keeps the precision
     of the clean images (NaN if none does), and the recall at it: replicates × 3."""
     objects = located.truth_image.astype(np.int32)
-    return in_lanes(weights, _kept_precision, (3,), *_falling(located), *_falling(clean), objects)
+    wanted = remember(
+        clean, "_precision", weights, lambda: in_lanes(weights, _precision, (1,), *_falling(clean))
+    )
+    return in_lanes(weights, _kept_precision, (3,), *_falling(located), objects, thresholds=wanted)
 
 
 def _falling(located: Located) -> tuple[Any, ...]:
@@ -194,31 +198,43 @@ def _fit_errors(
 
 
 @kernel
-def _kept_precision(
-    image: Any, score: Any, hit: Any, clean_image: Any, clean_score: Any, clean_hit: Any, objects: Any,
-    weights: Any, side_by_side: Any, out: Any,
-) -> None:  # fmt: skip
-    for lane in range(len(side_by_side)):
-        hits, count = 0.0, 0.0
-        for i in range(len(clean_image)):
-            w = np.float64(weights[clean_image[i], lane])
-            count += w
-            hits += w * clean_hit[i]
-        clean_precision = hits / count if count else np.nan
-        positives = 0.0
-        for i in range(len(objects)):
-            positives += weights[objects[i], lane]
-        out[:, lane] = np.nan
-        hits, count, before = 0.0, 0.0, 0.0
-        for i in range(len(image)):
+def _precision(image: Any, score: Any, hit: Any, weights: Any, side_by_side: Any, out: Any) -> None:
+    """The share of hits, for a block of replicates."""
+    width = len(side_by_side)
+    hits, count = np.zeros(width), np.zeros(width)
+    for i in range(len(image)):
+        for lane in range(width):
             w = np.float64(weights[image[i], lane])
-            count += w
-            hits += w * hit[i]
-            if i + 1 < len(image) and score[i + 1] == score[i]:
-                continue  # a threshold never separates equal scores
+            count[lane] += w
+            hits[lane] += w * hit[i]
+    for lane in range(width):
+        out[0, lane] = hits[lane] / count[lane] if count[lane] else np.nan
+
+
+@kernel
+def _kept_precision(
+    image: Any, score: Any, hit: Any, objects: Any, wanted: Any, weights: Any, side_by_side: Any, out: Any
+) -> None:  # fmt: skip
+    """`kept_precision` for a block of replicates; `wanted` is the precision of the clean images."""
+    width = len(side_by_side)
+    hits, count, before, positives = np.zeros(width), np.zeros(width), np.zeros(width), np.empty(width)
+    sum_weights(objects, 0, len(objects), weights, side_by_side, positives)
+    found = np.zeros(width)
+    out[:] = np.nan
+    for i in range(len(image)):
+        for lane in range(width):
+            w = np.float64(weights[image[i], lane])
+            count[lane] += w
+            hits[lane] += w * hit[i]
+        if i + 1 < len(image) and score[i + 1] == score[i]:
+            continue  # a threshold never separates equal scores
+        for lane in range(width):
             # A detection of weight 0 sets no threshold.
-            if count > before and hits / count >= clean_precision - 1e-12:
-                out[1, lane] = score[i]
-                out[2, lane] = hits / positives if positives else np.nan
-            before = count
-        out[0, lane] = hits / count if count else np.nan
+            keeps = (count[lane] > before[lane]) & (hits[lane] / count[lane] >= wanted[0, lane] - 1e-12)
+            out[1, lane] = score[i] if keeps else out[1, lane]
+            found[lane] = hits[lane] if keeps else found[lane]
+            before[lane] = count[lane]
+    for lane in range(width):
+        out[0, lane] = hits[lane] / count[lane] if count[lane] else np.nan
+        if positives[lane] and not np.isnan(out[1, lane]):
+            out[2, lane] = found[lane] / positives[lane]

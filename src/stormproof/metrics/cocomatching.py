@@ -7,7 +7,6 @@ their spread are computed from the same matches (`metrics.coco`; docs/adr/0017, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.federated import MOST
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
+from stormproof.core.threads import remember
 from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
 from stormproof.metrics.ordering import by_falling_score, by_number
 from stormproof.metrics.precision import MAX_DETECTIONS, ImageMatches, Judged
@@ -51,10 +51,10 @@ def box_areas(detections: Detections, groups: Groups) -> Floats:
     return sides[:, 0] * sides[:, 1]
 
 
-@lru_cache(maxsize=1)  # several metrics use the same overlaps
 def class_overlaps(truth: DetectionTruth, detections: Detections) -> Floats:
     """IoU of all boxes of the same class in the same image, group by group."""
-    return box_overlaps(truth, detections, by_class_and_image(truth, detections))
+    groups = by_class_and_image(truth, detections)
+    return remember(detections, "_overlaps", truth, lambda: box_overlaps(truth, detections, groups))
 
 
 def box_overlaps(truth: DetectionTruth, predicted: Detections, groups: Groups) -> Floats:

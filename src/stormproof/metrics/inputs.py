@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy import sparse
 from stormproof.core import forms
 from stormproof.core.forms import Form, form
 from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.core.threads import cached
 from stormproof.metrics.calibration import Tuned
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
 from stormproof.metrics.lrp import TAU, Located, locate
@@ -121,17 +121,17 @@ class Objects(MetricInput):
     tuned: Tuned | None = None
     is_clean: bool = False
 
-    @cached_property
+    @cached
     def named(self) -> Detections:
         """The detections of classes that the dataset has."""
         return self._selected(self.found.labels < len(self.truth.classes))
 
-    @cached_property
+    @cached
     def named_boxes(self) -> Detections:
         """The detections of classes that the dataset has, without masks."""
         return self._boxes_only(self.named)
 
-    @cached_property
+    @cached
     def boxes(self) -> Matches:
         """COCO's matches of boxes."""
         return match_boxes(self.truth, self.named_boxes)
@@ -141,38 +141,38 @@ class Objects(MetricInput):
         """The objects that `located` judges."""
         return ~truth.excused
 
-    @cached_property
+    @cached
     def located(self) -> Located:
         """Boxes matched to objects at IoU 0.5 or more."""
         return locate(self.truth, self.named_boxes, TAU)
 
-    @cached_property
+    @cached
     def touching(self) -> Located:
         """Boxes matched to objects at any overlap."""
         return locate(self.truth, self.named_boxes, 0.0)
 
-    @cached_property
+    @cached
     def tuning(self) -> Tuned:
         """The detections on which score thresholds are fixed; without clean images, the condition's own."""
         return Tuned(self.located, self.touching) if self.tuned is None else self.tuned
 
-    @cached_property
+    @cached
     def masks(self) -> Matches:
         """COCO's matches of masks."""
         return match_masks(self.truth, self.named)
 
-    @cached_property
+    @cached
     def voc(self) -> Judged:
         """The VOC devkit's verdicts."""
         return judge_by_devkit(self.truth, self.named_boxes)
 
-    @cached_property
+    @cached
     def errors(self) -> ObjectErrors:
         """The error and the symptom of every object (*liu*)."""
         known = replace(self.truth, classes=(*self.truth.classes, UNKNOWN_CLASS))
         return object_errors(known, self._boxes_only(self.found), rule=self.rule)
 
-    @cached_property
+    @cached
     def people(self) -> People | None:
         """The people and the detections of people; None if the dataset has no such class."""
         if self.person is None:

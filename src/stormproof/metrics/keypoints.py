@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.joints import COCO_JOINTS, usual_sigmas
 from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.core.threads import cached
 from stormproof.metrics.coco import coco_scored, image_precision, shown_classes
 from stormproof.metrics.cocomatching import Matches, box_areas, match_groups
 from stormproof.metrics.inputs import Objects
@@ -148,12 +148,12 @@ PAIRS = _pairs()
 class Posed(Objects):
     """Objects and detections with points."""
 
-    @cached_property
+    @cached
     def poses(self) -> Poses:
         """Matches by OKS."""
         return match_points(self.truth, self.named_boxes)
 
-    @cached_property
+    @cached
     def located(self) -> Located:
         """Detections matched to objects at an OKS of 0.5 or more."""
         truth, found, _, overlaps = compare_points(self.truth, self.named_boxes)

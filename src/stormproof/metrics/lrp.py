@@ -11,13 +11,13 @@ thresholds that are best on the clean images, as a deployed detector does. Both 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.core.threads import cached, remember
 from stormproof.metrics.cocomatching import class_overlaps
 from stormproof.metrics.matching import Groups, by_class_and_image
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
@@ -69,7 +69,7 @@ class Located:
     def hit(self) -> Bools:
         return self.overlap > 0
 
-    @cached_property
+    @cached
     def tables(self) -> tuple[Any, ...]:
         """The input of the compiled loops: detections and objects, with the start of each class."""
         order = np.argsort(self.truth_label, kind="stable")
@@ -95,11 +95,11 @@ class Located:
 
         For a class without a hit, oLRP and FN are 1 and the rest is NaN; without an object all are NaN.
         """
-        cached: tuple[Weights, Floats] | None = self.__dict__.get("_optimal")
-        if cached is None or cached[0] is not weights:  # all conditions of a run are given the same weights
-            best = in_lanes(weights, _optimal, (5, self.classes), *self.tables, self.tau)
-            self.__dict__["_optimal"] = cached = (weights, best)
-        return cached[1]
+        shape = (5, self.classes)
+        # Every condition of a run asks for the best thresholds of the clean images, with the same weights.
+        return remember(
+            self, "_best", weights, lambda: in_lanes(weights, _optimal, shape, *self.tables, self.tau)
+        )
 
     def thresholds(self, images: int) -> Floats:
         """The score threshold of each class at which LRP over all `images` is lowest."""

@@ -8,7 +8,6 @@ their order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from stormproof.core.boxes import area, overlap, shared
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
+from stormproof.core.threads import remember
 from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth
 
@@ -57,9 +57,12 @@ def by_image(truth: DetectionTruth, predicted: Detections, most: int) -> Groups:
     return Groups(truths, detections, _starts(truth.image[truths], predicted.image[detections]))
 
 
-@lru_cache(maxsize=2)  # several metrics use the groups of all objects, or those of people
 def by_class_and_image(truth: DetectionTruth, predicted: Detections) -> ClassGroups:
     """Group by image and class: a detection may match the objects of its own class."""
+    return remember(predicted, "_groups", truth, lambda: _group(truth, predicted))
+
+
+def _group(truth: DetectionTruth, predicted: Detections) -> ClassGroups:
     by_class = by_number(predicted.labels, len(truth.classes), predicted.order)
     detections = by_number(predicted.image, len(truth.ids), by_class)
     truths = truth.grouped

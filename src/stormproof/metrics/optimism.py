@@ -19,11 +19,14 @@ is too high by a hundredth (an eleventh).
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.metric import Weights, mean_of_known, ratio
+from stormproof.metrics.ordering import by_falling_score
 from stormproof.metrics.precision import COCO_POINTS, Judged
 
 _SCALE, _OFFSET = 10.0, 3.0
@@ -38,49 +41,71 @@ def ap_optimism(
     `scores` are those of the detections; `among` marks the images that count, by default all; `points` is the
     number of recalls at which precision is read, 0 for all of them.
     """
-    order, counts = np.argsort(-scores, kind="stable"), judged.counts
+    order, counts = by_falling_score(scores), judged.counts
     if among is not None:
         order, counts = order[among[judged.image[order]]], counts & among[judged.truth_image]
-    labels, inside = judged.label[order], judged.inside[order]
-    by_class = np.argsort(labels, kind="stable")
     out = np.full((len(counts), judged.classes, judged.thresholds), np.nan)
     for size, counting in enumerate(counts):
         shown = np.stack([judged.truth_label[counting], judged.truth_image[counting]])
         objects = np.bincount(shown[0], minlength=judged.classes)
         images = _different(shown[0], shown[1], judged.classes)
         occurs = objects > 0
-        weight = np.where(occurs, ratio(1.0, objects), 0.0)[labels]
-        hits, excused = judged.hit[order, size], judged.excused[order, size]
+        hit, excused, inside = (
+            column[:, size].copy() for column in (judged.hit, judged.excused, judged.inside)
+        )
+        doubts = np.empty((judged.thresholds, np.count_nonzero(hit)))
+        hits, until = (np.zeros((judged.thresholds, judged.classes), np.int64) for _ in range(2))
+        weight = np.where(occurs, ratio(1.0, objects), 0.0)
+        number = _walk_down(order, judged.label, hit, excused, inside, weight, doubts, hits, until)
         for t in range(judged.thresholds):
-            hit = (hits >> t & 1).astype(bool)
-            counted = hit | inside[:, size] & ~(excused >> t & 1).astype(bool)
-            undecided = _integrate_doubt(hit, weight * counted) / max(1, occurs.sum())
+            undecided = float(doubts[t, : number[t]].sum()) / max(1, occurs.sum())
             out[size, occurs, t] = _SCALE / (_OFFSET + images[occurs]) * undecided
-            if points:
-                complete = hit[by_class], counted[by_class], labels[by_class]
-                out[size, occurs, t] += _precision_at_the_end(*complete, objects)[occurs] / points
+            if points:  # the precision of a class once all its objects are found
+                complete = (hits[t] >= objects) & (hits[t] > 0)
+                at_the_end = np.where(complete, ratio(hits[t], np.maximum(1, until[t])), 0.0)
+                out[size, occurs, t] += at_the_end[occurs] / points
     return out
+
+
+@kernel
+def _walk_down(
+    order: Any, label: Any, hit: Any, excused: Any, inside: Any, weight: Any, doubts: Any, hits: Any,
+    until: Any,
+) -> Any:  # fmt: skip
+    """Visit detections by falling score. At each threshold, p · (1 − p) dr of every hit: p is the best
+    precision at its recall r or a higher one, and it adds its weight to r. Also the hits of each class, and
+    how many of its detections count until the last of them. Returns the number of hits by threshold."""
+    thresholds = len(doubts)
+    precision, seen = np.empty(doubts.shape), np.zeros(hits.shape, np.int64)
+    right, total, number = np.zeros(thresholds), np.zeros(thresholds), np.zeros(thresholds, np.int64)
+    for d in order:
+        k = label[d]
+        if not inside[d] and not hit[d]:
+            continue
+        for t in range(thresholds):
+            found = hit[d] >> t & 1
+            if not found and (not inside[d] or excused[d] >> t & 1):
+                continue
+            total[t] += weight[k]
+            seen[t, k] += 1
+            if found:
+                right[t] += weight[k]
+                precision[t, number[t]], doubts[t, number[t]] = right[t] / total[t], weight[k]
+                hits[t, k] += 1
+                until[t, k] = seen[t, k]
+                number[t] += 1
+    for t in range(thresholds):
+        best = 0.0
+        for e in range(number[t] - 1, -1, -1):
+            best = max(best, precision[t, e])
+            doubts[t, e] = doubts[t, e] * best * (1 - best)
+    return number
 
 
 def _different(labels: Ints, images: Ints, classes: int) -> Ints:
     """How many different images go with each label."""
     count = images.max(initial=0) + 1
     return np.bincount(np.unique(labels * count + images) // count, minlength=classes)
-
-
-def _precision_at_the_end(hit: Bools, counted: Bools, labels: Ints, objects: Ints) -> Floats:
-    """The precision of each class once all its objects are found; 0 if some are not.
-
-    Detections are sorted by class, those of a class by falling score.
-    """
-    hits = np.bincount(labels[hit], minlength=len(objects))
-    last = np.full(len(objects), -1)
-    last[labels[hit]] = np.flatnonzero(hit)  # of several, the last is kept
-    seen = np.concatenate([[0], np.cumsum(counted)])
-    until = seen[last + 1] - seen[np.searchsorted(labels, np.arange(len(objects)))]
-    complete = (hits >= objects) & (hits > 0)
-    precision: Floats = np.where(complete, ratio(hits, np.maximum(1, until)), 0.0)
-    return precision
 
 
 def class_optimism(values: Floats, image: Ints, label: Ints, weights: Weights, power: float) -> Floats:
@@ -135,11 +160,3 @@ def _growth(images: int, power: float) -> float:
     held = np.arange(1, images + 1)
     chance = binom.pmf(held, images, 0.5)
     return float((chance / chance.sum()) @ held**-power - images**-power)
-
-
-def _integrate_doubt(hit: Bools, weight: Floats) -> float:
-    """∫ p · (1 − p) dr over detections sorted by falling score; a hit adds its weight to the recall r."""
-    at = np.flatnonzero(hit)
-    precision = np.cumsum(weight[at]) / np.cumsum(weight)[at]
-    best = np.maximum.accumulate(precision[::-1])[::-1]
-    return float((weight[at] * best * (1 - best)).sum())

@@ -6,7 +6,6 @@ A polygon's own area decides the size of a detection. DOTA's difficult objects a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from stormproof.core.kernels import kernel
 from stormproof.core.oriented import oriented_overlap, polygon_areas, shared_area
 from stormproof.core.sample import Bools, Floats
+from stormproof.core.threads import cached
 from stormproof.metrics.coco import CALIBRATED, NUMBERS, coco_scored, image_precision, shown_classes
 from stormproof.metrics.cocomatching import Matches, match_groups
 from stormproof.metrics.corners import CORNERS
@@ -76,12 +76,12 @@ def _overlaps(starts: Any, detections: Any, truths: Any, crowd: Any, out: Any) -
 class Oriented(Objects):
     """Objects and detections with corners."""
 
-    @cached_property
+    @cached
     def polygons(self) -> Matches:
         """COCO's matches."""
         return match_corners(self.truth, self.named_boxes)
 
-    @cached_property
+    @cached
     def located(self) -> Located:
         """Oriented boxes matched to objects at IoU 0.5 or more."""
         groups = by_class_and_image(self.truth, self.named_boxes)

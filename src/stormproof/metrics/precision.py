@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,9 +161,14 @@ def in_lanes(
         for first in starts:
             run_block(first)
     else:
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(run_block, starts))
+        list(_block_threads().map(run_block, starts))
     return out
+
+
+@cache
+def _block_threads() -> ThreadPoolExecutor:
+    """The threads that compute blocks, for all conditions that are scored at the same time."""
+    return ThreadPoolExecutor(os.cpu_count() or 1)
 
 
 @kernel

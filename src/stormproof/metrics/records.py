@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.federated import Federated
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Prediction
+from stormproof.core.threads import cached
 from stormproof.metrics.ordering import by_falling_score
 
 _OBJECT_COLUMNS = ("boxes", "labels", "crowd", "ignore", "area", "sides", "occlusion", "distance")
@@ -97,11 +97,11 @@ class DetectionTruth:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    @cached_property
+    @cached
     def position(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.ids)}
 
-    @cached_property
+    @cached
     def rank(self) -> Ints:
         """The order of images in a tie: by number if all ids are numbers, as in COCO, else as given."""
         place = np.arange(len(self.ids))
@@ -109,12 +109,12 @@ class DetectionTruth:
             place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
         return place
 
-    @cached_property
+    @cached
     def keys(self) -> Ints:
         """A number for each object that stands for its image and class."""
         return self.image * len(self.classes) + self.labels
 
-    @cached_property
+    @cached
     def grouped(self) -> Ints:
         """The objects sorted by key; equal keys keep their order."""
         return np.argsort(self.keys, kind="stable")
@@ -177,7 +177,7 @@ class Detections:
         entries, image = entries_of(self.image, chosen, images)
         return replace(select(self, entries), image=image)
 
-    @cached_property
+    @cached
     def order(self) -> Ints:
         """The detections by falling score; equal scores keep their order."""
         return by_falling_score(self.scores)

@@ -8,7 +8,6 @@ of the 45 rates; the FPPI actually reached is reported with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints
+from stormproof.core.threads import cached, remember
 from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, detail, metric, ratio, units_of
 from stormproof.metrics.optimism import set_optimism
@@ -68,12 +68,12 @@ class People:
         """Whether any person counts; a condition may move all people out of their images."""
         return not bool(self.truth.excused.all())
 
-    @cached_property
+    @cached
     def judged(self) -> dict[float, tuple[Verdicts, Ints]]:
         """At each of the five IoU: the verdict on each detection, and the person that it found."""
         return {iou: judge_nrec(self.truth, self.found, iou=iou) for iou in IOUS}
 
-    @cached_property
+    @cached
     def falling(self) -> list[tuple[Ints, Floats, Verdicts]]:
         """Images, scores and verdicts of the detections that count, by falling score, for each of the IoU.
 
@@ -85,7 +85,7 @@ class People:
             by_iou.append((self.found.image[kept], self.found.scores[kept], verdicts[kept]))
         return by_iou
 
-    @cached_property
+    @cached
     def curve(self) -> Roc:
         """Detection rate against FPPI at IoU 0.5."""
         return _curve(self.truth, self.found, self.judged[0.5][0])
@@ -112,14 +112,14 @@ class People:
 
         It takes a thousand images to tell 10⁻³ false positives per image from none.
         """
-        cached: tuple[Weights, Floats] | None = self.__dict__.get("_sensitivities")
-        if cached is None or cached[0] is not weights:  # all conditions of a run are given the same weights
-            out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
-            images, levels = weights.sum(axis=1, dtype=np.float64), np.array(REFERENCE_FPPI)
-            for k, (image, score, verdict) in enumerate(self.falling):
-                _thresholds(image, score, verdict == FALSE, weights, images, levels, out[:, k])
-            self.__dict__["_sensitivities"] = cached = (weights, out)
-        return cached[1]
+        return remember(self, "_sensitivities", weights, lambda: self._fix_sensitivities(weights))
+
+    def _fix_sensitivities(self, weights: Weights) -> Floats:
+        out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
+        images, levels = weights.sum(axis=1, dtype=np.float64), np.array(REFERENCE_FPPI)
+        for k, (image, score, verdict) in enumerate(self.falling):
+            _thresholds(image, score, verdict == FALSE, weights, images, levels, out[:, k])
+        return out
 
     def of_images(self, chosen: Ints) -> People:
         """The people of the chosen images, renumbered."""

@@ -86,8 +86,12 @@ def voc_scored(judged: Judged, weights: Weights, matches: Matches | None = None,
     }
     optimism: dict[str, Floats] = {}
     if len(weights) > 1 and matches is not None:
+        every, columns = matches.judged, ("hit", "excused", "inside")
+        at_half = every._replace(
+            **{name: getattr(every, name)[:, :1] for name in columns}, counts=every.counts[:1], thresholds=1
+        )
         for name, points in _POINTS.items():
-            too_high = ap_optimism(matches.judged, matches.score, weights[0] > 0, points)
+            too_high = ap_optimism(at_half, matches.score, weights[0] > 0, points)
             optimism[prefix + name] = too_high[0, :, 0]
     numbers = {name: mean_of_known(column) for name, column in by_class.items()}
     per_class = {f"{prefix}VOC07 AP50": by_class[f"{prefix}VOC07 AP50"]}

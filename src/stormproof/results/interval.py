@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -200,7 +200,8 @@ class Interval:
         return float(stdtr(_degrees_of_freedom(self.images, self.replicates), -distance / self.se))
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name not in ("replicates", "trials")}
+        names = ("estimate", "low", "high", "se", "optimism", "images")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

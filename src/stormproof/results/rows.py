@@ -110,12 +110,12 @@ def detections(
             yield text, replace(read, data={name: _array_of(table, name, read) for name in forms})
         return
     buffer = DetectionBuffer()
-    for path in run.parts:
-        for text, part in _boxes_of(path, run, conditions, positions):
-            buffer.add(text, part)
+    for part in run.map_parts(lambda path: [*_boxes_of(path, run, conditions, positions)]):
+        for text, boxes in part:
+            buffer.add(text, boxes)
     for text in conditions:
-        image, boxes, scores, labels, sides = join_parts(list(buffer.take(text)))
-        yield text, Detections(image, boxes, scores, _map_labels(labels, match), sides=sides)
+        image, corners, scores, labels, sides = join_parts(list(buffer.take(text)))
+        yield text, Detections(image, corners, scores, _map_labels(labels, match), sides=sides)
 
 
 def read_counts(
@@ -150,7 +150,7 @@ def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
     if not run.has(ImageChange._fields[0]):
         return {}
     columns = ("index", "condition", *ImageChange._fields)
-    table = pa.concat_tables([run.read(path, columns) for path in run.parts])
+    table = pa.concat_tables(run.map_parts(lambda path: run.read(path, columns)))
     index = np.asarray(table["index"])
     left_out = np.isin(index, list(run.unreadable))
     table = table.filter(pa.array((index < run.record.images) & ~left_out))

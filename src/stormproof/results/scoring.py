@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, OutputError
-from stormproof.core.processes import spread, worker_count
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.text import plain
+from stormproof.core.threads import map_in_threads
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.groups import frames_warning
 from stormproof.metrics.inputs import MetricInput, Objects
@@ -41,8 +41,6 @@ from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
-_READING = 10  # replicates that cost as much as reading the rows of an image under a condition
-_MUCH = 2_000_000  # replicates of rows: some seconds
 _GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 
 
@@ -96,10 +94,10 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     shown_by: dict[str, Ints] = {}  # by form: how many units show each class
     details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
     judge = partial(_judge, weights=weights, units=units, object_error=record.metric == "E")
-    jobs = enumerate(iter_inputs(run, options.classes, conditions, options.rule))
-    workers = _processes(len(run.readable) * len(conditions) * (_READING + len(weights)))
-    every = spread(judge, jobs, workers=workers, queued=1)  # a job holds all predictions for a condition
-    for _, text, judged in sorted(every, key=itemgetter(0)):
+    inputs = iter_inputs(run, options.classes, conditions, options.rule)
+    # The first, most often clean, runs alone: it compiles kernels, and the others use what it fixes.
+    every = chain(map(judge, islice(inputs, 1)), map_in_threads(judge, inputs, threads=_threads()))
+    for text, judged in every:
         scored[text] |= judged.scored
         errors[judged.form][text] = judged.errors
         if replicates and judged.form not in shown_by:
@@ -140,23 +138,21 @@ class _Judged(NamedTuple):
 
 
 def _judge(
-    job: tuple[int, tuple[str, MetricInput]], *, weights: Weights, units: int, object_error: bool
-) -> tuple[int, str, _Judged]:
-    place, (text, given) = job
+    named: tuple[str, MetricInput], *, weights: Weights, units: int, object_error: bool
+) -> tuple[str, _Judged]:
+    text, given = named
     task = task_of(given)
     liu = object_error and isinstance(given, Objects)  # *liu*'s benchmark
     errors = given.errors.per_image if liu and isinstance(given, Objects) else task.image_errors(given)
     scored = replace(given.scored(weights), parts={})  # by class and threshold: large
     told = make_details(given, weights, units)
-    return place, text, _Judged(task.form.name, scored, errors, task.shown(given), told)
+    return text, _Judged(task.form.name, scored, errors, task.shown(given), told)
 
 
-def _processes(work: int) -> int:
-    """How many processes share the conditions: one per core where that pays. Metrics that user code declared
-    in this process exist nowhere else."""
+def _threads() -> int:
+    """How many conditions are scored at a time: one per core, unless plugins' code would run in threads."""
     functions = [*(each.function for each in METRICS.values()), *(each.function for each in DETAILS.values())]
-    ours = all(function.__module__.startswith("stormproof.") for function in functions)
-    return worker_count(0) if ours and work >= _MUCH else 1
+    return 0 if all(function.__module__.startswith("stormproof.") for function in functions) else 1
 
 
 def weights_of(run: Run, replicates: int) -> Weights:

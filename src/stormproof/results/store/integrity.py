@@ -11,8 +11,9 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StoreError, StormproofError, first_few
 from stormproof.core.sample import Ints
+from stormproof.core.threads import map_in_threads
 from stormproof.datasets.copies import copy_of
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import (
     content_of,
     context_content,
@@ -40,11 +41,15 @@ def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:
         dataset: Dataset | None = run.dataset
     except StormproofError:  # the predictions can be checked without their dataset
         dataset = None
-    for path in run.parts:
+
+    def problem(path: Path) -> StoreError | None:
         try:
             _check(path, run, dataset, deep=deep)
         except StoreError as error:
-            yield error
+            return error
+        return None
+
+    return (error for error in run.map_parts(problem) if error is not None)
 
 
 def check_parts(run: Run) -> None:
@@ -59,19 +64,22 @@ def changed_images(run: Run) -> list[str]:
     Files that no longer exist cannot be compared. Of images that are generated instead of read, only the
     first is compared, since generating all would take as long as the run; their context files all are.
     """
-    dataset, changed = run.dataset, dict[str, None]()
-    files, now = has_files(dataset), dict[int, str | None]()
-    for path in run.parts:
-        for index, text, content in _contents(path, run):
-            if run.record.copies is not None and text != "clean":
-                if _copy_content(Path(run.record.copies), dataset, index, text) not in (None, content):
-                    changed[f"{dataset.ids[index]} under {text}"] = None
-                continue
-            if index not in now:
-                now[index] = _content(dataset, index, content, files=files, first=not now)
-            if now[index] not in (None, content):
-                changed[dataset.ids[index]] = None
-    return list(changed)
+    dataset, copies = run.dataset, run.record.copies
+    files, threads = has_files(dataset), 0 if abilities(dataset).thread_safe else 1
+    cells = [cell for part in run.map_parts(lambda path: [*_contents(path, run)]) for cell in part]
+    first = next((index for index, text, _ in cells if copies is None or text == "clean"), None)
+
+    def change(cell: tuple[int, str, str]) -> str | None:
+        index, text, content = cell
+        name = dataset.ids[index]
+        if copies is None or text == "clean":
+            now = _content(dataset, index, content, files=files, first=index == first)
+        else:
+            now, name = _copy_content(Path(copies), dataset, index, text), f"{name} under {text}"
+        return name if now not in (None, content) else None
+
+    changed = map_in_threads(change, cells, threads=threads)
+    return [*dict.fromkeys(name for name in changed if name is not None)]
 
 
 def _contents(path: Path, run: Run) -> Iterator[tuple[int, str, str]]:
