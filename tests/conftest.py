@@ -1,4 +1,4 @@
-"""What every test may need: where the shared real data lies, and quiet, repeatable property tests."""
+"""What every test needs: the folder of real data, repeatable property tests, and shortcuts that save time."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def shared() -> Path:
 def pytest_configure(config: pytest.Config) -> None:
     """Do once what hundreds of tests would do again. Every patch here saves time and hides nothing.
 
-    Tests of what is patched undo it: `core/test_processes.py` starts pools without `preloaded`, and `world/`
-    composes its scenes anew.
+    Tests of what is patched undo it: `core/test_processes.py` starts pools without `preloaded`, and
+    `world/conftest.py` composes scenes anew.
     """
     gc.disable()  # until everything is imported: see `pytest_collection_finish`
     keep_memory()  # as every command does
-    # Typer makes every command anew for each call, which takes longer than many of them.
+    # Typer builds all commands for each call, which takes longer than many of the calls.
     typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
-    # Tests simulate no power failure, so nothing needs to be flushed to disk.
+    # Thousands of small files are written and no test cuts the power, so none is flushed to disk.
     os.fsync = lambda _: None
     preloaded.fork_workers()
     if hasattr(config, "workerinput"):  # a process of pytest-xdist
@@ -60,8 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _compile_once() -> None:
     """Let one worker compile a kernel while the others wait: otherwise, each would compile it.
 
-    A kernel is locked before those it calls. No kernel calls itself, even indirectly, so workers cannot block
-    each other.
+    Numba has no hook for this, so a method of it is replaced. A kernel is locked before those it calls. No
+    kernel calls itself, even indirectly, so workers cannot block each other.
     """
     compile_it = Dispatcher.compile
 
@@ -78,8 +78,8 @@ def _compile_once() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on the real photographs and networks are slow ones, which `make test-core` leaves out.
 
-    Modules are dealt out to the processes of pytest-xdist, those with most slow tests first: fixtures of a
-    module are made once, and at the end only quick tests are left to share.
+    Modules are shared out to the processes of pytest-xdist in turn, those with most slow tests first:
+    fixtures of a module are made once, and at the end only quick tests are left to share.
     """
     modules: dict[Path, list[pytest.Item]] = {}
     for item in items:
@@ -87,13 +87,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         modules.setdefault(item.path, []).append(item)
     slowest = sorted(modules.values(), key=lambda module: -sum("slow" in item.keywords for item in module))
-    hands = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if hands > 1:
-        items[:] = chain.from_iterable(module for hand in range(hands) for module in slowest[hand::hands])
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        items[:] = chain.from_iterable(
+            module for first in range(workers) for module in slowest[first::workers]
+        )
 
 
 def pytest_collection_finish() -> None:
-    """Go on doing once what hundreds of tests would do again, now that all is imported."""
+    """Keep what hundreds of tests would make again, now that everything is imported."""
     # A scene of the world is the same at every size of its image; tests look at a few of them very often.
     if samples := sys.modules.get("stormproof.world.samples"):
         samples.compose = lru_cache(maxsize=32)(samples.compose)  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""The house plan, enforced: who may import whom, what recipes may touch, how large a module may be."""
+"""The house plan, enforced: who may import whom, what recipes may touch, how large a module may be, and that
+tests mirror the source."""
 
 from __future__ import annotations
 
@@ -24,6 +25,20 @@ LEAVES = ("depth", "explore", "integrations", "style", "world")
 MOST_LINES = 500
 NOT_FOR_RECIPES = ("cv2", "numba", "scipy", "skimage", "torch", "PIL")
 SETS = ("stormproof.imaging.cpu", "stormproof.imaging.gpu")
+# Folders of tests that belong to no room: of several rooms together, of other folders of the repository, and
+# helpers and programs, which are no tests.
+TESTS = Path(__file__).parent
+OTHER_TESTS = {
+    "browser",
+    "conformance",
+    "e2e",
+    "fuzz",
+    "golden",
+    "helpers",
+    "programs",
+    "studies",
+    "trainings",
+}
 
 
 @cache
@@ -73,6 +88,20 @@ def test_modules_are_small_and_recipes_use_only_primitives() -> None:
         if module.split(".")[0] in NOT_FOR_RECIPES or module.startswith(SETS)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_tests_mirror_the_source() -> None:
+    folders = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    assert folders == rooms | OTHER_TESTS
+
+
+def test_helpers_of_tests_are_in_one_folder() -> None:
+    """A room's folder has tests and fixtures only, and no module imports a module of tests."""
+    modules = [path for path in TESTS.rglob("*.py") if path.relative_to(TESTS).parts[0] not in OTHER_TESTS]
+    assert [path.name for path in modules if not re.match(r"(test_\w+|conftest)\.py", path.name)] == []
+    borrowing = re.compile(r"^(from|import) (\w+\.test_|\w+\.conftest|conftest)", re.MULTILINE)
+    assert [path.name for path in TESTS.rglob("*.py") if borrowing.search(path.read_text("utf-8"))] == []
 
 
 def test_the_package_offers_its_public_names_and_nothing_else() -> None:

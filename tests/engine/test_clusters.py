@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from helpers import forked
-from helpers.fake_models import GATE
+from helpers.fake_models import GATE, MODELS
 from helpers.runs import Configure, all_bytes, all_rows
 from helpers.scenes import MARKED
 from stormproof.core.errors import RunError
@@ -105,27 +105,23 @@ def test_ray_workers_corrupt_on_their_device(configure: Configure, cluster: Any)
 
 
 @pytest.mark.slow
-def test_ray_workers_keep_their_model(configure: Configure, cluster: Any, tmp_path: Path) -> None:
+def test_ray_workers_open_their_model_once_and_name_the_bad_cell(
+    configure: Configure, cluster: Any, tmp_path: Path
+) -> None:
     """A chunk per image, but each process opens the model once."""
-    opened = tmp_path / "opened.txt"
-    (tmp_path / "noting.py").write_text(
-        "import os\n"
+    opened, script = tmp_path / "opened.txt", tmp_path / "noting.py"
+    script.write_text(
+        "import os, runpy\n"
         f"with open({str(opened)!r}, 'a') as file:\n"
         "    file.write(f'{os.getpid()}\\n')\n"
-        "def detect(images):\n"
-        "    return [{'boxes': [], 'scores': [], 'labels': []} for _ in images]\n"
+        f"detect = runpy.run_path({str(MODELS)!r})['raises_on_marked']\n"
     )
-    config = configure(engine=f"ray,address={cluster.address}", **LONG)
-    assert run(config.model_copy(update={"model": f"{tmp_path / 'noting.py'}:detect"})).complete
+    config = configure(engine=f"ray,address={cluster.address}", chunk=1)
+    summary = run(config.model_copy(update={"model": f"{script}:detect"}))
+    assert [(f.image, f.condition) for f in summary.failures] == [("6", "clean")]
     pids = opened.read_text().split()
     assert len(pids) == len({*pids}) <= 3  # this process, and a worker on each node
     assert len(list((Path(config.out) / "parts").glob("part-*"))) > 3
-
-
-@pytest.mark.slow
-def test_ray_names_the_bad_cell(configure: Configure, cluster: Any) -> None:
-    summary = run(configure("raises_on_marked", engine=f"ray,address={cluster.address}"))
-    assert [(f.image, f.condition) for f in summary.failures] == [("6", "clean")]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import numpy as np
 import PIL.Image
 import pytest
 import yaml
-from typer.testing import CliRunner
 
+from helpers import typed
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS
-from stormproof.cli import app
 from stormproof.datasets import read_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import execute, executor_for, run_to_precision
@@ -30,12 +30,7 @@ from stormproof.results.run import Run
 
 VOC07 = "VOC07 AP50"
 
-
-def say(*words: object) -> str:
-    wide = {"COLUMNS": "200"}
-    shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False, env=wide)
-    assert shown.exit_code in (0, 1, 3), shown.output
-    return shown.stdout
+say = partial(typed.say, code=(0, 1, 3))  # whatever a gate says
 
 
 def write_pascal(folder: Path, images: int) -> Path:
@@ -115,18 +110,21 @@ def test_pascal_c_is_estimated(pascal: Path, tmp_path: Path) -> None:
     assert estimate_run(Run(tmp_path / "run")).mpc.estimate == pytest.approx(scores.mean(VOC07), abs=1e-12)
 
 
-def run_of(model: str, folder: Path, out: str, **more: Any) -> Path:
-    scene = folder / "scene"
-    data = f"coco:{scene}/instances.json,images={scene}/images" if scene.exists() else write_scene(scene, 6)
-    asked = {"model": f"{MODELS}:{model}", "data": data, "conditions": ["noise,fog@3"], "engine": "local"}
-    run_it(make_config({**asked, "out": str(folder / out), **more}))
-    return folder / out
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs on the same scene by model: two that score 0 on clean images, and another one."""
+    folder = tmp_path_factory.mktemp("zero")
+    usual = {"data": write_scene(folder / "scene", 6), "conditions": ["noise,fog@3"], "engine": "local"}
+    made = {name: folder / name for name in ("nothing", "wrong_place", "contrast_boxes")}
+    for name, out in made.items():
+        run_it(make_config({**usual, "model": f"{MODELS}:{name}", "out": str(out)}))
+    return made
 
 
 @pytest.mark.parametrize("model", ["nothing", "wrong_place"])
-def test_a_clean_score_of_zero_is_shown_everywhere(tmp_path: Path, model: str) -> None:
-    """No traceback, no division by nothing, and no sentence that is not true."""
-    nothing, other = run_of(model, tmp_path, "nothing"), run_of("contrast_boxes", tmp_path, "other")
+def test_a_clean_score_of_zero_is_shown_everywhere(runs: dict[str, Path], tmp_path: Path, model: str) -> None:
+    """No traceback, no division by zero, and no sentence that is not true."""
+    nothing, other = runs[model], runs["contrast_boxes"]
     scores = Run(nothing).score(interval=True)
     assert (scores.p, scores.mpc) == (0, 0)
     assert math.isnan(scores.rpc)
@@ -159,8 +157,8 @@ def test_a_clean_score_of_zero_is_shown_everywhere(tmp_path: Path, model: str) -
     assert scores.interval("mPC").high == pytest.approx(unseen_share(6))
 
 
-def test_a_clean_score_of_zero_can_be_a_reference(tmp_path: Path) -> None:
-    nothing, other = run_of("nothing", tmp_path, "nothing"), run_of("contrast_boxes", tmp_path, "other")
+def test_a_clean_score_of_zero_can_be_a_reference(runs: dict[str, Path]) -> None:
+    nothing, other = runs["nothing"], runs["contrast_boxes"]
     scores = Run(other).score(reference=nothing, interval=True)
     found = scores.aggregates["AP"]
     assert found["mCD"] == pytest.approx(np.mean([found["CD"][name] for name in found["CD"]]))
@@ -168,8 +166,7 @@ def test_a_clean_score_of_zero_can_be_a_reference(tmp_path: Path) -> None:
     assert "nan" not in say("score", other, "--reference", nothing)
 
 
-def test_a_share_of_a_zero_score_is_estimated(tmp_path: Path) -> None:
-    nothing = run_of("nothing", tmp_path, "nothing")
-    found = estimate_run(Run(nothing))
+def test_a_share_of_a_zero_score_is_estimated(runs: dict[str, Path]) -> None:
+    found = estimate_run(Run(runs["nothing"]))
     assert (found.mpc.estimate, found.clean) == (0, 0)
     assert math.isnan(found.rpc.estimate)

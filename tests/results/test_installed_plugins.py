@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.plugins import F1, POINTER, TIPPED, TIPS
 from helpers.typed import say
-from results.test_plugin_metrics import F1
-from results.test_plugin_tasks import POINTER, TIPPED, TIPS
 from stormproof.core import registry as registries
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions.plugins import load_plugins

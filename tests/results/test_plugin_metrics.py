@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import yaml
 from helpers.crowds import crowded_set
 from helpers.forked import outcome
 from helpers.one_number import agree
+from helpers.plugins import F1, MEDIAN
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS
 from helpers.typed import say
@@ -35,20 +35,11 @@ from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.results.estimate import estimate_run
 from stormproof.results.run import Run
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding" / "metric.md").read_text(encoding="utf-8")
-DIFF = re.search(
-    r"\+\+\+ b/src/stormproof/metrics/f1\.py\n@@[^\n]*\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE
-)
-MEDIAN = re.search(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-assert DIFF
-assert MEDIAN
-F1 = re.sub(r"^\+", "", DIFF[1], flags=re.MULTILINE)
-
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     path = tmp_path / "mine.py"
-    path.write_text(F1 + "\n\n" + MEDIAN[1])
+    path.write_text(F1 + "\n\n" + MEDIAN)
     return path
 
 

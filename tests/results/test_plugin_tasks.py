@@ -6,7 +6,6 @@ Pointing is the code of docs/adding/task.md: a task with its own truth, column, 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from helpers.plugins import POINTER, TIPPED, TIPS, read_block
 from helpers.scenes import write_scene, write_street
 from helpers.scored_models import MODELS
 from helpers.typed import say
@@ -28,12 +28,7 @@ from stormproof.results.run import Run
 from stormproof.results.store import parts
 from stormproof.tools.drawing import draw
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding" / "task.md").read_text(encoding="utf-8")
-DIFF = re.search(r"@@ -0,0.*?@@\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-SNIPPET = re.search(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-assert DIFF
-assert SNIPPET
-TIPS = re.sub(r"^\+", "", DIFF[1], flags=re.MULTILINE)
+SNIPPET = read_block("task.md", r"^```python\n(.*?)^```$")
 READING = """
 from dataclasses import dataclass, replace
 
@@ -74,67 +69,7 @@ task(
 )
 """
 MOVING = "elastic_transform@3[labels=moved]"
-TIPPED = '''
-"""A dataset whose objects have tips, and a section of the report about them."""
 
-import numpy as np
-
-from stormproof.core.sample import Instances, Sample, Truth
-from stormproof.core.table import Table
-from stormproof.datasets.dataset import READERS, SampleDataset
-from stormproof.report.elements import Section
-from stormproof.report.sections import section
-
-
-def boxes_of(k):
-    low = np.random.default_rng(k).integers(0, 20, (2, 2)).astype(float)
-    return np.concatenate([low, low + 20], axis=1)
-
-
-@READERS.declare("vanes")
-def open_vanes(main):
-    """Eight images of two weather vanes each; the tip is at the upper left."""
-    samples = []
-    for k in range(8):
-        pixels = np.random.default_rng(k).integers(0, 255, (48, 64, 3), np.uint8)
-        pixels[0, 0] = k
-        objects = Instances(boxes_of(k), [0, 1], data={"tips": boxes_of(k)[:, :2] + 2})
-        samples.append(Sample(f"{k}.png", pixels, Truth(objects)))
-    return SampleDataset.of(samples, classes=("cock", "arrow"), name="vanes")
-
-
-@section(place=6)
-def tips(scope):
-    """How far off each model points."""
-    rows = [(run.name, run.score("tip error")) for run in scope.runs if "tip error" in run]
-    if not rows:
-        return None
-    table = Table("tips", "Mean distance of tips, clean", ("model", "pixels"), rows)
-    return Section("tips", "Does it point?", "To the nearest tip.", tables=(table,))
-'''
-
-POINTER = '''
-"""A model that finds tips, less exactly the less contrast there is, and none in the first image."""
-
-import numpy as np
-
-from stormproof.core.sample import Prediction
-
-
-def boxes_of(k):
-    low = np.random.default_rng(k).integers(0, 20, (2, 2)).astype(float)
-    return np.concatenate([low, low + 20], axis=1)
-
-
-def point(images):
-    answers = []
-    for image in images:
-        k = int(np.argmin([np.abs(image.astype(int)[0, 0] - k).sum() for k in range(8)]))
-        boxes = boxes_of(k)
-        tips = boxes[:, :2] + 2 + 200 / image.std()
-        answers.append(Prediction(boxes, [0.9, 0.8], [0, 1], data={"tips": tips}) if k else Prediction())
-    return answers
-'''
 
 COUNTING = '''
 """Counting: how far the number of boxes scored 0.5 or more is from the number of objects."""
@@ -308,7 +243,7 @@ def test_adding_conditions_keeps_the_columns_of_stored_rows(tmp_path: Path, tips
 
 def test_a_number_counted_from_label_maps_has_an_interval(tmp_path: Path) -> None:
     plugin = tmp_path / "edges.py"
-    plugin.write_text(READING + SNIPPET[1] + MEASURING)
+    plugin.write_text(READING + SNIPPET + MEASURING)
     folder, data = tmp_path / "run", write_street(tmp_path / "street")
     load_plugins([str(plugin)])
     run_it(make_config({"model": f"{MODELS}:thresholds", "data": data, "conditions": ["contrast@3"],
