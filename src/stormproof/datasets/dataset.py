@@ -297,7 +297,7 @@ def _takes_rules(value: object) -> bool:
 
 def _with_rules(dataset: Any, rules: PixelRules) -> Any:
     """A copy of the dataset with the rules, also in its labels if these read image files."""
-    labels: Any = getattr(dataset, "labels", None)
+    labels: Any = dataset.labels if isinstance(dataset, FileDataset) else None
     inner = {"labels": replace(labels, rules=rules)} if _takes_rules(labels) else {}
     return replace(dataset, rules=rules, **inner)
 
