@@ -165,7 +165,7 @@ TASKS = {
         ("cli/export.py", "cli/inspect_model.py", "datasets/__init__.py", "engine/checks.py",
          "engine/stages/encode.py", "explore/desk.py", "metrics/metric.py", "models/classes.py",
          "models/huggingface.py", "models/predictions.py", "models/results.py", "results/store/export.py",
-         "world/commands.py", "world/formats.py", "world/samples.py"),
+         "world/commands.py", "world/formats.py"),
     ),
     "LVIS": (
         r"federated|lvis",

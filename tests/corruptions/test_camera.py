@@ -14,7 +14,7 @@ from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.imagefile import read_image
 from stormproof.corruptions import CORRUPTIONS, SUITES, corrupt_image
 from stormproof.corruptions.corruption import find
-from stormproof.corruptions.suites import ORDER, SUITES
+from stormproof.corruptions.suites import ORDER
 from stormproof.metrics.fidelity import Reference
 
 PHOTOS = 10

@@ -347,3 +347,11 @@ def test_orientation_tags_enter_the_fingerprint_only_if_they_are_applied(tmp_pat
     spec = yolo(tmp_path)
     plain, stated, turned = (read_dataset(spec + rule) for rule in ("", ",exif=ignore", ",exif=apply"))
     assert plain.fingerprint == stated.fingerprint != turned.fingerprint
+
+
+def test_sizes_are_compared_in_a_part_of_a_dataset_too(tmp_path: Path) -> None:
+    """Also where a wrapper stands between the check and the file that states the sizes."""
+    spec = edited(tmp_path, lambda c: [i.update(height=48, width=64) for i in c["images"]])
+    listed = tmp_path / "some.txt"
+    listed.write_text("".join(f"{name}\n" for name in read_dataset(spec).ids[:6]), encoding="utf-8")
+    assert any("differ in" in words for words in said_of(f"{spec},only={listed}", *Gravity))

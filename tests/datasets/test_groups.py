@@ -124,3 +124,12 @@ def test_refuses_groups_that_cannot_be_read(tmp_path: Path) -> None:
         table.write_text(text, encoding="utf-8")
         with pytest.raises(DatasetError, match=words):
             read_dataset(f"{spec},groups={table}")
+
+
+def test_images_in_an_archive_take_groups_too(tmp_path: Path, build: Build) -> None:
+    spec, table = build("tar"), tmp_path / "groups.csv"
+    names = read_dataset(spec).ids
+    table.write_text("id,group\n" + "".join(f"{name},walk\n" for name in names), encoding="utf-8")
+    grouped = read_dataset(f"{spec},groups={table}")
+    assert grouped.groups == dict.fromkeys(names, "walk")
+    assert grouped.fingerprint == read_dataset(spec).fingerprint

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stormproof.world.classes import SEMANTIC, SEMANTIC_OF, SKY, VOID
-from stormproof.world.samples import FEW, PANOPTIC_BASE, Solid, render, render_truth
+from stormproof.world.samples import FEW, SEGMENT_BASE, Solid, render, render_truth
 from stormproof.world.scene import Scene, compose, look
 from stormproof.world.stage import assemble
 
@@ -38,7 +38,7 @@ def test_maps_boxes_and_masks_agree(scene: tuple[int, str, int], size: tuple[int
         assert objects.ignore[k] == (mask.sum() < FEW)
         expected = SEMANTIC_OF[objects.labels[k]]
         assert (semantic[mask] == expected).all()
-        assert (truth.panoptic[mask] == (expected + 1) * PANOPTIC_BASE + objects.ids[k]).all()
+        assert (truth.panoptic[mask] == (expected + 1) * SEGMENT_BASE + objects.ids[k]).all()
         assert (rendered.instance[mask] == k + 1).all()
         assert not covered[mask].any()
         covered |= mask
@@ -46,7 +46,7 @@ def test_maps_boxes_and_masks_agree(scene: tuple[int, str, int], size: tuple[int
     stuff = ~covered
     assert np.array_equal(
         truth.panoptic[stuff],
-        np.where(semantic == VOID, 0, (semantic.astype(int) + 1) * PANOPTIC_BASE)[stuff],
+        np.where(semantic == VOID, 0, (semantic.astype(int) + 1) * SEGMENT_BASE)[stuff],
     )
     assert np.array_equal(np.isinf(depth), semantic == SKY)
     assert (depth > 0).all()

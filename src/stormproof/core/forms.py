@@ -1,4 +1,4 @@
-"""The forms that truth and predictions take beside boxes: label maps, panoptic maps, arrays of objects.
+"""The forms that truth and predictions take beside boxes: maps of classes or segments, arrays of objects.
 
 A `Form` says all there is to know about one: how it is checked, written to a row and read back, what is
 counted while the true one is at hand, how it moves with the image, how it is drawn, how it stands in files of

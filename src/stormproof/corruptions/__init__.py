@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-import stormproof.corruptions.recipes  # noqa: F401  registers every recipe
 from stormproof.core.condition import Condition
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Image, Sample, Truth, check_image

@@ -77,10 +77,11 @@ def open_coco(
         raise InvalidOption(f"maskless={maskless}: write refuse or excuse.")
     if masks and maskless == "excuse":
         annotations = _excuse_maskless(annotations)
-    labels: Labels = index_annotations(annotations, records, [*categories], path, masks=masks, sigmas=sigmas)
+    table = index_annotations(annotations, records, [*categories], path, masks=masks, sigmas=sigmas)
+    labels: Labels = table
     drawn = () if semantic is None else listed_classes(semantic, classes)
     if drawn:
-        if getattr(labels, "segmentations", None) is None:
+        if table.segmentations is None:
             raise InvalidOption(
                 f"semantic={semantic}: {path} has no masks to draw, or masks=false leaves them out."
             )

@@ -87,7 +87,10 @@ class LocalFile:
         return self.path.name
 
     def read(self) -> bytes:
-        return read_bytes(self.path)
+        return read_bytes(self.path, at_most=MAX_BYTES, error=InvalidImage)
+
+    def __str__(self) -> str:
+        return str(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,11 @@ def abilities(dataset: object) -> Abilities:
     return Abilities(**{name: getattr(dataset, name) for name in _ABILITIES if hasattr(dataset, name)})
 
 
+def source_size(source: Source, rules: PixelRules) -> tuple[int, int]:
+    """Height and width of an image; of a local file, only the header is read."""
+    return image_size(source.path or source.read(), str(source), rules)
+
+
 class Labels(Protocol):
     """What a format knows about each image; everything else is the same for all formats."""
 
@@ -154,7 +162,7 @@ class FileDataset:
     name: str
     root: Path
     ids: tuple[str, ...]
-    images: tuple[Path, ...]
+    images: tuple[Path | Source, ...]
     labels: Labels = field(default_factory=NoLabels)
     sources: tuple[Path, ...] = ()
     classes: tuple[str, ...] = ()
@@ -191,27 +199,28 @@ class FileDataset:
         every = getattr(self.labels, "all_objects", None)
         return None if every is None else every()
 
-    def image_source(self, index: int) -> LocalFile:
-        return LocalFile(self.images[index])
+    def image_source(self, index: int) -> Source:
+        image = self.images[index]
+        return LocalFile(image) if isinstance(image, Path) else image
 
     def size(self, index: int) -> tuple[int, int]:
         index = range(len(self))[index]
-        return self.labels.size(index) or image_size(self.images[index], rules=self.rules)
+        return self.labels.size(index) or source_size(self.image_source(index), self.rules)
 
     def _image(self, index: int) -> tuple[Image, bytes]:
-        path, record = self.images[index], f"image {self.ids[index]!r}"
-        if not is_file(path):
-            raise DatasetError(path, "no such image file; check the images folder.", record)
-        stored = read_bytes(path, at_most=MAX_BYTES, error=InvalidImage)
-        image = read_image(stored, str(path), rules=self.rules)
+        source, record = self.image_source(index), f"image {self.ids[index]!r}"
+        if source.path is not None and not is_file(source.path):
+            raise DatasetError(source, "no such image file; check the images folder.", record)
+        stored = source.read()
+        image = read_image(stored, str(source), rules=self.rules)
         stated, size = self.labels.size(index), (image.shape[0], image.shape[1])
         if stated is not None and stated != size:
             problem = f"the image is {size} (height, width), but its annotation says {stated}."
-            if self.rules.exif == "ignore" and stated == image_size(
-                path, rules=replace(self.rules, exif="apply")
+            if self.rules.exif == "ignore" and stated == source_size(
+                source, replace(self.rules, exif="apply")
             ):
                 problem += " It was labelled after rotation by its orientation tag: add exif=apply."
-            raise DatasetError(path, problem, record)
+            raise DatasetError(source, problem, record)
         return image, stored
 
     @cached_property
@@ -297,7 +306,7 @@ def _takes_rules(value: object) -> bool:
 
 def _with_rules(dataset: Any, rules: PixelRules) -> Any:
     """A copy of the dataset with the rules, also in its labels if these read image files."""
-    labels: Any = getattr(dataset, "labels", None)
+    labels: Any = dataset.labels if isinstance(dataset, FileDataset) else None
     inner = {"labels": replace(labels, rules=rules)} if _takes_rules(labels) else {}
     return replace(dataset, rules=rules, **inner)
 

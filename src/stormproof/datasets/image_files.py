@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from stormproof.core.errors import DatasetError, first_few
+from stormproof.core.errors import DatasetError, StormproofError, first_few
 from stormproof.core.files import read_bytes
 from stormproof.core.identity import blake2b
 from stormproof.core.sample import Image
@@ -32,7 +32,7 @@ def stored_content(dataset: Dataset, index: int) -> str | None:
         if source is None or (source.path is not None and not source.path.exists()):
             return None
         return size_and_digest(source.read()) + context_content(dataset, index)
-    except (DatasetError, OSError):
+    except (StormproofError, OSError):
         return None
 
 

@@ -28,7 +28,7 @@ from stormproof.datasets.cityscapes import (
     annotation_files,
 )
 from stormproof.datasets.coco import open_coco
-from stormproof.datasets.dataset import READERS, FileDataset, LocalFile, fingerprint_of
+from stormproof.datasets.dataset import READERS, FileDataset, Source, fingerprint_of
 from stormproof.datasets.groups import drop_singletons
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
@@ -172,7 +172,7 @@ class JoinedDataset:
     def ids(self) -> tuple[str, ...]:
         return tuple(f"{name}/{self.parts[name].ids[k]}" for name, k in self._places)
 
-    def image_source(self, index: int) -> LocalFile:
+    def image_source(self, index: int) -> Source:
         name, k = self._places[index]
         return self.parts[name].image_source(k)
 

@@ -23,7 +23,7 @@ from stormproof.datasets.annotation_checks import (
     check_annotations,
     stray_masks,
 )
-from stormproof.datasets.context import DatasetWithContext
+from stormproof.datasets.chosen import ChosenImages
 from stormproof.datasets.dataset import Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import file_content, has_files, image_path
 from stormproof.datasets.opened import OpenedDataset
@@ -163,7 +163,7 @@ def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:
 
 def _stated_size(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
     """The size that the annotation of an image states, and whether images are rotated by their tags."""
-    if isinstance(dataset, DatasetWithContext):
+    if isinstance(dataset, ChosenImages):
         return _stated_size(dataset.dataset, dataset.kept[index])
     if isinstance(dataset, OpenedDataset):
         return _stated_size(dataset.whole, index)

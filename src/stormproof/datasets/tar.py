@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import Any
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, open_regular, parse_json
 from stormproof.core.identity import blake2b, to_json
-from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
-from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
+from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules
+from stormproof.core.sample import Instances, SemanticMap, Truth
 from stormproof.datasets.annotations import IGNORE, identity_table, read_classes, read_label_map, semantic_map
 from stormproof.datasets.coco import index_annotations
-from stormproof.datasets.dataset import READERS
+from stormproof.datasets.dataset import READERS, FileDataset, Labels, source_size
 
 MAX_MEMBER_BYTES = 1 << 28  # 256 MiB, far more than any photograph
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")
@@ -79,80 +79,69 @@ def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | N
     if maps and not areas:
         problem = "contains label maps; name their classes with semantic_classes=FILE, one per line."
         raise DatasetError(archives[0], problem)
-    return TarDataset(archives[0].stem, tuple(samples), images, labels, maps, names, areas)
+    members = tuple(images.values())
+    objects, planes = (tuple(map(beside_image.get, samples)) for beside_image in (labels, maps))
+    return TarDataset(
+        name=archives[0].stem, root=beside, ids=tuple(samples), images=members, classes=names,
+        semantic_classes=areas, labels=TarLabels(tuple(samples), members, objects, planes, names, areas),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class TarDataset:
-    """Samples inside tar archives, read in place."""
+@dataclass(frozen=True)
+class TarLabels(Labels):
+    """What the members beside each image say."""
 
-    name: str
     ids: tuple[str, ...]
-    images: Mapping[str, Member]
-    labels: Mapping[str, Member]
-    maps: Mapping[str, Member]
+    images: tuple[Member, ...]
+    objects: tuple[Member | None, ...]
+    maps: tuple[Member | None, ...]
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
     rules: PixelRules = AS_STORED
-    thread_safe: ClassVar[bool] = True
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, index: int) -> Sample:
-        key = self.ids[index]
-        image = read_image(self.images[key].read(), str(self.images[key]), self.rules)
-        truth = self._truth(key, (image.shape[0], image.shape[1]))
-        return Sample(key, image, truth, classes=self.classes, semantic_classes=self.semantic_classes)
-
-    def image_source(self, index: int) -> Member:
-        return self.images[self.ids[index]]
 
     def truth(self, index: int) -> Truth:
-        return self._truth(self.ids[index], self.size(index))
+        return Truth(self._instances(index), self._semantic(index))
 
-    def size(self, index: int) -> tuple[int, int]:
-        member = self.images[self.ids[index]]
-        return image_size(member.read(), str(member), self.rules)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        identity: list[object] = [
-            self.classes,
-            self.semantic_classes,
-            [[key, self.images[key].name] for key in self.ids],
-        ]
-        if self.rules != AS_STORED:
-            identity.append(self.rules.identity())
-        total = blake2b(to_json(identity).encode(), digest_size=16)
-        for member in (*self.labels.values(), *self.maps.values()):
-            total.update(member.name.encode() + b"\0" + blake2b(member.read()).digest())
-        return total.hexdigest()
-
-    def _truth(self, key: str, size: tuple[int, int]) -> Truth:
-        return Truth(self._instances(key, size), self._semantic(key))
-
-    def _instances(self, key: str, size: tuple[int, int]) -> Instances | None:
+    def _instances(self, index: int) -> Instances | None:
         if not self.classes:
             return None
-        member = self.labels.get(key)
+        key, member = self.ids[index], self.objects[index]
         rows = [] if member is None else _annotations(member)
         number = {name: i for i, name in enumerate(self.classes)}
         records = [
             {"id": i, "image_id": key, **row, "category_id": number.get(_category(row), _category(row))}
             for i, row in enumerate(rows)
         ]
-        image = {"id": key, "height": size[0], "width": size[1]}
+        height, width = source_size(self.images[index], self.rules)
+        image = {"id": key, "height": height, "width": width}
         where = Path(str(member)) if member else Path(key)
         table = index_annotations(records, [image], range(len(self.classes)), where, masks=True)
         return table.truth(0).instances
 
-    def _semantic(self, key: str) -> SemanticMap | None:
-        member = self.maps.get(key)
+    def _semantic(self, index: int) -> SemanticMap | None:
+        member = self.maps[index]
         if member is None:
             return None
         numbers = read_label_map(member.read(), str(member))
         return semantic_map(numbers, identity_table(self.semantic_classes, IGNORE), member)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TarDataset(FileDataset):
+    """Images and labels inside tar archives."""
+
+    labels: TarLabels
+
+    @cached_property
+    def fingerprint(self) -> str:
+        files = [[name, image.name] for name, image in zip(self.ids, self.images, strict=True)]
+        identity: list[object] = [self.classes, self.semantic_classes, files]
+        if self.rules != AS_STORED:
+            identity.append(self.rules.identity())
+        total = blake2b(to_json(identity).encode(), digest_size=16)
+        for member in filter(None, (*self.labels.objects, *self.labels.maps)):
+            total.update(member.name.encode() + b"\0" + blake2b(member.read()).digest())
+        return total.hexdigest()
 
 
 def _archives(main: str) -> list[Path]:

@@ -101,10 +101,10 @@ def _answer(session: Any, image: Image, path: Path) -> Map:
     rgb = image if image.ndim == 3 and image.shape[2] == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
     small = cv2.resize(rgb, (columns, rows), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
     batch = ((small - _MEAN) / _SPREAD).transpose(2, 0, 1)[None]
-    found = np.squeeze(np.asarray(session.run(None, {entry.name: np.ascontiguousarray(batch)})[0]))
-    if found.ndim != 2 or not np.isfinite(found).all():
-        raise ModelError(f"{path} outputs {found.shape}; a depth network outputs one finite H×W map.")
-    resized = cv2.resize(found.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    answer = np.squeeze(np.asarray(session.run(None, {entry.name: np.ascontiguousarray(batch)})[0]))
+    if answer.ndim != 2 or not np.isfinite(answer).all():
+        raise ModelError(f"{path} outputs {answer.shape}; a depth network outputs one finite H×W map.")
+    resized = cv2.resize(answer.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(resized, np.float32)
 
 

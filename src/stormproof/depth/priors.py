@@ -58,8 +58,8 @@ class Region:
         if self.semantic_class not in semantic_classes:
             listed = f"Classes: {', '.join(semantic_classes)}."
             raise UnknownName("class in priors", self.semantic_class, semantic_classes, listed)
-        found: Bools = sample.truth.semantic.labels == semantic_classes.index(self.semantic_class)
-        return found
+        inside: Bools = sample.truth.semantic.labels == semantic_classes.index(self.semantic_class)
+        return inside
 
 
 def _inside(corners: Floats, size: tuple[int, int]) -> Bools:

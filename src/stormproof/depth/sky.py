@@ -90,8 +90,8 @@ def find_sky(
             sky |= _blue_and_unmatched(looks & ~sky, azure, ~np.isnan(parallax))
     # The rim was excluded by its gradient: grow back over it, but only onto pixels as bright as the sky.
     grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
-    found: Bools = sky | (grown & (value > _local_level(value, sky)))
-    return found
+    whole: Bools = sky | (grown & (value > _local_level(value, sky)))
+    return whole
 
 
 def sky_of(sample: Sample) -> Bools:
@@ -100,9 +100,9 @@ def sky_of(sample: Sample) -> Bools:
     return find_sky(sample.image, None if given is None else np.isfinite(given))
 
 
-def unveiled_sky(image: Image, found: DepthEstimate) -> float:
+def unveiled_sky(image: Image, estimate: DepthEstimate) -> float:
     """The fraction of the image that looks like sky, has a finite depth, and whose depth is doubtful."""
-    near = np.isfinite(found.depth) & (found.confidence < DOUBT)
+    near = np.isfinite(estimate.depth) & (estimate.confidence < DOUBT)
     return float((find_sky(image) & near).mean())
 
 

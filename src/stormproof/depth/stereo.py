@@ -127,8 +127,8 @@ def match(left: Image, right: Image, reach: int) -> Map:
         mode=cv2.STEREO_SGBM_MODE_HH,
     )
     pair = [cv2.copyMakeBorder(view, 0, 0, reach, 0, cv2.BORDER_REPLICATE) for view in (left, right)]
-    found = matcher.compute(*pair)[:, reach:].astype(np.float32) / 16
-    return np.where(found >= 0, found, np.float32(np.nan)).astype(np.float32)
+    disparity = matcher.compute(*pair)[:, reach:].astype(np.float32) / 16
+    return np.where(disparity >= 0, disparity, np.float32(np.nan)).astype(np.float32)
 
 
 def _match_right(left: Image, right: Image, reach: int) -> Map:

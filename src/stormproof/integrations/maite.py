@@ -134,7 +134,7 @@ def model(source: Any) -> FunctionModel:
     metadata, own = _metadata(source), getattr(source, "fingerprint", None)
 
     def predict(images: Sequence[Image]) -> list[dict[str, Any]]:
-        return [_detections(found) for found in source([image.transpose(2, 0, 1) for image in images])]
+        return [_detections(target) for target in source([image.transpose(2, 0, 1) for image in images])]
 
     predict.fingerprint = [dict(metadata), own]  # type: ignore[attr-defined]
     return function_model(predict, name=str(metadata["id"]), classes=_names(metadata))
@@ -186,5 +186,5 @@ def _names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _load(main: str, member: str) -> Any:
-    found = load_attribute(main)
-    return found if hasattr(found, member) and not isinstance(found, type) else found()
+    named = load_attribute(main)
+    return named if hasattr(named, member) and not isinstance(named, type) else named()

@@ -121,18 +121,18 @@ class Watch:
         begun = monotonic()
         with self._folder(step) as folder:
             done = run(model, self._data, out=folder, progress=False, **self._settings)
-            found = _reading(done, step, begun)
-        self.readings.append(found)
+            reading = _reading(done, step, begun)
+        self.readings.append(reading)
         if self._log is None:
-            print(found)
+            print(reading)
         else:
-            self._log(found.numbers, step)
-        return found
+            self._log(reading.numbers, step)
+        return reading
 
     @property
     def share(self) -> float:
         """The share of the time since the watch was made that its readings took."""
-        return sum(found.seconds for found in self.readings) / max(monotonic() - self._began, 1e-9)
+        return sum(reading.seconds for reading in self.readings) / max(monotonic() - self._began, 1e-9)
 
     def table(self) -> Table:
         """All readings, in percent."""
@@ -158,26 +158,26 @@ class Watch:
         """A Lightning callback; `predict(module, images)` returns predictions in any form a model may."""
         watch, base = self, framework("lightning.pytorch", install="pip install lightning").Callback
 
-        class StormproofWatch(base):  # type: ignore[misc, valid-type]
+        class WatchCallback(base):  # type: ignore[misc, valid-type]
             def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
-                found = watch._watched(trainer.current_epoch + 1, module, predict)
+                reading = watch._watched(trainer.current_epoch + 1, module, predict)
                 for logger in trainer.loggers:
-                    if found:
-                        logger.log_metrics(found.numbers, step=trainer.global_step)
+                    if reading:
+                        logger.log_metrics(reading.numbers, step=trainer.global_step)
 
-        return StormproofWatch()
+        return WatchCallback()
 
     def mmengine(self, predict: Predict) -> Any:
         """An mmengine hook; `predict(model, images)` returns predictions in any form a model may."""
         watch, base = self, framework("mmengine.hooks", install="pip install mmengine").Hook
 
-        class StormproofWatch(base):  # type: ignore[misc, valid-type]
+        class WatchHook(base):  # type: ignore[misc, valid-type]
             def after_train_epoch(self, runner: Any) -> None:
-                found = watch._watched(runner.epoch + 1, runner.model, predict)
-                if found:
-                    runner.visualizer.add_scalars(found.numbers, step=runner.epoch + 1)
+                reading = watch._watched(runner.epoch + 1, runner.model, predict)
+                if reading:
+                    runner.visualizer.add_scalars(reading.numbers, step=runner.epoch + 1)
 
-        return StormproofWatch()
+        return WatchHook()
 
     def _watched(self, step: int, module: Any, predict: Predict) -> Reading | None:
         """Score a torch module between two epochs, then restore its training mode."""
@@ -208,7 +208,7 @@ def _reading(run: Run, step: int, begun: float) -> Reading:
     kept = read_estimate(run)
     if kept is not None:
         measure, name = kept["measure"], kept["mean"]
-        means = {each: _nan_if_none(found["estimate"]) for each, found in kept["by_corruption"].items()}
+        means = {each: _nan_if_none(scored["estimate"]) for each, scored in kept["by_corruption"].items()}
         low, middle, high = (_nan_if_none(kept["mpc"][end]) for end in ("low", "estimate", "high"))
         numbers = _nan_if_none(kept["clean"]), middle, (high - low) / 2
     else:

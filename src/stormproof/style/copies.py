@@ -73,8 +73,8 @@ class Painted(Version):
         """The name and file of the style that an image gets."""
         values = find("style").parameters(Condition.parse(self.condition))
         draw, styles, stylemap = style_draw(seed, image_id), str(values["styles"]), str(values["stylemap"])
-        found = styles_for(draw, styles, stylemap, self.styles)
-        return found[self.index % len(found)]
+        chosen = styles_for(draw, styles, stylemap, self.styles)
+        return chosen[self.index % len(chosen)]
 
     def _paint(self, sample: Sample, condition: Condition, mask: Bools | None, seed: int) -> Image:
         _, path = self.chosen(sample.id, seed)

@@ -50,15 +50,15 @@ def stylize(
     if image.ndim == 2 or image.shape[2] == 1:
         painted = stylize(as_rgb(image), style, alpha=alpha, network=network)
         return np.asarray(cv2.cvtColor(painted, cv2.COLOR_RGB2GRAY), np.uint8).reshape(image.shape)
-    found, wanted = open_network(network), encoded_style(network, style)
+    opened, wanted = open_network(network), encoded_style(network, style)
     key = (network, digest(image))
     if _LAST.key != key:
-        _LAST.key, _LAST.content, _LAST.painted = key, found.encode_content(image), {}
+        _LAST.key, _LAST.content, _LAST.painted = key, opened.encode_content(image), {}
     asked = (str(style), alpha)
     if asked not in _LAST.painted:
         if len(_LAST.painted) >= KEPT:
             _LAST.painted.clear()
-        _LAST.painted[asked] = found.paint(_LAST.content, wanted, alpha)
+        _LAST.painted[asked] = opened.paint(_LAST.content, wanted, alpha)
     return _LAST.painted[asked].copy()
 
 

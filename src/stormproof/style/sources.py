@@ -47,14 +47,14 @@ def list_styles(source: str = BUILT_IN) -> dict[str, Path]:
             return looks
         fix = "give a folder of images, an image, saved statistics (.npz), looks, or built-in"
         raise InvalidOption(f"Styles: {source!r} does not exist; {fix}.")
-    found = {
+    files = {
         file.relative_to(place).as_posix(): file for file in list_files(place, IMAGE_SUFFIXES | {STATISTICS})
     }
-    if not found:
+    if not files:
         raise InvalidOption(
             f"Styles: {source!r} contains no images; put some there ({', '.join(sorted(IMAGE_SUFFIXES))})."
         )
-    return found
+    return files
 
 
 def _list_looks(source: str) -> dict[str, Path] | None:
@@ -72,16 +72,16 @@ def _list_looks(source: str) -> dict[str, Path] | None:
 
 def styles_for(draw: Draw, styles: str, stylemap: str, count: int = 1) -> list[tuple[str, Path]]:
     """Name and file of each style of an image: `count` drawn at random, or those that a map gives it."""
-    found = list_styles(styles)
+    files = list_styles(styles)
     if stylemap == DRAWN:
-        names = draw_styles(draw, tuple(found), count)
+        names = draw_styles(draw, tuple(files), count)
     elif Path(stylemap).is_file():
-        names = _map(stylemap, Path(stylemap).stat().st_mtime_ns).of(str(draw.identity[0]), found)
+        names = _map(stylemap, Path(stylemap).stat().st_mtime_ns).of(str(draw.identity[0]), files)
     else:
         raise InvalidCondition(
             f"style[stylemap={stylemap}]: no such file; give a style map, or leave it out."
         )
-    return [(name, found[name]) for name in names]
+    return [(name, files[name]) for name in names]
 
 
 @lru_cache(maxsize=4)
@@ -142,20 +142,20 @@ class StyleMap:
 
     def of(self, image_id: str, names: Mapping[str, object]) -> tuple[str, ...]:
         """The styles of an image, as names in `names`."""
-        found = self.styles.get(image_id)
-        if not found:
+        styles = self.styles.get(image_id)
+        if not styles:
             by_file_name = {_plain(name): styles for name, styles in self.styles.items()}
-            found = by_file_name.get(_plain(image_id))
-        if not found:
+            styles = by_file_name.get(_plain(image_id))
+        if not styles:
             fix = "draw a new map, or add the image to it"
             raise InvalidOption(f"The style map does not say which style {image_id!r} gets; {fix}.")
         known = {PurePosixPath(name).name: name for name in names}
-        missing = [style for style in found if style not in names and PurePosixPath(style).name not in known]
+        missing = [style for style in styles if style not in names and PurePosixPath(style).name not in known]
         if missing:
             raise InvalidOption(
                 f"The style map names {missing[0]!r}, which is not among the {len(names)} styles."
             )
-        return tuple(style if style in names else known[PurePosixPath(style).name] for style in found)
+        return tuple(style if style in names else known[PurePosixPath(style).name] for style in styles)
 
 
 def _plain(name: str) -> str:
@@ -213,10 +213,10 @@ def encoded_style(network: str, path: Path) -> Any:
 
 @lru_cache(maxsize=1024)
 def _encode(network: str, path: str, modified: int, size: int) -> Any:
-    found = open_network(network)
+    opened = open_network(network)
     if Path(path).suffix.lower() == STATISTICS:
-        return found.load_style(Path(path))
-    return found.encode_style(read_style(Path(path)))
+        return opened.load_style(Path(path))
+    return opened.encode_style(read_style(Path(path)))
 
 
 def _draw_look(name: str) -> Image:

@@ -143,12 +143,12 @@ class World:
 
 @lru_cache(maxsize=8)
 def _frames(split: str, clips: int, per_clip: int) -> Mapping[str, Frame]:
-    found = (
+    frames = (
         frame_of(split, clip, number)
         for clip in range(clips if per_clip else 0)
         for number in range(per_clip)
     )
-    return {frame.id: frame for frame in found}
+    return {frame.id: frame for frame in frames}
 
 
 MOST_FRAMES = 40  # of a clip: after 4 s the traffic has left the modelled street

@@ -190,10 +190,10 @@ def scenes_of(scenario: str, seed: int, split: str, count: int) -> tuple[int, ..
     The numbers may exceed those of the split without a scenario; no other split shares these scenes.
     """
     belongs = find_scenario(scenario)
-    found: list[int] = []
+    chosen: list[int] = []
     for index in counting():
-        if len(found) == count:
-            return tuple(found)
+        if len(chosen) == count:
+            return tuple(chosen)
         if belongs(plan_street(Dice(Draw.keyed(seed, "world", split, index), "plan"))):
-            found.append(index)
+            chosen.append(index)
     raise AssertionError  # the street has no end

@@ -76,8 +76,8 @@ VERSION = 1  # raised whenever a change to the renderer changes an image
 MIN_SIDE, MAX_SIDE = 32, 4096  # pixels
 FEW = 12  # objects with fewer visible pixels are marked `ignore`
 BASELINE = 0.54  # metres between the two cameras, as in KITTI
-# Panoptic id = (semantic class + 1) × 1000 + the object's number (0 for stuff), or 0 without a class.
-PANOPTIC_BASE = 1000
+# The id of a segment = (semantic class + 1) × 1000 + the object's number (0 for stuff), or 0 without a class.
+SEGMENT_BASE = 1000
 # Further arrays of the objects that a view shows: from these, their numbers in it and their areas in pixels.
 ObjectArrays = Callable[[Scene, CameraView, Sequence[Placement], Ints, Ints], Mapping[str, Floats]]
 
@@ -186,12 +186,12 @@ def _truth(
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
     instance = renumber[view.instance]
-    ids = (view.semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance
-    panoptic = np.where(view.semantic == VOID, 0, ids).astype(np.int32)
-    few = np.unique(panoptic[np.isin(instance, 1 + np.flatnonzero(instances.ignore))])
+    ids = (view.semantic.astype(np.int32) + 1) * SEGMENT_BASE + instance
+    segments = np.where(view.semantic == VOID, 0, ids).astype(np.int32)
+    few = np.unique(segments[np.isin(instance, 1 + np.flatnonzero(instances.ignore))])
     # Of stuff there is one segment: a sign too small to count is part of it.
-    crowds = tuple(int(n) for n in few if n and SEMANTIC[n // PANOPTIC_BASE - 1] in OBJECTS)
-    return Truth(instances, SemanticMap(view.semantic, VOID), panoptic, crowds), instance, numbers
+    crowds = tuple(int(n) for n in few if n and SEMANTIC[n // SEGMENT_BASE - 1] in OBJECTS)
+    return Truth(instances, SemanticMap(view.semantic, VOID), segments, crowds), instance, numbers
 
 
 def render(
