@@ -111,11 +111,11 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
 
 
 def _verify_copies(folder: Path) -> None:
-    from stormproof.tools import corrupted_copies as copies
+    from stormproof.tools.manifest import check, read_manifest
 
-    listed = copies.read_manifest(folder)
+    listed = read_manifest(folder)
     with console.progress("verifying", len(listed), "files") as progress:
-        checked = [copies.check(folder, copy) for copy in progress.track(listed)]
+        checked = [check(folder, copy) for copy in progress.track(listed)]
     problems = [problem for problem in checked if problem]
     for problem in problems:
         console.fail(problem)
