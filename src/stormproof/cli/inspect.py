@@ -48,7 +48,6 @@ def inspect(
         Path | None,
         typer.Option(
             "--fix",
-            "--draft",
             metavar="FILE",
             help="For a network file: write a card to FILE with every hint applied. With labelled images "
             "(--data), they decide classes and input where the network does not show them.",

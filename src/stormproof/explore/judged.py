@@ -181,19 +181,17 @@ def tallies(judged: JudgedCondition) -> dict[str, Any] | None:
         return None
     names = [plain(name) for name in judged.metric_input.scored_names]
     right, wrong = ~types.excused & (types.kinds == 0), ~types.excused & (types.kinds != 0)
-    by_class = {
-        name: {
-            "objects": int((types.truth_labels == label).sum()),
-            "right": _at_least(types.scores[right & (types.labels == label)]),
-            "wrong": _at_least(types.scores[wrong & (types.labels == label)]),
+
+    def tally(objects: Any, detections: Any) -> dict[str, Any]:
+        return {
+            "objects": int(objects.sum()),
+            "right": _at_least(types.scores[right & detections]),
+            "wrong": _at_least(types.scores[wrong & detections]),
         }
-        for label, name in enumerate(names)
-    }
-    every = {
-        "objects": len(types.truth_labels),
-        "right": _at_least(types.scores[right]),
-        "wrong": _at_least(types.scores[wrong]),
-    }
+
+    labels = {name: (types.truth_labels == k, types.labels == k) for k, name in enumerate(names)}
+    every = tally(np.ones(len(types.truth_labels), np.bool_), np.ones(len(types.labels), np.bool_))
+    by_class = {name: tally(*chosen) for name, chosen in labels.items()}
     return {"every": every, "by_class": by_class, "images": len(judged.ids)}
 
 

@@ -33,7 +33,6 @@ from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import few_images, images_scored
-from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
@@ -278,16 +277,14 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
         if name not in ("mCE", "ADR"):
             interval = intervals.get(MEAN if name == _MEAN else name)
             known = found[name] is not None and interval is not None and not math.isnan(interval.se)
-            found[f"95 % of {name}"] = _span(interval) if known and interval is not None else None
+            found[f"95 % of {name}"] = (
+                interval.span(between=" – ") if known and interval is not None else None
+            )
     conditions: Entry = len(scores.corrupted) or None
     if scores.missing:
         of = len(scores.missing) + len(scores.corrupted)
         conditions = f"{_INCOMPLETE}: {len(scores.missing)} of {of} missing"
     return {**found, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
-
-
-def _span(interval: Interval) -> str:
-    return interval.span(between=" – ")
 
 
 def _percent(value: object) -> float:
