@@ -136,13 +136,13 @@ def _run_to_precision(config: RunConfig) -> None:
         announced.append(plan)
         return _execute(plan)
 
-    summary, found = run_to_precision(config, execute_part)
+    summary, estimate = run_to_precision(config, execute_part)
     require_success(summary, allow_missing=config.allow_missing)
-    if found is None:
+    if estimate is None:
         console.say(f"{config.out}: this precision requires every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
         return
-    console.print_table(estimate_table(Run(config.out), found))
+    console.print_table(estimate_table(Run(config.out), estimate))
     console.say("The same command with --precision 0 completes the grid; no cell is run twice.")
 
 
@@ -274,10 +274,10 @@ def _check_expected(outcome: RunOutcome) -> None:
 
     run = Path(outcome.config.out)
     try:
-        found = expectations(Run(run, data=outcome.config.data_spec()).score(conditions=("clean",)))
+        lines = expectations(Run(run, data=outcome.config.data_spec()).score(conditions=("clean",)))
     except StormproofError as error:
-        found = [str(error)]
-    for line in found:
+        lines = [str(error)]
+    for line in lines:
         console.note(f"warning: {outcome.config.name}: {line}")
 
 

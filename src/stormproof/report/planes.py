@@ -166,16 +166,16 @@ def _at(axis: Any, place: float) -> float:
 def _lines(made: ScoreMap) -> list[Datum]:
     """The breaking line, and where its band ends."""
     plane, estimate = made.plane, made.estimate
-    found = []
+    rows = []
     for mark, values in (("line", estimate.score), ("edge", estimate.low), ("edge", estimate.high)):
         for x, y, x2, y2 in made.segments(values, estimate.threshold).tolist():
-            found.append(
+            rows.append(
                 {
                     "mark": mark, "x": _at(plane.x, x), "y": _at(plane.y, y),
                     "x2": _at(plane.x, x2), "y2": _at(plane.y, y2),
                 }
             )  # fmt: skip
-    return found
+    return rows
 
 
 def map_page(made: ScoreMap, name: str) -> str:
