@@ -69,13 +69,14 @@ def run(
     """
     from stormproof.engine.plan import make_plan
 
-    both = overlay(read_settings(config) if config else {}, _with_files(files or [], settings))
+    given = _with_files(files, settings) if files else settings
+    both = overlay(read_settings(config) if config else {}, given)
     if is_plan(both):
         _run_many(both, str(config or ""), dry_run=dry_run)
         return
     made = make_config(both, str(config) if config else "")
-    for given, full in ((both.get("model"), made.model), (both.get("data"), made.data)):
-        console.note_kind(given, full)
+    for short, full in ((both.get("model"), made.model), (both.get("data"), made.data)):
+        console.note_kind(short, full)
     if made.precision and not dry_run:
         _run_to_precision(made)
         return
@@ -89,8 +90,6 @@ def run(
 
 def _with_files(files: list[str], settings: dict[str, Any]) -> dict[str, Any]:
     """The settings, with a model, a dataset and perhaps the folder of its images that were given by place."""
-    if not files:
-        return settings
     model, *places = files
     by_option = len(files) == 1 and settings["data"]  # the dataset, in a command such as run a.onnx --data …
     if settings["model"] or (not by_option and (settings["data"] or not 1 <= len(places) <= 2)):
