@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import stormproof
 from stormproof.core.table import Entry, Styled, Table, styled
 
 
@@ -65,3 +67,9 @@ def test_words_may_fold_before_a_column_is_moved_below() -> None:
         )
         == 2
     )
+
+
+def test_every_table_is_made_in_one_place() -> None:
+    source = Path(stormproof.__file__).parent
+    makers = [path for path in source.rglob("*.py") if "rich.table" in path.read_text(encoding="utf-8")]
+    assert [path.relative_to(source).as_posix() for path in makers] == ["core/table.py"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fuzz.dataset_targets import lay, quietly
 from fuzz.mutate import json_bytes, mutate
-from stormproof.tools.corrupted_copies import check, read_manifest
+from stormproof.tools.manifest import check, read_manifest
 
 
 @lru_cache(maxsize=1)

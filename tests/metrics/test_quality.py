@@ -219,11 +219,12 @@ def test_quality_is_averaged_by_object_size():
     boxes = [[0, 0, 20, 20], [20, 20, 70, 70], [90, 90, 250, 250], [300, 300, 310, 310], [0, 0, 9, 9]]
     objects = Instances(boxes, [0] * 5, crowd=[False] * 4 + [True])
     found = by_size(["rmse"], objects=True)(Sample("a", clean, Truth(objects)), [worse])
-    rows = {row.size: (row.count, *row.means) for row in average_by_size([Condition()], [found])}
+    made = average_by_size(["rmse"], [Condition()], [found])
+    rows = {row.size: (row.count, *row.means.values()) for row in made}
     assert rows == {"image": (1, 1), "small": (1, 10), "medium": (1, 0), "large": (1, 0)}
     assert np.isnan(object_quality(clean, worse, objects, rmse)[3])
     nothing = by_size(["rmse"], objects=True)(Sample("a", clean), [worse])
-    assert [row.size for row in average_by_size([Condition()], [nothing])] == ["image"]
+    assert [row.size for row in average_by_size(["rmse"], [Condition()], [nothing])] == ["image"]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_draft_is_written_only_when_asked_and_runs(
     assert result.exit_code == 0, result.output
     assert "how to feed it is a guess" in result.stderr
     assert list(tmp_path.iterdir()) == []
-    asked = CliRunner().invoke(app, ["inspect", spec, "--draft", "card.yaml"])
+    asked = CliRunner().invoke(app, ["inspect", spec, "--fix", "card.yaml"])
     assert asked.exit_code == 0, asked.output
     card = yaml.safe_load((tmp_path / "card.yaml").read_text())
     assert card["decoder"] == "ssd"

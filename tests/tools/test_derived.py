@@ -16,10 +16,8 @@ from stormproof.corruptions import apply
 from stormproof.datasets import find_writer, read_dataset
 from stormproof.style.copies import STYLES, Painted, as_jpeg, blend
 from stormproof.style.sources import StyleMap
-from stormproof.tools.corrupted_copies import check, read_manifest
 from stormproof.tools.derived import (
     JOURNAL,
-    MANIFEST,
     Order,
     Part,
     Version,
@@ -28,6 +26,7 @@ from stormproof.tools.derived import (
     make_dataset,
     make_image,
 )
+from stormproof.tools.manifest import MANIFEST, check, read_manifest
 from stormproof.tools.mixes import Mixed, torch_dataset, versions_of
 
 WORLD = "world:val,count=3,size=96x64"

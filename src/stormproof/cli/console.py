@@ -33,7 +33,7 @@ def printable(text: str) -> str:
     >>> printable("a\\x1b[2Jb")
     'a\\\\x1b[2Jb'
     """
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda code: ascii(code[0])[1:-1], text)
 
 
 class SafeConsole(Console):
@@ -102,7 +102,7 @@ def tell(lines: Iterable[tuple[str, Any]]) -> None:
 def print_json(content: Any) -> None:
     """Print JSON, with control codes escaped."""
     text = json.dumps(json_safe(content), indent=1, ensure_ascii=False)
-    sys.stdout.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.write(_CONTROL.sub(lambda code: f"\\u{ord(code[0]):04x}", text) + "\n")
 
 
 def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -210,6 +211,7 @@ def _tree(
     device: str | None,
 ) -> None:
     from stormproof.tools import corrupted_copies as copies
+    from stormproof.tools.manifest import Copy, write_manifest
 
     jobs = copies.plan(source, destination, conditions, suffix=suffix, seed=seed)
     copies.claim(destination, overwrite=overwrite)
@@ -218,7 +220,7 @@ def _tree(
         results = copies.make_all(jobs, workers=workers)
     else:
         results = copies.make_all_on_device(jobs, workers=workers, device=device)
-    made: list[copies.Copy] = []
+    made: list[Copy] = []
     failed: list[copies.CopyFailure] = []
     with console.progress("corrupting", len(jobs)) as progress:
         for result in progress.track(results):
@@ -227,7 +229,9 @@ def _tree(
                 progress.say(f"skipped: {result.reason}")
             else:
                 made += result
-    copies.write_manifest(destination, seed, made, failed)
+    # sorted, so that equal runs give equal manifests
+    files = [asdict(copy) for copy in sorted(made, key=lambda copy: copy.path)]
+    write_manifest(destination, {"seed": seed}, files, sorted((one.source, one.reason) for one in failed))
     console.say(
         f"{destination}: {counted(len(made), 'file')} of {counted(len(jobs) - len(failed), 'image')} under "
         f"{counted(len(conditions), 'condition')}; check them with: stormproof verify {destination}"

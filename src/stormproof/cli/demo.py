@@ -56,7 +56,7 @@ def demo(
 
     started = monotonic()
     configs = plan_demo(out, full=full, scenes=scenes, workers=workers)
-    found: dict[str, Scores] = {}
+    scored: dict[str, Scores] = {}
     first, *others = configs.values()
     with stoppable(out):
         _run([first])
@@ -65,13 +65,13 @@ def demo(
             console.note(f"A first page, of {first.name} alone: {page}")
         _run(others)
         for name in configs:
-            found[name] = Run(out / name).score()
-    console.print_table(answer(found), framed=False)
-    for line in findings(found):
+            scored[name] = Run(out / name).score()
+    console.print_table(answer(scored), framed=False)
+    for line in findings(scored):
         console.say(line)
-    page, _ = make_report([str(out / name) for name in found], out / "report.html", Options(images=1))
+    page, _ = make_report([str(out / name) for name in scored], out / "report.html", Options(images=1))
     console.say(f"\nThe report: {page}")
-    _close(out, found, monotonic() - started)
+    _close(out, scored, monotonic() - started)
 
 
 def plan_demo(out: Path, *, full: bool, scenes: int | None, workers: int) -> dict[str, RunConfig]:
@@ -119,22 +119,22 @@ def _run(runs: list[RunConfig]) -> None:
             )
 
 
-def answer(found: Mapping[str, Scores]) -> Table:
+def answer(scored: Mapping[str, Scores]) -> Table:
     """A table of clean scores, mean scores under each suite, and the share of the clean score kept."""
-    images = next(iter(found.values())).images
+    images = next(iter(scored.values())).images
     title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %\n"
     rows: list[list[Entry]] = []
-    for network, scores in found.items():
+    for network, scores in scored.items():
         clean, means = _means(scores)
         numbers = [100 * value for value in (clean, *means.values())]
         rows.append([network, NETWORKS[network], scores.headline, *numbers, f"{_share_kept(scores):.0%}"])
     return Table("demo", title, ("network", "finds", "measure", "clean", *SUITES.values(), "kept"), rows)
 
 
-def findings(found: Mapping[str, Scores]) -> list[str]:
+def findings(scored: Mapping[str, Scores]) -> list[str]:
     """One sentence per network: what it keeps, and under which conditions it scores lowest."""
     lines = []
-    for name, scores in found.items():
+    for name, scores in scored.items():
         values = scores.cells[scores.headline]
         lowest = sorted((value, text) for text, value in values.items() if text != "clean")[:LOWEST]
         worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in lowest)
@@ -157,12 +157,12 @@ def _share_kept(scores: Scores) -> float:
     return scores.plain_mean(map(str, scores.corrupted)) / clean if clean else 0.0
 
 
-def _close(out: Path, found: Mapping[str, Scores], seconds: float) -> None:
+def _close(out: Path, scored: Mapping[str, Scores], seconds: float) -> None:
     from stormproof.core.progress import duration_text
 
     console.say(
         f"\nDone in {duration_text(seconds)}. The runs are in {out}; for a closer look, for example:\n"
-        f"  stormproof score {out / next(iter(found))}\n"
+        f"  stormproof score {out / next(iter(scored))}\n"
         "The same with your own ONNX file, and with your own COCO file:\n"
         "  stormproof run --model onnx:MODEL.onnx --data world:test --conditions imagenet-c --out runs/mine\n"
         "  stormproof run --model onnx:MODEL.onnx --data coco:instances.json,images=FOLDER "

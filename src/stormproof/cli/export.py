@@ -60,9 +60,9 @@ def export(
     from stormproof.core.files import refuse_link
     from stormproof.results.run import runs_in
 
-    found = runs_in(runs)
-    several = len(found) > 1
-    for name, run in found.items():
+    folders = runs_in(runs)
+    several = len(folders) > 1
+    for name, run in folders.items():
         place = (out / name if several else out) if out is not None else None
         if truth:
             _export_truth(run, file_format, place or refuse_link(run / "export-truth"), data)

@@ -56,7 +56,7 @@ def gallery(
     if conditions:
         chosen = chosen_conditions(conditions)
     else:
-        graded = [name for name, found in CORRUPTIONS.items() if found.severities]
+        graded = [name for name, corruption in CORRUPTIONS.items() if corruption.severities]
         chosen = tuple(condition for name in graded for condition in every_severity(name))
     pixels, depth = _scene(image, index)
     # Corruptions that need depth cannot be made from an image alone.

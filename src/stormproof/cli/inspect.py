@@ -48,7 +48,6 @@ def inspect(
         Path | None,
         typer.Option(
             "--fix",
-            "--draft",
             metavar="FILE",
             help="For a network file: write a card to FILE with every hint applied. With labelled images "
             "(--data), they decide classes and input where the network does not show them.",
@@ -81,8 +80,7 @@ def inspect(
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --fix detector.yaml
     """
     from stormproof import models
-    from stormproof.datasets import READERS, read_dataset
-    from stormproof.datasets.survey import problems_of
+    from stormproof.datasets import READERS
     from stormproof.results.store.record import RECORD
 
     given, source = source, _with_kind(source)
@@ -97,24 +95,32 @@ def inspect(
         raise InvalidOption(f"{source} is a run folder; see it with: stormproof show {shlex.quote(source)}")
     if fix is not None or tune or data is not None:
         raise InvalidOption(f"--data, --fix and --tune are about a model, but {source} is a dataset.")
+    if _inspect_dataset(source, check_all=check_all, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def _inspect_dataset(source: str, *, check_all: bool, as_json: bool) -> bool:
+    """Print what a dataset contains and what is wrong with it; returns whether anything is."""
+    from stormproof.datasets import read_dataset
+    from stormproof.datasets.survey import problems_of
+
     try:
         opened = read_dataset(source)
     except DatasetError as error:
         if not check_all:
             raise
         _report_problems(problems_of(error), as_json)
-        raise typer.Exit(1) from None
-    found = _look(opened, check_all)
+        return True
+    seen = _look(opened, check_all)
     if as_json:
-        fingerprint = {"fingerprint": opened.fingerprint} if not found.problems else {}
-        console.print_json(found.summary() | fingerprint)
+        fingerprint = {"fingerprint": opened.fingerprint} if not seen.problems else {}
+        console.print_json(seen.summary() | fingerprint)
     else:
-        _print_tables(found)
-        _report_problems(found.problems, as_json)
-        for one in found.findings:
-            console.out.print(Text.assemble((f"{one.level} ", "yellow"), one.what), soft_wrap=True)
-    if found.problems:
-        raise typer.Exit(1)
+        _print_tables(seen)
+        _report_problems(seen.problems, as_json)
+        for finding in seen.findings:
+            console.out.print(Text.assemble((f"{finding.level} ", "yellow"), finding.what), soft_wrap=True)
+    return bool(seen.problems)
 
 
 def _with_kind(source: str) -> str:
@@ -140,34 +146,34 @@ def _look(dataset: Dataset, check_all: bool) -> Inspection:
         return survey(dataset, indices, step=progress.advance)
 
 
-def _print_tables(found: Inspection) -> None:
-    facts = [(Styled(name, "bold"), value) for name, value in _facts(found).items()]
-    console.print_table(Table("dataset", found.name, ("", ""), facts))
-    if found.objects:
-        console.print_table(_counts("objects", {name: found.objects[name] for name in found.classes}))
-    if found.pixels:
-        console.print_table(_counts("pixels", {name: found.pixels[name] for name in found.semantic_classes}))
+def _print_tables(seen: Inspection) -> None:
+    facts = [(Styled(name, "bold"), value) for name, value in _facts(seen).items()]
+    console.print_table(Table("dataset", seen.name, ("", ""), facts))
+    if seen.objects:
+        console.print_table(_counts("objects", {name: seen.objects[name] for name in seen.classes}))
+    if seen.pixels:
+        console.print_table(_counts("pixels", {name: seen.pixels[name] for name in seen.semantic_classes}))
 
 
-def _facts(found: Inspection) -> dict[str, str]:
-    glance = "" if found.looked_at == found.images else f" (inspected {found.looked_at})"
-    facts = {"images": f"{found.images}{glance}"}
-    if found.missing_files:
-        facts["image files"] = f"{found.missing_files} of {found.images} are missing; --check names them"
-    if found.classes:
-        facts["classes"] = str(len(found.classes))
-    if found.semantic_classes:
-        facts["semantic classes"] = str(len(found.semantic_classes))
-    facts["labels"] = _listing(found.labels) or "none"
-    if any(found.context.values()):
-        facts["context"] = _listing(found.context)
-    if found.depth_remark:
-        facts["depth"] = found.depth_remark
-    if found.sizes:
-        facts["sizes"] = _sizes(found)
-    if found.classes:
-        facts["objects"] = f"{found.objects.total()}, and {found.excused} crowds or ignored regions"
-    facts["problems"] = str(len(found.problems))
+def _facts(seen: Inspection) -> dict[str, str]:
+    glance = "" if seen.looked_at == seen.images else f" (inspected {seen.looked_at})"
+    facts = {"images": f"{seen.images}{glance}"}
+    if seen.missing_files:
+        facts["image files"] = f"{seen.missing_files} of {seen.images} are missing; --check names them"
+    if seen.classes:
+        facts["classes"] = str(len(seen.classes))
+    if seen.semantic_classes:
+        facts["semantic classes"] = str(len(seen.semantic_classes))
+    facts["labels"] = _listing(seen.labels) or "none"
+    if any(seen.context.values()):
+        facts["context"] = _listing(seen.context)
+    if seen.depth_remark:
+        facts["depth"] = seen.depth_remark
+    if seen.sizes:
+        facts["sizes"] = _sizes(seen)
+    if seen.classes:
+        facts["objects"] = f"{seen.objects.total()}, and {seen.excused} crowds or ignored regions"
+    facts["problems"] = str(len(seen.problems))
     return facts
 
 
@@ -175,11 +181,11 @@ def _listing(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} ({count} images)" for name, count in counts.items() if count)
 
 
-def _sizes(found: Inspection) -> str:
-    small, large = min(found.sizes, key=lambda s: s[0] * s[1]), max(found.sizes, key=lambda s: s[0] * s[1])
-    if len(found.sizes) == 1:
+def _sizes(seen: Inspection) -> str:
+    small, large = min(seen.sizes, key=lambda s: s[0] * s[1]), max(seen.sizes, key=lambda s: s[0] * s[1])
+    if len(seen.sizes) == 1:
         return f"{small[1]}×{small[0]} (width × height)"
-    return f"{len(found.sizes)} different, {small[1]}×{small[0]} to {large[1]}×{large[0]} (width × height)"
+    return f"{len(seen.sizes)} different, {small[1]}×{small[0]} to {large[1]}×{large[0]} (width × height)"
 
 
 def _counts(noun: str, counts: dict[str, int]) -> Table:

@@ -52,22 +52,22 @@ def inspect_model(text: str, data: str | None, *, fix: Path | None, tune: bool) 
         raise OutputError(f"{fix} exists already; name another file for the card, or remove it.")
     dataset = read_dataset(data or STREET)
     samples = [dataset[i] for i in range(min(len(dataset), _IMAGES if data else 1))]
-    found = probe(spec, samples[0].image) if spec.kind in PROBES else None
-    if found is not None:
-        _print_probe(found)
+    probed = probe(spec, samples[0].image) if spec.kind in PROBES else None
+    if probed is not None:
+        _print_probe(probed)
         if fix is not None or tune:
-            _fix(spec, found, samples, data, fix, tune=tune)
+            _fix(spec, probed, samples, data, fix, tune=tune)
             return
     try:
         model = load_model(text)
     except StormproofError as error:
         console.warn(f"it cannot be run yet: {error}")
-        if found is not None and "decoder" in found.card:
+        if probed is not None and "decoder" in probed.card:
             console.note(f"Write a card that runs: stormproof inspect {shlex.quote(text)} --fix CARD.yaml")
         raise typer.Exit(1) from None
     console.say(f"run as: {describe_model(model)}")
-    if found is not None and found.guessed and not has_card(spec):
-        _say_guess(found, text)
+    if probed is not None and probed.guessed and not has_card(spec):
+        _say_guess(probed, text)
     if isinstance(model, Model):
         predictions = _predict(model, samples, text)
         if data:
@@ -92,15 +92,15 @@ def has_card(spec: Spec) -> bool:
     return "card" in spec.options or Path(spec.main).with_suffix(".yaml").is_file()
 
 
-def _say_guess(found: Probe, text: str) -> None:
+def _say_guess(probed: Probe, text: str) -> None:
     console.warn(
-        f"how to feed it is a guess ({found.guessed}): the file does not say, and such networks differ. Find "
-        f"out on labelled images: stormproof inspect {shlex.quote(text)} --data DATASET --fix CARD.yaml"
+        f"how to feed it is a guess ({probed.guessed}): the file does not say, and such networks differ. "
+        f"Find out on labelled images: stormproof inspect {shlex.quote(text)} --data DATASET --fix CARD.yaml"
     )
 
 
 def _fix(
-    spec: Spec, found: Probe, samples: Sequence[Sample], data: str | None, path: Path | None, *, tune: bool
+    spec: Spec, probed: Probe, samples: Sequence[Sample], data: str | None, path: Path | None, *, tune: bool
 ) -> None:
     """Apply every hint, print what was changed, and write the card where asked."""
     from stormproof.datasets.opened import open_dataset as open_labelled
@@ -109,14 +109,14 @@ def _fix(
     labelled = open_labelled(data) if data else None
     if labelled is not None and not (labelled.classes or labelled.semantic_classes):
         labelled = None
-    tune = tune or (labelled is not None and bool(found.guessed) and not has_card(spec))
+    tune = tune or (labelled is not None and bool(probed.guessed) and not has_card(spec))
     images = [sample.image for sample in samples]
     try:
-        done = fix_network(spec, found, images, labelled, tune=tune, watch=console.progress)
+        done = fix_network(spec, probed, images, labelled, tune=tune, watch=console.progress)
     except StormproofError as error:
         console.warn(f"it cannot be fixed: {error}")
-        if path is not None and not found.problem:
-            _write_card(path, _draft_lines(found), draft_values(spec, found))
+        if path is not None and not probed.problem:
+            _write_card(path, _draft_lines(probed), draft_values(spec, probed))
             console.note("That card is a draft, which does not run: complete it.")
         raise typer.Exit(1) from None
     if done.tuning is not None:
@@ -159,31 +159,31 @@ def _print_tuning(done: Tuning) -> None:
     console.say(done.verdict)
 
 
-def _print_probe(found: Probe) -> None:
+def _print_probe(probed: Probe) -> None:
     rows = []
-    ranges = {output.name: output for output in found.outputs}
-    for noun, tensors in (("input", found.graph.inputs), ("output", found.graph.outputs)):
+    ranges = {output.name: output for output in probed.outputs}
+    for noun, tensors in (("input", probed.graph.inputs), ("output", probed.graph.outputs)):
         for tensor in tensors:
             seen = ranges.get(tensor.name) if noun == "output" else None
             shown = f"{describe_shape(seen.shape)}, {seen.low:.4g} to {seen.high:.4g}" if seen else ""
             rows.append((noun, tensor.name, describe_shape(tensor.shape), tensor.dtype, shown))
     console.print_table(Table("tensors", "", ("", "name", "shape", "type", "on one image"), rows))
-    if found.problem:
-        console.warn(found.problem)
-    if "decoder" in found.card:
-        console.say(f"decoder: {found.card['decoder']}, recognised by its outputs. {found.why}")
-    elif not found.problem:
+    if probed.problem:
+        console.warn(probed.problem)
+    if "decoder" in probed.card:
+        console.say(f"decoder: {probed.card['decoder']}, recognised by its outputs. {probed.why}")
+    elif not probed.problem:
         console.say("decoder: the outputs fit no known family; write decoder: in the card")
 
 
-def _draft_lines(found: Probe) -> list[str]:
+def _draft_lines(probed: Probe) -> list[str]:
     """Comments of a draft: what to complete, and what only a person knows."""
     lines = ["# A draft: what the graph shows, and the defaults for such networks. Complete it."]
-    if found.why:
-        lines.append(f"# The outputs: {found.why}")
-    if "decoder" not in found.card:
+    if probed.why:
+        lines.append(f"# The outputs: {probed.why}")
+    if "decoder" not in probed.card:
         lines.append(f"# decoder: one of {', '.join(DECODERS)}")
-    if "classes" not in found.card:
+    if "classes" not in probed.card:
         lines.append(
             "# classes: coco80, coco91, voc21, cityscapes19 …, a text file of names, or a list of them;"
         )

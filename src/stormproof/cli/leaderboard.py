@@ -152,16 +152,9 @@ def verify(
     entry = read_submission(submission)
     with nullcontext(keep) if keep else tempfile.TemporaryDirectory() as folder:
         outcome = run_again(
-            entry,
-            Path(str(folder)) / "run",
-            model=model,
-            data=data,
-            count=cells,
-            seed=seed,
-            enhance=enhance or (),
-            tolerance=tolerance,
-            watches=[RunProgress(console.err)],
-        )
+            entry, Path(str(folder)) / "run", model=model, data=data, count=cells, seed=seed,
+            enhance=enhance or (), tolerance=tolerance, watches=[RunProgress(console.err)],
+        )  # fmt: skip
     rows = [
         styled(
             (cell.condition, *(100 * v for v in (cell.submitted, cell.again, cell.difference))),

@@ -6,7 +6,7 @@ import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Run
 from stormproof.cli.outcome import VERDICTS, say_scored_on
 from stormproof.core.errors import OutputError
 from stormproof.core.table import Entry, Styled, Table
+
+if TYPE_CHECKING:
+    from stormproof.results.domain_verdicts import DomainVerdicts
 
 
 @app.command()
@@ -50,13 +53,7 @@ def odd(
     from stormproof.core.files import make_folder, write_json, write_text
     from stormproof.report.odd_page import odd_page
     from stormproof.results.domain_file import read_domain
-    from stormproof.results.domain_records import (
-        domain_statement,
-        domain_tags,
-        row_as_dict,
-        row_id,
-        verdicts_csv,
-    )
+    from stormproof.results.domain_records import domain_statement, domain_tags, row_as_dict, verdicts_csv
     from stormproof.results.domain_verdicts import domain_look, judge_domain
     from stormproof.results.kept_maps import read_map
     from stormproof.results.looks import read_looks, record_look
@@ -81,19 +78,22 @@ def odd(
     if as_json:
         typer.echo(json.dumps([row_as_dict(verdicts, row) for row in verdicts.rows], indent=1))
     else:
-        columns = ("cell", "verdict", "estimate", "images", "objects", "why")
-        rows: list[list[Entry]] = []
-        for row in verdicts.rows:
-            worst = row.worst.interval if row.worst else None
-            span = None if worst is None else f"{100 * worst.estimate:.0f} ({worst.span(digits=0)})"
-            outcome = Styled(str(row.outcome), VERDICTS[row.outcome])
-            rows.append([row_id(row), outcome, span, row.images, row.objects, row.reason])
         title = f"{asked.name}: {opened.name} (in %, with 95 % intervals)"
-        console.print_table(Table("verdicts", title, columns, rows))
-        console.say(verdicts.sentence)
-        console.say(verdicts.how_sure)
-        for command in verdicts.commands:
-            console.say(f"Next: {command}")
-        console.say(f"The page: {folder / 'odd.html'}")
+        console.print_table(_table(verdicts, title))
+        next_steps = (f"Next: {command}" for command in verdicts.commands)
+        for line in (verdicts.sentence, verdicts.how_sure, *next_steps, f"The page: {folder / 'odd.html'}"):
+            console.say(line)
     counts = verdicts.counts
     raise typer.Exit(1 if counts[Outcome.FAIL] else 3 if counts[Outcome.INCONCLUSIVE] else 0)
+
+
+def _table(verdicts: DomainVerdicts, title: str) -> Table:
+    from stormproof.results.domain_records import row_id
+
+    rows: list[list[Entry]] = []
+    for row in verdicts.rows:
+        worst = row.worst.interval if row.worst else None
+        span = None if worst is None else f"{100 * worst.estimate:.0f} ({worst.span(digits=0)})"
+        outcome = Styled(str(row.outcome), VERDICTS[row.outcome])
+        rows.append([row_id(row), outcome, span, row.images, row.objects, row.reason])
+    return Table("verdicts", title, ("cell", "verdict", "estimate", "images", "objects", "why"), rows)

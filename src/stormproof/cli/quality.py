@@ -71,16 +71,9 @@ def quality(
         records = [row.record() for row in rows]
         table = _table([*rows, *quality_table.over_severities(rows)])
     else:
-        records = [
-            {
-                "condition": row.condition,
-                "size": row.size,
-                **dict(zip(names, row.means, strict=True)),
-                "count": row.count,
-            }
-            for row in quality_table.average_by_size(chosen, measured)
-        ]
-        table = _size_table(records)
+        records = [row.record() for row in quality_table.average_by_size(names, chosen, measured)]
+        values = [list(record.values()) for record in records]
+        table = Table("quality", "", tuple(records[0]), values, digits=3)
     if as_json:
         console.print_json(records)
     elif as_csv:
@@ -117,8 +110,3 @@ def _table(rows: list[QualityRow]) -> Table:
         for row in rows
     ]
     return Table("quality", "", ("condition", *(title for title, _ in _COLUMNS), "images"), lines)
-
-
-def _size_table(records: list[dict[str, Any]]) -> Table:
-    rows = [list(record.values()) for record in records]
-    return Table("quality", "", tuple(records[0]), rows, digits=3)

@@ -100,9 +100,9 @@ def figures(
     from stormproof.report.view import make_view, only_grouped
     from stormproof.results.run import Run
 
-    found = [scores for source in runs for scores in scores_of(source, data, interval=True)]
-    folders = [Run(scores.folder, data=data) for scores in found if scores.folder is not None]
-    view = with_distributions(make_view(found, measure=measure, reference=reference), folders)
+    scored = [scores for source in runs for scores in scores_of(source, data, interval=True)]
+    folders = [Run(scores.folder, data=data) for scores in scored if scores.folder is not None]
+    view = with_distributions(make_view(scored, measure=measure, reference=reference), folders)
     if group_by is not None:
         view = only_grouped(view, group_by)
     written = write_figures(view, out, style=style, formats=formats or ["pdf", "png"])

@@ -69,13 +69,14 @@ def run(
     """
     from stormproof.engine.plan import make_plan
 
-    both = overlay(read_settings(config) if config else {}, _with_files(files or [], settings))
+    given = _with_files(files, settings) if files else settings
+    both = overlay(read_settings(config) if config else {}, given)
     if is_plan(both):
         _run_many(both, str(config or ""), dry_run=dry_run)
         return
     made = make_config(both, str(config) if config else "")
-    for given, full in ((both.get("model"), made.model), (both.get("data"), made.data)):
-        console.note_kind(given, full)
+    for short, full in ((both.get("model"), made.model), (both.get("data"), made.data)):
+        console.note_kind(short, full)
     if made.precision and not dry_run:
         _run_to_precision(made)
         return
@@ -89,8 +90,6 @@ def run(
 
 def _with_files(files: list[str], settings: dict[str, Any]) -> dict[str, Any]:
     """The settings, with a model, a dataset and perhaps the folder of its images that were given by place."""
-    if not files:
-        return settings
     model, *places = files
     by_option = len(files) == 1 and settings["data"]  # the dataset, in a command such as run a.onnx --data …
     if settings["model"] or (not by_option and (settings["data"] or not 1 <= len(places) <= 2)):
@@ -136,13 +135,13 @@ def _run_to_precision(config: RunConfig) -> None:
         announced.append(plan)
         return _execute(plan)
 
-    summary, found = run_to_precision(config, execute_part)
+    summary, estimate = run_to_precision(config, execute_part)
     require_success(summary, allow_missing=config.allow_missing)
-    if found is None:
+    if estimate is None:
         console.say(f"{config.out}: this precision requires every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
         return
-    console.print_table(estimate_table(Run(config.out), found))
+    console.print_table(estimate_table(Run(config.out), estimate))
     console.say("The same command with --precision 0 completes the grid; no cell is run twice.")
 
 
@@ -274,10 +273,10 @@ def _check_expected(outcome: RunOutcome) -> None:
 
     run = Path(outcome.config.out)
     try:
-        found = expectations(Run(run, data=outcome.config.data_spec()).score(conditions=("clean",)))
+        lines = expectations(Run(run, data=outcome.config.data_spec()).score(conditions=("clean",)))
     except StormproofError as error:
-        found = [str(error)]
-    for line in found:
+        lines = [str(error)]
+    for line in lines:
         console.note(f"warning: {outcome.config.name}: {line}")
 
 

@@ -222,21 +222,21 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
         console.print_table(table)
 
 
-def _print_slices(found: Slices | DetectionRates, *, as_json: bool, as_csv: bool) -> None:
+def _print_slices(slices: Slices | DetectionRates, *, as_json: bool, as_csv: bool) -> None:
     if as_json:
-        console.print_json(found.as_dict())
+        console.print_json(slices.as_dict())
     elif as_csv:
-        typer.echo(found.table().as_csv(), nl=False)
+        typer.echo(slices.table().as_csv(), nl=False)
     else:
-        console.print_table(found.table())
+        console.print_table(slices.table())
 
 
 def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
     from stormproof.report.tables import estimate_table
     from stormproof.results.estimate import estimate_run, read_estimate
 
-    found = estimate_run(run, replicates=replicates)
+    estimate = estimate_run(run, replicates=replicates)
     if as_json:
         typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
     else:
-        console.print_table(estimate_table(run, found))
+        console.print_table(estimate_table(run, estimate))

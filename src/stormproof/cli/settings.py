@@ -48,7 +48,7 @@ def with_settings(verb: Callable[..., None], config: type[BaseModel] = RunConfig
     def command(**given: Any) -> None:
         settings = {name: given.pop(name) for name in settings_of(config)}
         for name, (field, setting) in settings_of(config).items():
-            if get_origin(field.annotation) is dict:
+            if get_origin(field.annotation) is dict and settings[name] is not None:
                 settings[name] = _pairs((setting.flags or (f"--{name}",))[0], settings[name])
         verb(settings, **given)
 
@@ -97,9 +97,7 @@ def _kind(annotation: Any) -> Any:
     return annotation
 
 
-def _pairs(flag: str, texts: list[str] | None) -> dict[str, str] | None:
-    if texts is None:
-        return None
+def _pairs(flag: str, texts: list[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for text, (key, equals, _) in zip(texts, pairs, strict=True):
         if not key or not equals:

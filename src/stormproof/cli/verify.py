@@ -77,12 +77,12 @@ def _verify_evidence(
     if is_about_a_domain(stated):
         if require is None:
             raise InvalidOption(f"{evidence} is about a domain; name its file with --require odd.yaml.")
-        found = check_domain_evidence(stated, Run(folder, data=data), require)
+        problems = check_domain_evidence(stated, Run(folder, data=data), require)
     else:
-        found = check_evidence(stated, Run(folder, data=data), against=beside, requirements=require)
-    for problem in found:
+        problems = check_evidence(stated, Run(folder, data=data), against=beside, requirements=require)
+    for problem in problems:
         console.fail(f"{evidence}: {problem}")
-    if found:
+    if problems:
         raise typer.Exit(1)
     console.say(f"{evidence}: everything it states follows from {folder}.")
 
@@ -95,14 +95,14 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
     opened = Run(run, data=data)
     if not no_data:
         opened.dataset  # noqa: B018  a missing dataset is an error here
-    found = [*map(str, problems(opened, deep=True)), *kept_problems(opened)]
-    if not found and not no_data:
-        found = [f"{name} changed since the run" for name in changed_images(opened)]
-    for problem in found:
+    said = [*map(str, problems(opened, deep=True)), *kept_problems(opened)]
+    if not said and not no_data:
+        said = [f"{name} changed since the run" for name in changed_images(opened)]
+    for problem in said:
         console.fail(problem)
     parts = len(opened.parts)
-    if found:
-        console.fail(f"{run}: {counted(len(found), 'problem')} in {counted(parts, 'part')}.")
+    if said:
+        console.fail(f"{run}: {counted(len(said), 'problem')} in {counted(parts, 'part')}.")
         return False
     lacking = len(opened.missing)
     more = f"; {counted(lacking, 'condition')} without some images" if lacking else ""
@@ -111,11 +111,11 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
 
 
 def _verify_copies(folder: Path) -> None:
-    from stormproof.tools import corrupted_copies as copies
+    from stormproof.tools.manifest import check, read_manifest
 
-    listed = copies.read_manifest(folder)
+    listed = read_manifest(folder)
     with console.progress("verifying", len(listed), "files") as progress:
-        checked = [copies.check(folder, copy) for copy in progress.track(listed)]
+        checked = [check(folder, copy) for copy in progress.track(listed)]
     problems = [problem for problem in checked if problem]
     for problem in problems:
         console.fail(problem)

@@ -103,11 +103,11 @@ def verdict(asked: Requirement, subject: Subject) -> str:
         return f"{asked.condition} was not run, so {asked.metric} under it is not known."
     try:
         spent = spent_at(look_at(run, [asked], None), read_looks(run.folder), run.record.dataset.images)
-        (found,) = judge([asked], scores, look=spent)
+        (judged,) = judge([asked], scores, look=spent)
     except StormproofError as error:
         return str(error)
     clean, here = scores.score(asked.metric), scores.score(asked.metric, asked.condition)
-    told = f"{found.text}. {asked.metric} clean {clean:.4f}, under {asked.condition} {here:.4f}."
+    told = f"{judged.text}. {asked.metric} clean {clean:.4f}, under {asked.condition} {here:.4f}."
     return f"{told} {spent.words}".strip()
 
 

@@ -320,10 +320,10 @@ class Desk:
         outlines = any(s.scores is not None and "mask AP" in s.scores.cells for s in them.subjects)
         answers = []
         for subject in them.subjects:
-            found, source = self.prediction(subject, index, condition)
+            prediction, source = self.prediction(subject, index, condition)
             require()
-            before, _ = (found, source) if condition.is_clean else self.prediction(subject, index, CLEAN)
-            answer = self._answer(subject, found, before, sample.truth)
+            before, _ = (prediction, source) if condition.is_clean else self.prediction(subject, index, CLEAN)
+            answer = self._answer(subject, prediction, before, sample.truth)
             error = self._error(subject, them.ids[index], str(condition))
             answers.append({**answer, "source": source, "error": error})
         names = tuple(them.dataset.classes)
@@ -351,21 +351,21 @@ class Desk:
         return live.predict(self.exploration.sample(index, condition))
 
     def _answer(
-        self, subject: Subject, found: Prediction | None, before: Prediction | None, truth: Truth
+        self, subject: Subject, prediction: Prediction | None, before: Prediction | None, truth: Truth
     ) -> dict[str, Any]:
-        if found is None:
+        if prediction is None:
             return {"why": subject.silent, "found": [], "objects": {}, "map": False, "judged": False}
         things: list[Any] = []
         objects: dict[str, float] = {}
         dataset = self.exploration.dataset
-        is_map = found.semantic is not None or found.panoptic is not None
-        if judges_objects := bool(dataset.classes) and not (is_map and not len(found)):
+        is_map = prediction.semantic is not None or prediction.panoptic is not None
+        if judges_objects := bool(dataset.classes) and not (is_map and not len(prediction)):
             vocabulary = Vocabulary.of(subject.classes, dataset.classes)
-            things, objects = judged.predicted_objects(found, truth, vocabulary, before=before)
+            things, objects = judged.predicted_objects(prediction, truth, vocabulary, before=before)
         maps = Vocabulary.of(subject.semantic_classes, dataset.semantic_classes)
         return {
             "why": "", "found": things, "objects": objects, "map": is_map, "judged": judges_objects,
-            "pixels": mapped.pixels_of_image(found, truth, maps),
+            "pixels": mapped.pixels_of_image(prediction, truth, maps),
         }  # fmt: skip
 
     @staticmethod
@@ -390,8 +390,8 @@ class Desk:
 
     def painting(self, place: int, index: int, condition: Condition) -> bytes:
         """A predicted map in colours."""
-        found, _ = self.prediction(self.exploration.subject(place), index, condition)
-        made = None if found is None else pictures.painting(found, self.exploration.dataset)
+        prediction, _ = self.prediction(self.exploration.subject(place), index, condition)
+        made = None if prediction is None else pictures.painting(prediction, self.exploration.dataset)
         if made is None:
             raise InvalidOption("There is no map of this image.")
         return made

@@ -81,7 +81,7 @@ def carried(truth: Truth) -> list[str]:
 
 
 def predicted_objects(
-    found: Prediction, truth: Truth, vocabulary: Vocabulary, *, before: Prediction | None
+    prediction: Prediction, truth: Truth, vocabulary: Vocabulary, *, before: Prediction | None
 ) -> tuple[list[Thing], dict[str, float]]:
     """The predictions of an image, each with its verdict, and the score at which each object was found.
 
@@ -89,14 +89,14 @@ def predicted_objects(
     score of the surest clean prediction of the same class at the same place, 0 if there was none: at a
     threshold above it, a wrong prediction is new.
     """
-    kept = np.flatnonzero(vocabulary.counts(found.labels))
-    kept = kept[np.argsort(-found.scores[kept], kind="stable")][:MAX_DETECTIONS]
+    kept = np.flatnonzero(vocabulary.counts(prediction.labels))
+    kept = kept[np.argsort(-prediction.scores[kept], kind="stable")][:MAX_DETECTIONS]
     objects = truth.instances or _NOTHING
     scored = np.flatnonzero(vocabulary.counts(objects.labels))
     layout = DetectionTruth.of([("", geometry.select(objects, scored))], vocabulary.classes)
     boxes = Detections(
-        np.zeros(len(kept), np.int64), found.boxes[kept], found.scores[kept], found.labels[kept],
-        sides=found.sides[kept],
+        np.zeros(len(kept), np.int64), prediction.boxes[kept], prediction.scores[kept],
+        prediction.labels[kept], sides=prediction.sides[kept],
     )  # fmt: skip
     types = box_error_types(layout, boxes)
     assert np.array_equal(types.scores, boxes.scores), "an image's verdicts are by falling score"
@@ -108,7 +108,7 @@ def predicted_objects(
             "score": float(boxes.scores[i]),
             "verdict": _verdict(types, i),
             "was": float(was[i]),
-            **outline_object(found, int(kept[i]), 1.0),
+            **outline_object(prediction, int(kept[i]), 1.0),
         }
         for i in range(len(kept))
     ]
@@ -124,10 +124,10 @@ def _verdict(types: ErrorTypes, i: int) -> str:
     return RIGHT if types.kinds[i] == 0 else WORDS[TYPES[types.kinds[i] - 1]]
 
 
-def _scores_before(found: Detections, before: Prediction | None) -> Floats:
-    if before is None or not len(before) or not len(found):
-        return np.zeros(len(found))
-    same = (iou(found.boxes, before.boxes) >= TAU) & (found.labels[:, None] == before.labels)
+def _scores_before(boxes: Detections, before: Prediction | None) -> Floats:
+    if before is None or not len(before) or not len(boxes):
+        return np.zeros(len(boxes))
+    same = (iou(boxes.boxes, before.boxes) >= TAU) & (boxes.labels[:, None] == before.labels)
     surest: Floats = np.where(same, before.scores, 0.0).max(axis=1)
     return surest
 
@@ -160,8 +160,8 @@ class JudgedCondition:
         """The errors of the detections scored `score` or more."""
         if self.objects is None:
             return None
-        found = self.objects.named_boxes
-        return box_error_types(self.objects.truth, select(found, np.flatnonzero(found.scores >= score)))
+        boxes = self.objects.named_boxes
+        return box_error_types(self.objects.truth, select(boxes, np.flatnonzero(boxes.scores >= score)))
 
 
 def judge_conditions(run: Run, conditions: Sequence[str]) -> dict[str, JudgedCondition]:
@@ -181,19 +181,17 @@ def tallies(judged: JudgedCondition) -> dict[str, Any] | None:
         return None
     names = [plain(name) for name in judged.metric_input.scored_names]
     right, wrong = ~types.excused & (types.kinds == 0), ~types.excused & (types.kinds != 0)
-    by_class = {
-        name: {
-            "objects": int((types.truth_labels == label).sum()),
-            "right": _at_least(types.scores[right & (types.labels == label)]),
-            "wrong": _at_least(types.scores[wrong & (types.labels == label)]),
+
+    def tally(objects: Any, detections: Any) -> dict[str, Any]:
+        return {
+            "objects": int(objects.sum()),
+            "right": _at_least(types.scores[right & detections]),
+            "wrong": _at_least(types.scores[wrong & detections]),
         }
-        for label, name in enumerate(names)
-    }
-    every = {
-        "objects": len(types.truth_labels),
-        "right": _at_least(types.scores[right]),
-        "wrong": _at_least(types.scores[wrong]),
-    }
+
+    labels = {name: (types.truth_labels == k, types.labels == k) for k, name in enumerate(names)}
+    every = tally(np.ones(len(types.truth_labels), np.bool_), np.ones(len(types.labels), np.bool_))
+    by_class = {name: tally(*chosen) for name, chosen in labels.items()}
     return {"every": every, "by_class": by_class, "images": len(judged.ids)}
 
 
@@ -242,8 +240,8 @@ def _new(judged: JudgedCondition, clean: JudgedCondition, score: float) -> Ints:
     return counts
 
 
-def _sure(found: Detections, score: float) -> Detections:
-    return select(found, np.flatnonzero(found.scores >= score))
+def _sure(boxes: Detections, score: float) -> Detections:
+    return select(boxes, np.flatnonzero(boxes.scores >= score))
 
 
 def _by_image(entries: Detections | DetectionTruth, images: int) -> list[Ints]:

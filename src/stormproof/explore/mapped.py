@@ -20,13 +20,13 @@ from stormproof.report.imagery import class_colours
 Pixels = dict[str, Any]
 
 
-def pixels_of_image(found: Prediction, truth: Truth, vocabulary: Vocabulary) -> Pixels | None:
+def pixels_of_image(prediction: Prediction, truth: Truth, vocabulary: Vocabulary) -> Pixels | None:
     """How a predicted map differs from the true one; None unless there are both."""
-    if found.semantic is None or truth.semantic is None:
+    if prediction.semantic is None or truth.semantic is None:
         return None
     classes = len(vocabulary.classes)
     # A class that the dataset lacks is one above its last, and wrong.
-    predicted = np.minimum(found.semantic, classes).astype(np.uint16)
+    predicted = np.minimum(prediction.semantic, classes).astype(np.uint16)
     return _counted(count_pixels(truth.semantic, predicted, classes=classes + 1), vocabulary)
 
 

@@ -28,9 +28,9 @@ def thumbnail(image: Image) -> bytes:
     return encode(shrunk(as_rgb(image), THUMB), ".webp", cv2.IMWRITE_WEBP_QUALITY, _QUALITY)
 
 
-def painting(found: Prediction, dataset: Dataset) -> bytes | None:
+def painting(prediction: Prediction, dataset: Dataset) -> bytes | None:
     """A predicted label map or panoptic map in the report's colours; None if there is neither."""
-    drawn = painted_map(found)
+    drawn = painted_map(prediction)
     if drawn is None:
         return None
     return png(np.asarray(paint_map(drawn[0], len(dataset.semantic_classes)), np.uint8))

@@ -135,9 +135,9 @@ def _spec(shape: Shape) -> dict[str, Any]:
         chart = chart.facet(alt.Facet("panel:N", sort=None, header=header), columns=3)
         if shape.kind is not Kind.HEAT:
             chart = chart.resolve_axis(x="independent", y="independent")
-    found: dict[str, Any] = chart.to_dict()
-    found.pop("config", None)  # themes bring their own
-    return found
+    made: dict[str, Any] = chart.to_dict()
+    made.pop("config", None)  # themes bring their own
+    return made
 
 
 def _height(shape: Shape) -> Any:
@@ -353,25 +353,25 @@ def place_on_circle(rows: Sequence[Datum]) -> list[Datum]:
     def at(name: str, radius: float) -> dict[str, float]:
         return {"px": radius * math.cos(angle[name]), "py": radius * math.sin(angle[name])}
 
-    found: list[Datum] = []
+    placed: list[Datum] = []
     for series in dict.fromkeys(row["series"] for row in rows):
         mine = sorted((row for row in rows if row["series"] == series), key=lambda row: names.index(row["x"]))
-        found += [
+        placed += [
             {**row, **at(row["x"], row["y"] / top), "order": i} for i, row in enumerate([*mine, *mine[:1]])
         ]
     for ring in _RINGS:
-        found += [
+        placed += [
             {**at(name, ring), "part": "ring", "frame": f"ring {ring}", "order": i}
             for i, name in enumerate([*names, names[0]])
         ]
-        found.append({**at(names[0], ring), "part": "level", "label": f"{ring * top:g}"})
+        placed.append({**at(names[0], ring), "part": "level", "label": f"{ring * top:g}"})
     for name in names:
-        found += [
+        placed += [
             {**at(name, r), "part": "spoke", "frame": f"spoke {name}", "order": i}
             for i, r in enumerate((0, 1))
         ]
-        found.append({**at(name, 1.16), "part": "name", "label": name})
-    return found
+        placed.append({**at(name, 1.16), "part": "name", "label": name})
+    return placed
 
 
 def with_shades(rows: Sequence[Datum], top: float | None, *, diverging: bool = False) -> list[Datum]:
@@ -386,12 +386,12 @@ def with_shades(rows: Sequence[Datum], top: float | None, *, diverging: bool = F
     for row, shade in zip(rows, shades, strict=True):
         pick = row.get("pick")
         most[pick] = max(most.get(pick, 0.0), shade) if top is None else top
-    found: list[Datum] = []
+    shaded: list[Datum] = []
     for row, shade in zip(rows, shades, strict=True):
         words = f"{row['v']:z.1f}{'↑' if top is not None and shade > top + _ABOVE else ''}"
         # Viridis runs from dark to bright: the ink turns where both are readable.
-        found.append({**row, "shade": shade, "text": words, "dark": shade < 0.6 * most[row.get("pick")]})
-    return found
+        shaded.append({**row, "shade": shade, "text": words, "dark": shade < 0.6 * most[row.get("pick")]})
+    return shaded
 
 
 def _round_up(value: float) -> float:

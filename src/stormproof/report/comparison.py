@@ -194,24 +194,24 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
     sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)
     kind, sign = ("by_corruption", 1) if measures()[measure].higher else ("CE", -1)
-    found = [
+    by_corruption = [
         change(name, before[name], after[name], sure.get(f"{kind}/{name}"))
         for name in before
         if name in after
     ]
-    found.sort(key=lambda each: sign * each.points)
+    by_corruption.sort(key=lambda each: sign * each.points)
     clean = change(CLEAN, a.score(measure), b.score(measure), sure.get("P"))
-    if not found:
+    if not by_corruption:
         return [clean]
     means = a.mean(measure), b.mean(measure)
-    same = a.over.covered == b.over.covered and {*before} == {*after} == {c.name for c in found}
+    same = a.over.covered == b.over.covered and {*before} == {*after} == {c.name for c in by_corruption}
     if same and all(isinstance(value, float) for value in means):
         known = next((sure[name] for name in (*NAMED, MEAN) if name in sure), None)
         mean = change(name if (name := a.mean_name(measure)) in NAMED else MEAN, *means, known)
     else:
-        old, new = (fmean(side[each.name] for each in found) for side in (before, after))
+        old, new = (fmean(side[each.name] for each in by_corruption) for side in (before, after))
         mean = change(MEAN, old, new)
-    return [clean, mean, *found]
+    return [clean, mean, *by_corruption]
 
 
 class CurveChange(NamedTuple):
@@ -229,7 +229,7 @@ def curve_changes(a: Scores, b: Scores, measure: str) -> list[CurveChange]:
     last α that both runs hold (*theodoridis*, section 4)."""
     sizes = [measure, *(f"{measure}{size}" for size in "sml")]
     paired = b - a if a.replicates and b.replicates else {}
-    found = []
+    along = []
     for name in (name for name in sizes if name in a and name in b):
         theirs = curves_of(b, name)
         for (space, part), curve in curves_of(a, name).items():
@@ -237,8 +237,8 @@ def curve_changes(a: Scores, b: Scores, measure: str) -> list[CurveChange]:
             for alpha in dict.fromkeys(shared[i] for i in (0, len(shared) // 2, -1) if shared):
                 sure = paired.get(name, {}).get(f"rP/{space}/{part}/{alpha:g}")
                 before, after = (100 * side[alpha] for side in (curve, theirs[space, part]))
-                found.append(CurveChange(name, space, part, alpha, Change(name, before, after, sure)))
-    return found
+                along.append(CurveChange(name, space, part, alpha, Change(name, before, after, sure)))
+    return along
 
 
 def curve_sentence(a: Scores, b: Scores, along: Sequence[CurveChange]) -> str:

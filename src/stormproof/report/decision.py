@@ -87,14 +87,14 @@ def _reaches_down(scores: Scores, measure: str) -> bool:
     """Whether a clean AP is much nearer to the upper end of its interval."""
     if "AP" not in measure or scores.replicates is None:
         return False
-    found = scores.intervals(measure).get("clean")
-    return found is not None and found.estimate - found.low > 2 * (found.high - found.estimate)
+    clean = scores.intervals(measure).get("clean")
+    return clean is not None and clean.estimate - clean.low > 2 * (clean.high - clean.estimate)
 
 
 def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     unit, mean = measures()[measure].scale, scores.mean(measure)
     intervals = scores.intervals(measure) if scores.replicates is not None else {}
-    found: dict[str, Entry] = {
+    line: dict[str, Entry] = {
         "model": scores.name,
         "clean": _with_ends(per_cent(measure, scores.score(measure)), intervals.get("clean"), unit),
         "under corruption": None,
@@ -102,13 +102,13 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     }
     if isinstance(mean, float) and not scores.missing:
         under = interval_of(scores, measure, mean_of)
-        found["under corruption"] = _with_ends(per_cent(measure, mean), under, unit)
+        line["under corruption"] = _with_ends(per_cent(measure, mean), under, unit)
         if measures()[measure].higher and math.isfinite(mean_kept(scores, measure)):
             share = interval_of(scores, measure, share_kept)
-            found["kept"] = _with_ends(100 * mean_kept(scores, measure), share, 100.0, digits=0)
+            line["kept"] = _with_ends(100 * mean_kept(scores, measure), share, 100.0, digits=0)
     elif scores.missing:
-        found["under corruption"] = "incomplete"
-    return {**found, _WORST: _worst(scores, measure)}
+        line["under corruption"] = "incomplete"
+    return {**line, _WORST: _worst(scores, measure)}
 
 
 def _with_ends(value: float, interval: Interval | None, unit: float, digits: int = 1) -> str | None:

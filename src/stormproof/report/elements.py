@@ -104,8 +104,8 @@ class View:
     decision: Table | None = None  # a line per run: the first thing to read
 
     def figures(self) -> list[Figure]:
-        found = [figure for section in self.sections for figure in section.figures]
-        return [figure for figure in (self.first, self.breaking, *found) if figure is not None]
+        in_sections = [figure for section in self.sections for figure in section.figures]
+        return [figure for figure in (self.first, self.breaking, *in_sections) if figure is not None]
 
     def tables(self) -> list[Table]:
         return [self.summary, *(table for section in self.sections for table in section.tables)]

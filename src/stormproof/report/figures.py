@@ -112,12 +112,12 @@ def as_panels(figure: Figure) -> Figure:
 def sheets(figure: Figure) -> list[Figure]:
     """A figure of very many panels as several: `alpha`, `alpha-2` and so on."""
     panels = list(dict.fromkeys(row.get("panel") for row in figure.rows)) or [None]
-    found = []
+    made = []
     for start in range(0, len(panels), _PANELS):
         name = f"{figure.id}-{start // _PANELS + 1}" if start else figure.id
         rows = [row for row in figure.rows if row.get("panel") in panels[start : start + _PANELS]]
-        found.append(replace(figure, id=name, rows=rows))
-    return found
+        made.append(replace(figure, id=name, rows=rows))
+    return made
 
 
 def chosen_picks(picks: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -91,9 +91,9 @@ def _small(image: npt.NDArray[Any], side: int = SIDE) -> tuple[int, int]:
 def outline(mask: RLE, ratio: float) -> str:
     """The outline of a mask as the path of an SVG, in the small image's pixels."""
     pixels = mask.to_mask().astype(np.uint8)
-    found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    contours, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     paths = []
-    for contour in found:
+    for contour in contours:
         points = cv2.approxPolyDP(contour.astype(np.float32) * ratio, 0.8, True).reshape(-1, 2)
         if len(points) > 2:
             paths.append("M" + "L".join(f"{x:.0f} {y:.0f}" for x, y in points) + "Z")
@@ -204,29 +204,29 @@ class RunPredictions:
 
     def objects(self, image: str, condition: str, ratio: float) -> list[Thing]:
         """Predicted objects, most confident first, in the dataset's classes."""
-        found = self._rows.get((image, condition))
-        if found is None or not len(found):
+        prediction = self._rows.get((image, condition))
+        if prediction is None or not len(prediction):
             return []
-        labels = np.asarray(self._match.labels, np.int64)[found.labels]
-        order = np.argsort(-found.scores, kind="stable")[:_MOST]
+        labels = np.asarray(self._match.labels, np.int64)[prediction.labels]
+        order = np.argsort(-prediction.scores, kind="stable")[:_MOST]
         return [
             {
-                "box": _box(found.boxes[i], ratio),
+                "box": _box(prediction.boxes[i], ratio),
                 "name": self.scene.classes[labels[i]],
-                "score": round(float(found.scores[i]), 3),
-                **outline_object(found, i, ratio),
+                "score": round(float(prediction.scores[i]), 3),
+                **outline_object(prediction, i, ratio),
             }
             for i in order.tolist()
-            if found.scores[i] >= _LEAST and labels[i] >= 0
+            if prediction.scores[i] >= _LEAST and labels[i] >= 0
         ]
 
     def map(self, image: str, condition: str) -> Image | None:
         """The predicted panoptic or semantic map in colours, if there is one."""
-        found = self._rows.get((image, condition))
-        if found is None:
+        prediction = self._rows.get((image, condition))
+        if prediction is None:
             return None
-        found = self._match.apply(found, maps=self._maps)
-        drawn = painted_map(found)
+        prediction = self._match.apply(prediction, maps=self._maps)
+        drawn = painted_map(prediction)
         return None if drawn is None else paint_map(drawn[0], len(self.scene.dataset.semantic_classes))
 
 

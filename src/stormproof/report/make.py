@@ -69,12 +69,12 @@ def make_report(
 ) -> list[Path]:
     """Write the page and, beside it, the same numbers as JSON."""
     make_folder(out.parent)  # so that it fails before the work, if it fails
-    found: list[Scores] = []
+    scored: list[Scores] = []
     for source in sources:
         say(f"scoring {source}, with intervals")
-        found += scores_of(source, options.data, interval=True)
+        scored += scores_of(source, options.data, interval=True)
     opened = {source.folder: source for source in sources if isinstance(source, Run)}
-    runs = disambiguate_names(found)
+    runs = disambiguate_names(scored)
     view = make_view(runs, measure=options.measure, reference=options.reference)
     if options.by is not None:
         view = _with_slices(view, runs, opened, options, say)
@@ -90,19 +90,21 @@ def _with_slices(
     """The view with a section of scores by an attribute, for runs only: published tables have no images."""
     by = options.by or ""
     say(f"slicing by {by}")
-    found = {
+    by_name = {
         scores.name: opened.get(scores.folder) or Run(scores.folder, data=options.data)
         for scores in runs
         if scores.folder is not None
     }
-    if not found:
+    if not by_name:
         raise InvalidOption(f"--by {by} needs run folders: published tables have no images.")
     attribute, _, classes = by.partition(":")
     if attribute in SCALES:
-        rates = {name: run.detection_rates(attribute, classes=classes or None) for name, run in found.items()}
+        rates = {
+            name: run.detection_rates(attribute, classes=classes or None) for name, run in by_name.items()
+        }
         section = rate_section(rates)
     else:
-        section = slice_section({n: run.slices(by, measure=options.measure) for n, run in found.items()})
+        section = slice_section({n: run.slices(by, measure=options.measure) for n, run in by_name.items()})
     return replace(view, sections=(*view.sections, *drawable([section], runs)))
 
 
@@ -116,10 +118,10 @@ def write_page(out: Path, view: View, content: str) -> list[Path]:
 
 
 def _make_imagery(
-    found: Sequence[Scores], opened: Mapping[Path, Run], options: Options, budget: int, say: Say
+    scored: Sequence[Scores], opened: Mapping[Path, Run], options: Options, budget: int, say: Say
 ) -> dict[str, Any]:
     """Images for a page, or a notice of why there are none. `opened` are runs that know their dataset."""
-    runs = [scores for scores in found if scores.record is not None and scores.folder is not None]
+    runs = [scores for scores in scored if scores.record is not None and scores.folder is not None]
     if not runs or options.images == 0:
         return {}
     first = runs[0].record

@@ -40,8 +40,8 @@ def scores_html(scores: Scores) -> str:
     """The aggregates of every measure, then the headline measure by corruption and severity."""
     columns = summary_columns(scores)
     totals = [
-        [escape(name), *(percent(found.get(key)) or "–" for key, _ in columns)]
-        for name, found in scores.aggregates.items()
+        [escape(name), *(percent(held.get(key)) or "–" for key, _ in columns)]
+        for name, held in scores.aggregates.items()
         if measures()[name].fraction
     ]
     title = f"{scores.name} on {scores.dataset}, {images_scored(scores)} (in %)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,7 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.table import Entry, Table
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
-from stormproof.report.planes import COLOURS, Chart, plane_spec
+from stormproof.report.planes import COLOURS, Chart, plane_spec, segment_rows
 from stormproof.results.domain import Dimension, DimensionPart, Domain, DomainCell, DomainRequirement
 from stormproof.results.domain_records import row_id
 from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts
@@ -195,17 +196,12 @@ def _range_on_axis(
 
 def _lines(made: Mapping[str, Any]) -> list[Datum]:
     """The segments of a map's line and of its band's edges."""
-    grid, rows = made["grid"], []
-    for mark, name in (("edge", "low"), ("edge", "high"), ("line", "score")):
-        for x, y, x2, y2 in level_segments(np.array(grid[name]), made["threshold"]).tolist():
-            ends = {
-                "x": _at(made["x"], x),
-                "y": _at(made["y"], y),
-                "x2": _at(made["x"], x2),
-                "y2": _at(made["y"], y2),
-            }
-            rows.append({"mark": mark, **ends})
-    return rows
+    grid, places = made["grid"], (partial(_at, made["x"]), partial(_at, made["y"]))
+    return [
+        row
+        for mark, name in (("edge", "low"), ("edge", "high"), ("line", "score"))
+        for row in segment_rows(mark, level_segments(np.array(grid[name]), made["threshold"]), *places)
+    ]
 
 
 def _at(axis: Mapping[str, Any], place: float) -> float:

@@ -27,24 +27,24 @@ _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high"
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """The templates. Every value is escaped, and a missing one is an error."""
-    found = Environment(
+    made = Environment(
         loader=PackageLoader("stormproof.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["shown"] = cell_text
-    found.filters["packed"] = pack
-    found.filters["shortened"] = shorten
-    found.filters["blob"] = figure_blob
-    found.filters["texts"] = table_blob
-    found.globals["source"] = _source
-    found.globals["scripts"] = _scripts
-    found.globals["charting"] = charting
-    found.globals["themes"] = {name: config(name) for name in THEMES}
-    found.globals["version"] = stormproof.__version__
-    return found
+    made.filters["shown"] = cell_text
+    made.filters["packed"] = pack
+    made.filters["shortened"] = shorten
+    made.filters["blob"] = figure_blob
+    made.filters["texts"] = table_blob
+    made.globals["source"] = _source
+    made.globals["scripts"] = _scripts
+    made.globals["charting"] = charting
+    made.globals["themes"] = {name: config(name) for name in THEMES}
+    made.globals["version"] = stormproof.__version__
+    return made
 
 
 def page(view: View, imagery: Mapping[str, Any] | None = None) -> str:
@@ -122,10 +122,10 @@ def _head(figure: Figure, key: str) -> str:
 
 
 def _values(row: Datum, used: Sequence[str], figure: Figure) -> list[Any]:
-    found: list[Any] = []
+    values: list[Any] = []
     for key in used:
-        found += row.get(key, [""] * len(figure.pick)) if key == "pick" else [row.get(key)]
-    return found
+        values += row.get(key, [""] * len(figure.pick)) if key == "pick" else [row.get(key)]
+    return values
 
 
 @lru_cache(maxsize=1)

@@ -50,8 +50,8 @@ def roc(runs: Sequence[Run], tag: str) -> list[Table]:
         for text in people.found:
             curve = people.curve(text)
             for rate in REFERENCE_FPPI:
-                found, fppi = curve.at(clean.threshold_at(rate))
-                rows.append([name, text, rate, 100 * found, fppi])
+                rate_now, fppi = curve.at(clean.threshold_at(rate))
+                rows.append([name, text, rate, 100 * rate_now, fppi])
     columns = ("model", "condition", "FPPI when clean", "rate (%)", "FPPI reached")
     title = "Detection rate of people at fixed sensitivities, IoU 0.5"
     return [Table("roc", title, columns, rows, digits=4, note=_reach(runs[0]))]
@@ -75,16 +75,16 @@ def contextual(runs: Sequence[Run], tag: str) -> list[Table]:
     """Each system's ADR under defocus and haze, predicted from the others' under blur and blending
     (*pezzementi*, Figs. 7 and 8). Runs need --conditions mutators,contextual."""
     tables = []
-    for name, found in predict_contextual([open_people(run) for run in runs]).items():
+    for name, fit in predict_contextual([open_people(run) for run in runs]).items():
         rows: list[list[Entry]] = []
-        for j, text in enumerate(found.contextual):
-            weights = sorted(zip(found.overall[j], found.simple, strict=True), reverse=True)
+        for j, text in enumerate(fit.contextual):
+            weights = sorted(zip(fit.overall[j], fit.simple, strict=True), reverse=True)
             some = ", ".join(f"{weight:.2f} {simple}" for weight, simple in weights[:3] if weight > 0.005)
-            pairs = zip(found.observed[:, j], found.predicted[:, j], strict=True)
+            pairs = zip(fit.observed[:, j], fit.predicted[:, j], strict=True)
             rows.append([text, *(100 * float(v) for pair in pairs for v in pair), some])
-        heads = (f"{s} {word}" for s in found.systems for word in ("observed", "predicted"))
-        each = ", ".join(f"{s} {r2:.2f}" for s, r2 in found.r2_by_system.items() if not math.isnan(r2))
-        title = f"{name} from {PAIRS[name]}: ADR relative to clean (%), R² {found.r2:.2f}"
+        heads = (f"{s} {word}" for s in fit.systems for word in ("observed", "predicted"))
+        each = ", ".join(f"{s} {r2:.2f}" for s, r2 in fit.r2_by_system.items() if not math.isnan(r2))
+        title = f"{name} from {PAIRS[name]}: ADR relative to clean (%), R² {fit.r2:.2f}"
         note = f"R² by system: {each}." if each else ""
         tables.append(Table(f"contextual-{name}", title, ("condition", *heads, "weights"), rows, note=note))
     return tables
@@ -94,11 +94,11 @@ def depth(runs: Sequence[Run], tag: str) -> list[Table]:
     """How much blur and blending haze and defocus put inside people's boxes (*pezzementi*, Fig. 8)."""
     tables = []
     for name, run in zip(_names(runs), runs, strict=True):
-        found = histograms(open_people(run))
+        shares = histograms(open_people(run))
         for corruption, simple in PAIRS.items():
             rows: list[list[Entry]] = [
                 [text, *(100 * float(share) for share in row)]
-                for text, row in found.items()
+                for text, row in shares.items()
                 if Condition.parse(text).corruption == corruption
             ]
             sign = "σ" if corruption == "defocus" else "α"
@@ -182,10 +182,10 @@ def alpha(runs: Sequence[Run], tag: str) -> list[Table]:
     columns = ("model", "measure", "space", "part", "α", "% of clean")
     tables = [Table("alpha", "Relative performance along α", columns, rows)]
     if len(series) > 1:
-        found = distance_matrix(series)
-        apart = [[name, *row] for name, row in zip(found.models, found.matrix.tolist(), strict=True)]
+        distances = distance_matrix(series)
+        apart = [[name, *row] for name, row in zip(distances.models, distances.matrix.tolist(), strict=True)]
         title = "Distance between models (Euclidean over α, mean over curves)"
-        tables.append(Table("distances", title, ("model", *found.models), apart, digits=3))
+        tables.append(Table("distances", title, ("model", *distances.models), apart, digits=3))
     return tables
 
 

@@ -59,14 +59,14 @@ def hardest(people: PeopleRun, count: int) -> list[tuple[str, Worsening]]:
     the set) was never found."""
     size = {text: change["rmse"] for text, change in changes(people.run, [*people.found]).items()}
     allowed = max(REFERENCE_FPPI[-1], 1 / len(people.at("clean").truth.ids))
-    found: list[tuple[str, Worsening]] = []
+    worse: list[tuple[str, Worsening]] = []
     for text in people.found:
         if text != "clean" and np.array_equal(people.at(text).truth.boxes, people.at("clean").truth.boxes):
             worst = people.worst(text, count=count)
-            found += [(text, one) for one in worst if one.after > one.before and one.before <= allowed]
+            worse += [(text, one) for one in worst if one.after > one.before and one.before <= allowed]
     chosen: list[tuple[str, Worsening]] = []
     for text, one in sorted(
-        found, key=lambda pair: (-pair[1].orders, size.get(pair[0], math.inf), pair[1].before, pair[1].id)
+        worse, key=lambda pair: (-pair[1].orders, size.get(pair[0], math.inf), pair[1].before, pair[1].id)
     ):
         if not any(text == other or one.id == each.id for other, each in chosen):
             chosen.append((text, one))
@@ -146,10 +146,10 @@ def distributions(people: Sequence[PeopleRun]) -> list[Figure]:
     """For each contextual condition, bars over the magnitudes of the simple mutator: the weight that predicts
     it, and the share of the pixels of people's boxes with that magnitude; a figure for each mutator."""
     inside, figures = histograms(people[0]), []
-    for contextual, found in predict_contextual(people).items():
-        magnitudes = [_magnitude(text) for text in found.simple]
+    for contextual, fit in predict_contextual(people).items():
+        magnitudes = [_magnitude(text) for text in fit.simple]
         rows: list[Datum] = []
-        for text, weights in zip(found.contextual, found.overall.tolist(), strict=True):
+        for text, weights in zip(fit.contextual, fit.overall.tolist(), strict=True):
             rows += _bars(_WEIGHT, text, contextual, dict(zip(magnitudes, weights, strict=True)))
             rows += _bars(_SHARE, text, contextual, dict(zip(levels(contextual), inside[text], strict=True)))
         figures.append(

@@ -5,10 +5,12 @@ Rows of one chart are of several kinds (`mark`): cells of the plane, segments of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from stormproof.core.sample import Floats
 from stormproof.core.table import Entry, Table
 from stormproof.core.text import as_csv
 from stormproof.report.elements import Datum
@@ -22,6 +24,7 @@ _SKETCHED = {"met": "seems met", "open": "not decided", "missed": "seems missed"
 # Colours that colour-blind readers can tell apart, which both themes of the page can show.
 COLOURS = {"met": "#3b8bc2", "open": "#b9bec4", "missed": "#e0813a"}
 _HEIGHT = 420
+Place = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,16 +169,18 @@ def _at(axis: Any, place: float) -> float:
 def _lines(made: ScoreMap) -> list[Datum]:
     """The breaking line, and where its band ends."""
     plane, estimate = made.plane, made.estimate
-    found = []
-    for mark, values in (("line", estimate.score), ("edge", estimate.low), ("edge", estimate.high)):
-        for x, y, x2, y2 in made.segments(values, estimate.threshold).tolist():
-            found.append(
-                {
-                    "mark": mark, "x": _at(plane.x, x), "y": _at(plane.y, y),
-                    "x2": _at(plane.x, x2), "y2": _at(plane.y, y2),
-                }
-            )  # fmt: skip
-    return found
+    places = partial(_at, plane.x), partial(_at, plane.y)
+    drawn = (("line", estimate.score), ("edge", estimate.low), ("edge", estimate.high))
+    return [
+        row
+        for mark, values in drawn
+        for row in segment_rows(mark, made.segments(values, estimate.threshold), *places)
+    ]
+
+
+def segment_rows(mark: str, segments: Floats, x: Place, y: Place) -> list[Datum]:
+    """Segments (x, y, x2, y2) on a plane of sides 1; `x` and `y` give the values of the axes there."""
+    return [{"mark": mark, "x": x(a), "y": y(b), "x2": x(c), "y2": y(d)} for a, b, c, d in segments.tolist()]
 
 
 def map_page(made: ScoreMap, name: str) -> str:

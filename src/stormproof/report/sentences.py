@@ -70,8 +70,10 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
     spread = scores.spread(measure)
     if not spread:
         return None
-    found = interval_around(float(number(scores.values(measure))), number(spread), images=scores.units)
-    return found.of_fraction(math.inf) if measures()[measure].fraction else found  # a share may exceed 1
+    interval = interval_around(float(number(scores.values(measure))), number(spread), images=scores.units)
+    return (
+        interval.of_fraction(math.inf) if measures()[measure].fraction else interval
+    )  # a share may exceed 1
 
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
@@ -161,16 +163,16 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
 
 
 def _between_two(best: Scores, other: Scores, measure: str) -> str:
-    found = change(other, best, measure, mean_of)
-    if found is not None and not found.clear:
+    gap = change(other, best, measure, mean_of)
+    if gap is not None and not gap.clear:
         said = f"No clear difference between {best.name} and {other.name} under corruption"
     else:
         more = "scores higher" if measures()[measure].higher else "has a lower error"
         said = f"{best.name} {more} than {other.name} under corruption"
     _, take = choose([best, other], measure)
-    more = more_images(found, best)
+    more = more_images(gap, best)
     clean = _clean_difference(best, other, measure)
-    return " ".join(filter(None, (take, f"{said}: {_numbers(best, other, measure, found)}.", more, clean)))
+    return " ".join(filter(None, (take, f"{said}: {_numbers(best, other, measure, gap)}.", more, clean)))
 
 
 def choose(runs: Sequence[Scores], measure: str) -> tuple[Scores | None, str]:
@@ -179,10 +181,10 @@ def choose(runs: Sequence[Scores], measure: str) -> tuple[Scores | None, str]:
     if len(runs) != 2:
         return None, ""
     first, second = runs
-    found = changes(first, second, measure, _PLACES)
+    gaps = changes(first, second, measure, _PLACES)
     ahead = {  # by place: the run that is clearly better there
         where: second if (gap.interval.estimate > 0) == measures()[measure].higher else first
-        for where, gap in found.items()
+        for where, gap in gaps.items()
         if gap.clear
     }
     if len({scores.name for scores in ahead.values()}) > 1:
@@ -191,7 +193,7 @@ def choose(runs: Sequence[Scores], measure: str) -> tuple[Scores | None, str]:
     if not ahead:
         return None, ""
     taken = next(iter(ahead.values()))
-    rest = "".join(f", and not clearly worse {where}" for where in found if where not in ahead)
+    rest = "".join(f", and not clearly worse {where}" for where in gaps if where not in ahead)
     return taken, f"Take {taken.name}: clearly better {' and '.join(ahead)}{rest}."
 
 
@@ -202,10 +204,10 @@ def _clean_difference(best: Scores, other: Scores, measure: str) -> str:
     ours, theirs = (per_cent(measure, each.score(measure)) for each in (ahead, behind))
     if math.isnan(ours - theirs):
         return ""
-    found = change(behind, ahead, measure, clean_of)
-    by = with_interval(printed_difference(ours, theirs), found, per_cent(measure, 1.0))
+    gap = change(behind, ahead, measure, clean_of)
+    by = with_interval(printed_difference(ours, theirs), gap, per_cent(measure, 1.0))
     both = f"{ours:.1f} against {theirs:.1f}"
-    if ours == theirs or (found is not None and not found.clear):
+    if ours == theirs or (gap is not None and not gap.clear):
         return f"No clear difference on clean images: {ahead.name} {both}, {by}."
     more = "scores higher" if sign > 0 else "has a lower error"
     return f"On clean images, {ahead.name} {more}: {both}, {by}."
@@ -219,11 +221,11 @@ def clean_of(values: Values) -> Score:
 _PLACES: dict[str, Callable[[Values], Score]] = {"on clean images": clean_of, "under corruption": mean_of}
 
 
-def more_images(found: Difference | None, scores: Scores) -> str:
+def more_images(gap: Difference | None, scores: Scores) -> str:
     """How many images would likely decide a difference that is not clear; empty if it is or nobody knows."""
-    if found is None or found.clear or scores.record is None:
+    if gap is None or gap.clear or scores.record is None:
         return ""
-    said = advice(images_to_decide(found.interval, 0.0, scores.record.images), scores)
+    said = advice(images_to_decide(gap.interval, 0.0, scores.record.images), scores)
     return said.replace("the run's command", "both runs' commands")
 
 
@@ -243,10 +245,10 @@ def _among_several(ranked: Sequence[Scores], measure: str) -> str:
     return f"{of} {list_names(shown)} {most}, with no clear difference between them."
 
 
-def _numbers(best: Scores, other: Scores, measure: str, found: Difference | None, *, whose: str = "") -> str:
+def _numbers(best: Scores, other: Scores, measure: str, gap: Difference | None, *, whose: str = "") -> str:
     """'AP 45.0 against 25.0, +20.0 (95 %: +15.1 to +24.9, clear)'."""
     first, second = (per_cent(measure, scores.mean(measure)) for scores in (best, other))
-    by = with_interval(printed_difference(first, second), found, per_cent(measure, 1.0))
+    by = with_interval(printed_difference(first, second), gap, per_cent(measure, 1.0))
     return f"{measure} {first:.1f} against {second:.1f}{f' of {whose}' if whose else ''}, {by}"
 
 
@@ -270,8 +272,8 @@ def keeping(runs: Sequence[Scores], measure: str) -> str:
         return ""
     steady, other = sorted(runs, key=lambda scores: -shares[scores.name])[:2]
     ours, theirs = 100 * shares[steady.name], 100 * shares[other.name]
-    found = change(other, steady, measure, share_kept)
-    by = with_interval(printed_difference(ours, theirs, 0), found, 100.0, digits=0)
+    gap = change(other, steady, measure, share_kept)
+    by = with_interval(printed_difference(ours, theirs, 0), gap, 100.0, digits=0)
     if len(runs) > 2:
         if len(_leading(runs, measure, share_kept, highest=True)) > 1:
             least = 100 * min(shares.values())
@@ -280,7 +282,7 @@ def keeping(runs: Sequence[Scores], measure: str) -> str:
         return (
             f"{steady.name} keeps most of its clean score: {ours:.0f} % against {theirs:.0f} %{whose}, {by}."
         )
-    if found is not None and not found.clear:
+    if gap is not None and not gap.clear:
         both = f"{steady.name} {ours:.0f} %, {other.name} {theirs:.0f} %"
         return f"No clear difference in the share of the clean score that is kept: {both}, {by}."
     return f"{steady.name} keeps more of its clean score: {ours:.0f} % against {theirs:.0f} %, {by}."
@@ -295,17 +297,17 @@ def printed_difference(ours: float, theirs: float, digits: int = 1) -> float:
     return round(ours, digits) - round(theirs, digits)
 
 
-def with_interval(difference: float, found: Difference | None, unit: float, digits: int = 1) -> str:
+def with_interval(difference: float, sure: Difference | None, unit: float, digits: int = 1) -> str:
     """A difference with its interval, times `unit`, and whether it is clear.
 
     >>> with_interval(7.0, None, 100.0, digits=0)
     '+7'
     """
     words = f"{difference:+z.{digits}f}"
-    if found is None or math.isnan(found.interval.se):
+    if sure is None or math.isnan(sure.interval.se):
         return words
-    low, high = unit * found.interval.low, unit * found.interval.high
-    clear = "clear" if found.clear else "not clear"
+    low, high = unit * sure.interval.low, unit * sure.interval.high
+    clear = "clear" if sure.clear else "not clear"
     return f"{words} (95 %: {low:+z.{digits}f} to {high:+z.{digits}f}, {clear})"
 
 
@@ -332,10 +334,10 @@ def sentence(scores: Scores, measure: str) -> str:
             f"{name} scores {per_cent(measure, clean):.2f} {measure} on clean images, so there is nothing "
             "left to lose under corruption. Check its classes, boxes and preprocessing: 'stormproof inspect'."
         )
-    found = interval_of(scores, measure, share_kept)
+    interval = interval_of(scores, measure, share_kept)
     sure = ""
-    if found is not None and not math.isnan(found.se):
-        sure = f" (95 %: {found.span(digits=0)})"
+    if interval is not None and not math.isnan(interval.se):
+        sure = f" (95 %: {interval.span(digits=0)})"
     said = (
         f"{name} keeps {100 * mean_kept(scores, measure):.0f} %{sure} of its clean {measure} under "
         f"corruption ({per_cent(measure, clean):.1f} clean, {per_cent(measure, mean):.1f} on average)."
@@ -459,8 +461,8 @@ def _less_than_half(
     if not all(text in spread for text in ("clean", *texts)):
         return {text: value < 0 for text, value in above.items()}, False
     drawn = {text: spread[text] - spread["clean"] / 2 for text in texts}
-    found = paired_differences(above, drawn, images=scores.units)
-    return {text: above[text] < 0 if found[text].clear else None for text in texts}, True
+    tested = paired_differences(above, drawn, images=scores.units)
+    return {text: above[text] < 0 if tested[text].clear else None for text in texts}, True
 
 
 def list_names(names: Sequence[str]) -> str:

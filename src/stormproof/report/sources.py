@@ -40,11 +40,11 @@ def scores_of(source: Source, data: str | None = None, *, interval: bool = False
 
 def one_run(source: Source, data: str | None = None, *, interval: bool) -> Scores:
     """The scores of a source that is one run; several are refused by name."""
-    found = scores_of(source, data, interval=interval)
-    if len(found) != 1:
-        names = first_few([scores.name for scores in found])
-        raise InvalidOption(f"{source} holds {len(found)} runs ({names}); name one of them.")
-    return found[0]
+    several = scores_of(source, data, interval=interval)
+    if len(several) != 1:
+        names = first_few([scores.name for scores in several])
+        raise InvalidOption(f"{source} holds {len(several)} runs ({names}); name one of them.")
+    return several[0]
 
 
 def run_scores(run: Run, *, interval: bool = False) -> Scores:

@@ -104,12 +104,12 @@ def summary_columns(scores: Scores) -> list[tuple[str, str]]:
     ]
 
 
-def held_under(measure: str, key: str, found: Mapping[str, Any]) -> str:
+def held_under(measure: str, key: str, totals: Mapping[str, Any]) -> str:
     """The aggregate that a column shows of a measure: mCE and its changes belong to E, and what other errors
     hold under that name is their mean."""
     if measure == OBJECT_ERROR or measures()[measure].higher:
         return key
-    if key == MEAN and "mCE" in found:
+    if key == MEAN and "mCE" in totals:
         return "mCE"
     return "" if key in ("mCE", "delta_mCE", "delta_E") else key
 
@@ -169,14 +169,14 @@ def scores_by_severity(scores: Scores, measure: str) -> dict[str, dict[str, floa
     """The score of each corruption, what hurts most first, at each severity and as their `MEAN`; a condition
     without a severity has only that."""
     means = scores.by_corruption(measure)
-    found: dict[str, dict[str, float]] = {
+    lines: dict[str, dict[str, float]] = {
         name: {MEAN if c.severity is None else f"{c.severity:g}": scores.score(measure, str(c)) for c in held}
         for name, held in all_levels(scores.corrupted).items()
     }
     for name, mean in means.items():
-        found.setdefault(name, {})[MEAN] = mean
+        lines.setdefault(name, {})[MEAN] = mean
     sign = 1 if measures()[measure].higher else -1
-    return dict(sorted(found.items(), key=lambda line: sign * line[1].get(MEAN, sign * math.inf)))
+    return dict(sorted(lines.items(), key=lambda line: sign * line[1].get(MEAN, sign * math.inf)))
 
 
 def severity_columns(lines: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -299,31 +299,31 @@ def models_table(every: Mapping[str, Scores]) -> Table:
 
 def expectations(scores: Scores) -> list[str]:
     """Warnings about clean scores that differ from the expected ones."""
-    found = []
+    warnings = []
     for measure, promised in scores.record.expect.items() if scores.record else ():
         clean = scores.score(measure)
         if math.isnan(clean):
-            found.append(f"no clean {measure} to compare with the expected {100 * promised:.1f}.")
+            warnings.append(f"no clean {measure} to compare with the expected {100 * promised:.1f}.")
         elif abs(clean - promised) > FAR:
-            found.append(
+            warnings.append(
                 f"clean {measure} is {100 * clean:.1f}, expected {100 * promised:.1f}: check the model's "
                 "size, normalisation and classes, and that these are the card's images."
             )
-    return found
+    return warnings
 
 
-def estimate_table(run: Run, found: Estimate) -> Table:
+def estimate_table(run: Run, estimate: Estimate) -> Table:
     """An estimate from part of a grid, marked as one."""
-    part = f"{100 * found.inferences:.1f} % of the inferences, {found.shares:g} images a condition"
+    part = f"{100 * estimate.inferences:.1f} % of the inferences, {estimate.shares:g} images a condition"
     mean = sets_of(run.conditions, run.record.benchmark)[0].mean_name
     relative = "rPC" if mean == "mPC" else f"{mean}, relative to P"
 
     def line(name: str, interval: Interval, digits: int) -> list[Entry]:
         return [name, f"{100 * interval.estimate:.{digits}f}", interval.span(digits=2, between=" … ")]
 
-    rows: list[Sequence[Entry]] = [["P", f"{100 * found.clean:.2f}", "in full"]]
-    rows += [styled(line(*one, 2), "bold") for one in ((mean, found.mpc), (relative, found.rpc))]
-    rows += [line(name, interval, 1) for name, interval in found.by_corruption.items()]
+    rows: list[Sequence[Entry]] = [["P", f"{100 * estimate.clean:.2f}", "in full"]]
+    rows += [styled(line(*one, 2), "bold") for one in ((mean, estimate.mpc), (relative, estimate.rpc))]
+    rows += [line(name, interval, 1) for name, interval in estimate.by_corruption.items()]
     title = f"ESTIMATE of {run.name} from {part} (in %)"
     return Table("estimate", title, ("", "estimate", "95 % of the full grid's"), rows)
 

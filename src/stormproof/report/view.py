@@ -33,7 +33,6 @@ from stormproof.report.sources import disambiguate_names
 from stormproof.results.aggregates import MEAN, NAMED
 from stormproof.results.calibrated import footnote, mark
 from stormproof.results.documents import few_images, images_scored
-from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
@@ -130,13 +129,13 @@ def _reference(runs: Sequence[Scores], name: str | None) -> Scores:
 
 def drawable(sections: Iterable[Section], runs: Sequence[Scores]) -> tuple[Section, ...]:
     """Drop marks without a position, then figures without marks, then empty sections."""
-    found = []
+    kept = []
     for section in sections:
         figures = (replace(f, rows=[row for row in f.rows if _has_place(row)]) for f in section.figures)
         kept_figures = tuple(with_groups(figure, runs) for figure in figures if figure.rows)
         if kept_figures or section.tables:
-            found.append(replace(section, figures=kept_figures))
-    return tuple(found)
+            kept.append(replace(section, figures=kept_figures))
+    return tuple(kept)
 
 
 def _has_place(row: Datum) -> bool:
@@ -272,22 +271,18 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
         "mCE": _percent(scores.total("E", "mCE")),
         "ADR": _percent(scores.score("ADR")),
     }
-    found: dict[str, Entry] = {"model": scores.name, "measure": mark(scores, m)}
+    line: dict[str, Entry] = {"model": scores.name, "measure": mark(scores, m)}
     for name, value in values.items():
-        found[name] = value if math.isfinite(value) else None
+        line[name] = value if math.isfinite(value) else None
         if name not in ("mCE", "ADR"):
             interval = intervals.get(MEAN if name == _MEAN else name)
-            known = found[name] is not None and interval is not None and not math.isnan(interval.se)
-            found[f"95 % of {name}"] = _span(interval) if known and interval is not None else None
+            known = line[name] is not None and interval is not None and not math.isnan(interval.se)
+            line[f"95 % of {name}"] = interval.span(between=" – ") if known and interval is not None else None
     conditions: Entry = len(scores.corrupted) or None
     if scores.missing:
         of = len(scores.missing) + len(scores.corrupted)
         conditions = f"{_INCOMPLETE}: {len(scores.missing)} of {of} missing"
-    return {**found, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
-
-
-def _span(interval: Interval) -> str:
-    return interval.span(between=" – ")
+    return {**line, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
 
 
 def _percent(value: object) -> float:
@@ -296,26 +291,26 @@ def _percent(value: object) -> float:
 
 def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     """What a reader must know before trusting the numbers."""
-    found = [
+    notices = [
         f"{s.name} is scored on {images_scored(s)}; left out: {first_few(s.left_out)}."
         for s in runs
         if s.left_out
     ]
-    found += [
+    notices += [
         f"{s.name} is incomplete, so it has no mean under corruption. Missing: {first_few(s.missing)}."
         for s in runs
         if s.missing
     ]
-    found += [_estimate(s, s.estimate) for s in runs if s.estimate]
-    found += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
-    found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
+    notices += [_estimate(s, s.estimate) for s in runs if s.estimate]
+    notices += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
+    notices += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
     clips = [s for s in runs if s.clips is not None and s.record is not None]
-    found += [f"{s.name}: {warning}" for s in clips if (warning := few_images(s.images, s.clips))]
+    notices += [f"{s.name}: {warning}" for s in clips if (warning := few_images(s.images, s.clips))]
     few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
         whose = "" if len(few) == len(runs) else f" ({first_few(few)})"
-        found.append(f"Fewer than {_FEW} images{whose}: a difference of a few points may be chance.")
-    return tuple(found)
+        notices.append(f"Fewer than {_FEW} images{whose}: a difference of a few points may be chance.")
+    return tuple(notices)
 
 
 def _estimate(scores: Scores, estimate: Mapping[str, Any]) -> str:

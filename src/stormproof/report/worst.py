@@ -55,8 +55,8 @@ Losses = Sequence[tuple[Scores, ImageLoss]]
 
 def worst_first(several: Sequence[Scores]) -> Losses:
     """Every image under every condition in the order of `Run.worst`, of all runs together."""
-    found = [(scores, loss) for scores in several for loss in worst_images(scores, sys.maxsize)]
-    return sorted(found, key=lambda pair: -pair[1].rise)
+    losses = [(scores, loss) for scores in several for loss in worst_images(scores, sys.maxsize)]
+    return sorted(losses, key=lambda pair: -pair[1].rise)
 
 
 def each_image_once(losses: Losses) -> Losses:
@@ -85,11 +85,11 @@ def telling(losses: Losses) -> Losses:
 
 def measure_losses(losses: Losses, scene: Imagery) -> list[Loss]:
     """The losses with how similar the corrupted image is to the clean one."""
-    found = []
+    measured = []
     for scores, loss in losses:
         sample = scene.sample(loss.image)
-        found.append(Loss(scores, loss, ssim(sample.image, scene.under(sample, loss.condition).image)))
-    return found
+        measured.append(Loss(scores, loss, ssim(sample.image, scene.under(sample, loss.condition).image)))
+    return measured
 
 
 def cards(

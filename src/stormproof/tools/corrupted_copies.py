@@ -1,33 +1,30 @@
 """Corrupted copies of image files: a tree of images in, a tree of images and a manifest out.
 
-Stormproof itself corrupts on the fly; the copies are for other tools. The manifest lists every output with
-the SHA-256 of its file and of its pixels, so that two people can prove that they tested the same images.
+Stormproof itself corrupts on the fly; the copies are for other tools.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from stormproof import __version__
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, OutputError
-from stormproof.core.files import is_file, make_folder, read_json, sha256, sweep_below, write_text
+from stormproof.core.files import make_folder, sha256, sweep_below
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.chain import check_alone
-from stormproof.corruptions.corruption import recipe_versions
-from stormproof.datasets.copies import MANIFEST, condition_folder
+from stormproof.datasets.copies import condition_folder
+from stormproof.tools.manifest import Copy
 
 BATCH = 64  # images on a device at a time
 
@@ -41,17 +38,6 @@ class Job:
     outputs: tuple[tuple[str, str], ...]  # (condition, path below the destination)
     destination: Path
     seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One output file, as listed in the manifest."""
-
-    path: str
-    source: str
-    condition: str
-    sha256: str
-    pixels_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,51 +149,3 @@ def _read(job: Job) -> Image | CopyFailure:
         return read_image(job.source)
     except InvalidImage as error:
         return CopyFailure(job.image_id, str(error))
-
-
-def write_manifest(
-    destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[CopyFailure]
-) -> None:
-    """List what was made, sorted, so that equal runs give equal manifests."""
-    files = sorted(copies, key=lambda copy: copy.path)
-    record = {
-        "stormproof": __version__,
-        "seed": seed,
-        "recipe_versions": recipe_versions(copy.condition for copy in files),
-        "files": [asdict(copy) for copy in files],
-        "failed": [asdict(failure) for failure in sorted(failures, key=lambda failure: failure.source)],
-    }
-    # In ASCII: names may contain bytes that UTF-8 cannot encode.
-    write_text(destination / MANIFEST, json.dumps(record, indent=1) + "\n")
-
-
-def read_manifest(destination: Path) -> list[Copy]:
-    """Read the files that a manifest lists."""
-    path = destination / MANIFEST
-    if not path.exists():
-        raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.")
-    try:
-        record = read_json(path, error=InvalidOption)
-        listed = [Copy(*(entry[name] for name in Copy.__slots__)) for entry in record["files"]]
-        for copy in listed:
-            for name in Copy.__slots__:
-                if not isinstance(getattr(copy, name), str) or "\0" in getattr(copy, name):
-                    raise ValueError(f"{name} is {getattr(copy, name)!r:.60}")
-        return listed
-    except InvalidOption:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidOption(f"{path} is not a manifest of 'stormproof corrupt': {error}.") from error
-
-
-def check(destination: Path, copy: Copy) -> str | None:
-    """The problem with one output file; None if there is none."""
-    path = destination / copy.path
-    if Path(copy.path).is_absolute() or ".." in Path(copy.path).parts:
-        return f"{copy.path}: points outside the folder"
-    if not is_file(path):
-        return f"{copy.path}: missing"
-    digest = sha256(path)
-    if digest == copy.sha256:
-        return None
-    return f"{copy.path}: changed (SHA-256 {digest[:12]}…, not {copy.sha256[:12]}…)"

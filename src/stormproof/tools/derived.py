@@ -15,21 +15,19 @@ from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from stormproof import __version__
 from stormproof.core import extensions
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
-from stormproof.core.files import make_folder, read_text, sha256, sweep_below, write_json, write_text
+from stormproof.core.files import make_folder, read_text, sha256, sweep_below, write_text
 from stormproof.core.processes import spread
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import apply
-from stormproof.corruptions.corruption import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, read_dataset
-from stormproof.datasets.copies import MANIFEST
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
+from stormproof.tools.manifest import write_manifest
 
 _USUAL_FORMATS = ("coco", "cityscapes")  # for objects, for label maps
 JOURNAL = "journal.jsonl"
@@ -233,7 +231,8 @@ def make_dataset(
     for part in order.parts:
         records = [file["record"] for file in files if file["folder"] == part.folder]
         find_writer(order.format).finish(destination_of(order, part, out), records)
-    _write_manifest(order, out, files, failed)
+    listed = [{key: value for key, value in file.items() if key != "record"} for file in files]
+    write_manifest(out, {"order": asdict(order)}, listed, [(row.id, row.error) for row in failed])
     _write_styles(order, out, files)
     if not failed:
         (out / JOURNAL).unlink()
@@ -274,14 +273,3 @@ def _begin(order: Order, out: Path) -> Iterator[Done]:
             continue
         if all((out / file["path"]).is_file() for file in row["files"]):
             yield Done(row["index"], row["id"], tuple(row["files"]), row["error"])
-
-
-def _write_manifest(order: Order, out: Path, files: Sequence[Record], failed: Sequence[Done]) -> None:
-    record = {
-        "stormproof": __version__,
-        "order": asdict(order),
-        "recipe_versions": recipe_versions(file["condition"] for file in files),
-        "files": [{key: value for key, value in file.items() if key != "record"} for file in files],
-        "failed": [{"source": row.id, "reason": row.error} for row in failed],
-    }
-    write_json(out / MANIFEST, record)

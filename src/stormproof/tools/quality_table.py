@@ -178,7 +178,11 @@ class SizeRow:
     condition: str
     size: str
     count: int
-    means: tuple[float | None, ...]
+    means: Mapping[str, float | None]
+
+    def record(self) -> dict[str, str | int | float | None]:
+        """The row as plain values, in the order of columns."""
+        return {"condition": self.condition, "size": self.size, **self.means, "count": self.count}
 
 
 def by_size(names: Sequence[str], *, objects: bool) -> Callable[[Sample, Iterable[Image]], list[Found]]:
@@ -209,13 +213,15 @@ def _measure(names: tuple[str, ...], clean: Image, corrupted: Image, objects: In
     return measured
 
 
-def average_by_size(conditions: Sequence[Condition], measured: Sequence[Sequence[Found]]) -> list[SizeRow]:
-    """Rows by condition, then by size; sizes that no object has are left out."""
+def average_by_size(
+    names: Sequence[str], conditions: Sequence[Condition], measured: Sequence[Sequence[Found]]
+) -> list[SizeRow]:
+    """Rows of the measures by condition, then by size; sizes that no object has are left out."""
     rows = []
     for k, condition in enumerate(conditions):
         for size in (WHOLE, *SIZES):
             values = [entry for image in measured for entry in image[k].get(size, ())]
             if values:
-                means = tuple(map(finite_mean, zip(*values, strict=True)))
-                rows.append(SizeRow(str(condition), size, len(values), means))
+                means = map(finite_mean, zip(*values, strict=True))
+                rows.append(SizeRow(str(condition), size, len(values), dict(zip(names, means, strict=True))))
     return rows

@@ -71,16 +71,16 @@ def model_tags(model: str) -> dict[str, str]:
     >>> model_tags("faster_rcnn_r50_fpn_1x_cocoscoco")
     {'framework': 'Faster', 'backbone': 'r50', 'neck': 'fpn', 'training data': 'combined'}
     """
-    found = _NAME.fullmatch(model)
-    if found is None:
+    named = _NAME.fullmatch(model)
+    if named is None:
         return {}
-    backbone = found["backbone"].replace("_", "-") + (
-        "-dcn" if found["dcn"] and found["family"] != "htc" else ""
+    backbone = named["backbone"].replace("_", "-") + (
+        "-dcn" if named["dcn"] and named["family"] != "htc" else ""
     )
-    data = re.sub(r"coco$|city$|voc0712$", "", found["data"] or "").strip("_")
+    data = re.sub(r"coco$|city$|voc0712$", "", named["data"] or "").strip("_")
     training = "standard" if not data else "stylized" if data == "s" else "combined"
     return {
-        "framework": _FAMILIES[found["family"]],
+        "framework": _FAMILIES[named["family"]],
         "backbone": _BACKBONES.get(model, backbone),
         "neck": "fpn",
         "training data": training,

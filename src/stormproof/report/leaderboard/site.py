@@ -75,14 +75,14 @@ def rank_entries(submissions: Iterable[Submission]) -> list[Entry]:
     contests: dict[tuple[str, ...], list[tuple[str, Submission]]] = {}
     for text, submission in unique.items():
         contests.setdefault(contest(submission), []).append((slugs[text], submission))
-    found = []
+    ranked = []
     for key in sorted(contests):
         whole = sorted(contests[key], key=lambda pair: (_order(pair[1]), pair[1].model.name, pair[0]))
         means = [_order(submission) for _, submission in whole]
         for slug, submission in whole:
             rank = 1 + means.index(_order(submission)) if submission.mPC is not None else None
-            found.append(Entry(submission, slug, rank))
-    return found
+            ranked.append(Entry(submission, slug, rank))
+    return ranked
 
 
 def contest(submission: Submission) -> tuple[str, ...]:
@@ -138,10 +138,10 @@ def build_site(submissions: Sequence[Submission], out: Path) -> list[Path]:
 
 def _boards(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     """Entries by contest, each with its heading."""
-    found: dict[tuple[str, ...], list[Entry]] = {}
+    boards: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
-        found.setdefault(contest(entry.submission), []).append(entry)
-    return [(_heading(board[0]), board) for board in found.values()]
+        boards.setdefault(contest(entry.submission), []).append(entry)
+    return [(_heading(board[0]), board) for board in boards.values()]
 
 
 def _heading(entry: Entry) -> str:

@@ -289,9 +289,9 @@ def task_name(measure: str) -> Task:
 
 def predictions_hash(run: Run) -> str:
     """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
-    found = hashlib.blake2b(digest_size=32)
+    digest_so_far = hashlib.blake2b(digest_size=32)
     for path in run.parts:
         with open_regular(path, error=StoreError) as file:
             while block := file.read(_BLOCK):
-                found.update(block)
-    return found.hexdigest()
+                digest_so_far.update(block)
+    return digest_so_far.hexdigest()

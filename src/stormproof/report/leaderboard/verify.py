@@ -114,14 +114,14 @@ def _surprises(submission: Submission, run: Run) -> tuple[str, ...]:
         ("dataset.images", submission.dataset.images, len(run.readable)),
         ("dataset.unreadable", submission.dataset.unreadable, len(run.unreadable)),
     )
-    found = [
+    surprises = [
         f"{field} is {theirs} in the submission, {ours} here"
         for field, theirs, ours in sides
         if theirs not in (None, ours)
     ]
-    found += [
+    surprises += [
         f"recipes.{name} is {submission.recipes[name]} in the submission, {version} here"
         for name, version in record.recipes.items()
         if submission.recipes.get(name, version) != version
     ]
-    return tuple(found)
+    return tuple(surprises)

@@ -80,8 +80,8 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
 
 def unit(measure: str) -> str:
     """A measure's name with its unit, as axes and columns print it."""
-    found = measures()[measure]
-    return f"{measure} ({found.unit})" if found.unit else measure
+    known = measures()[measure]
+    return f"{measure} ({known.unit})" if known.unit else measure
 
 
 def per_cent(measure: str, value: float) -> float:
@@ -110,11 +110,11 @@ def limits(
 
 def group_by_severity(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     """Conditions that have a severity, by corruption, in order of severity."""
-    found: dict[str, list[Condition]] = {}
+    groups: dict[str, list[Condition]] = {}
     for condition in conditions:
         if condition.severity is not None:
-            found.setdefault(condition.series, []).append(condition)
-    return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in found.items()}
+            groups.setdefault(condition.series, []).append(condition)
+    return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in groups.items()}
 
 
 def without_severity(conditions: Iterable[Condition]) -> list[str]:

@@ -105,10 +105,10 @@ def worth(run: Scores, *, name: str = "") -> str:
 
 def _sure(run: Scores) -> str:
     """The interval of D-ECE on clean images, if the run has replicates."""
-    found = run.intervals("D-ECE").get("clean")
-    if found is None or math.isnan(found.se):
+    interval = run.intervals("D-ECE").get("clean")
+    if interval is None or math.isnan(interval.se):
         return ""
-    return f" (95 %: {found.span()})"
+    return f" (95 %: {interval.span()})"
 
 
 def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str], dict[str, Floats]]:
@@ -118,10 +118,10 @@ def _more_than_clean(run: Scores, errors: Mapping[str, float]) -> tuple[list[str
     rises = {text: error - clean for text, error in errors.items()}
     if not all(text in spread for text in ("clean", *errors)):
         return [text for text, rise in rises.items() if rise > 0], {}
-    found = paired_differences(
+    tested = paired_differences(
         rises, {text: spread[text] - spread["clean"] for text in errors}, images=run.units
     )
-    more = [text for text, rise in rises.items() if rise > 0 and found[text].clear]
+    more = [text for text, rise in rises.items() if rise > 0 and tested[text].clear]
     return more, {text: spread[text] for text in errors}
 
 
@@ -162,10 +162,10 @@ def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
             rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (start, 100.0)]
             chosen = levels if len(levels) < 3 else (levels[0], levels[len(levels) // 2], levels[-1])
             for text, name in (("clean", "clean"), *((str(c), level_name(c)) for c in chosen)):
-                found = run.detail("reliability").get(text, {})
+                bins = run.detail("reliability").get(text, {})
                 rows += [
                     {"x": 100 * x, "y": 100 * y, "series": name, "panel": corruption, **pick}
-                    for x, y in zip(found.get("score", ()), found.get("precision", ()), strict=True)
+                    for x, y in zip(bins.get("score", ()), bins.get("precision", ()), strict=True)
                 ]
     return Figure(
         "reliability", f"Share of {what} that are right against their score", Kind.LINES, Axis("score (%)"),

@@ -123,11 +123,11 @@ def _scenarios(runs: list[Scores]) -> list[Table]:
             detector = run.tags.get(DETECTOR, run.model)
             by_detector.setdefault(detector, {})[run.tags[TRAINED], run.dataset] = run
     lines = []
-    for detector, found in by_detector.items():
-        if len(found) < 2:
+    for detector, pairs in by_detector.items():
+        if len(pairs) < 2:
             continue
         try:
-            changes = cross_scenario({pair: run.grid("E") for pair, run in found.items()})
+            changes = cross_scenario({pair: run.grid("E") for pair, run in pairs.items()})
         except IncompleteGrid:
             continue
         lines += [(detector, trained, tested, 100 * v) for (trained, tested), v in changes.items()]

@@ -83,12 +83,12 @@ def filmstrip(run: RunPredictions, frames: Mapping[str, Frame], album: Album) ->
     images = liveliest(run, frames, conditions)
     rows = []
     for text in ("clean", *conditions):
-        strip, found = row(run, images, text)
+        strip, counts = row(run, images, text)
         key = album.add(strip)
         if key is None:
             break
         picture = album.webp.pop(key)  # the page holds it where it is shown, not among the browser's images
-        rows.append({"condition": text, "under": under(text), "webp": picture, "found": found})
+        rows.append({"condition": text, "under": under(text), "webp": picture, "found": counts})
     if not rows:
         return None
     first, last = frames[images[0]], frames[images[-1]]
@@ -112,14 +112,14 @@ def liveliest(run: RunPredictions, frames: Mapping[str, Frame], conditions: Sequ
     for name, frame in sorted(frames.items(), key=lambda pair: pair[1].time):
         clips.setdefault(frame.sequence, []).append(name)
     best: float = -1.0
-    found: Sequence[str] = ()
+    chosen: Sequence[str] = ()
     for names in clips.values():
         changes = np.array([_changes(run, names, text) for text in conditions]).sum(axis=0)
         for start in range(max(len(names) - FRAMES, 0) + 1):
             total = float(changes[start : start + FRAMES - 1].sum())
             if total > best:
-                best, found = total, names[start : start + FRAMES]
-    return found
+                best, chosen = total, names[start : start + FRAMES]
+    return chosen
 
 
 def _changes(run: RunPredictions, images: Sequence[str], condition: str) -> list[int]:

@@ -58,12 +58,12 @@ def degradation(scope: Scope) -> Section | None:
 
 def _ratios(scope: Scope) -> Ratios:
     base = _degradation(scope.reference, scope.measure)
-    found: Ratios = {}
+    ratios: Ratios = {}
     for run in scope.runs:
         mine = _degradation(run, scope.measure)
         if mine is not None and base is not None and mine.corrupted.keys() == base.corrupted.keys():
-            found[run.name] = {"CD": cd(mine, base), "rCD": rcd(mine, base)}
-    return found
+            ratios[run.name] = {"CD": cd(mine, base), "rCD": rcd(mine, base)}
+    return ratios
 
 
 def _degradation(run: Scores, measure: str) -> Degradation | None:

@@ -130,8 +130,8 @@ def _costliest(run: Scores, prefix: str, corruption: str, now: Mapping[str, floa
     drawn = _draws_of(run, prefix, corruption)
     if drawn is None:
         return max(now, key=lambda kind: now[kind])
-    found = leaders(now, drawn, highest=True, images=run.units)
-    return found[0] if len(found) == 1 else ""
+    first = leaders(now, drawn, highest=True, images=run.units)
+    return first[0] if len(first) == 1 else ""
 
 
 def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str, float]]) -> str:
@@ -143,10 +143,10 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
         share = f"{100 * now[kind]:.0f} %" + ("" if shown else " of the cost of all errors")
         drawn, clean = (_draws_of(run, prefix, text) for text in (each, "clean"))
         if drawn is not None and clean is not None:
-            found = interval_around(now[kind], drawn[kind], images=run.units)
+            interval = interval_around(now[kind], drawn[kind], images=run.units)
             shifts[each], halves[each] = now[kind] - before, drawn[kind] - clean[kind]
-            if not math.isnan(found.se):
-                low, high = 100 * max(0.0, found.low), 100 * min(1.0, found.high)
+            if not math.isnan(interval.se):
+                low, high = 100 * max(0.0, interval.low), 100 * min(1.0, interval.high)
                 mark = f" {MARK}" if doubt(run, f"{prefix}dAP {kind}") else ""
                 share += f", 95 %{mark}: {low:.0f} to {high:.0f}"
         shown.append(f"{spoken(each)} ({share})")

@@ -312,7 +312,7 @@ def _class_interval(run: Scores, kind: str, name: str) -> str:
 def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[str, dict[str, float]]:
     """Class → corruption → per cent of the clean score, of the classes with enough objects."""
     cells = run.per_class[kind]
-    found: dict[str, dict[str, float]] = {}
+    shares: dict[str, dict[str, float]] = {}
     for name, clean in cells["clean"].items():
         if not clean > 0 or objects.get(name, FEW_OBJECTS) < FEW_OBJECTS:
             continue
@@ -320,8 +320,8 @@ def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[st
             corruption: share(fmean(cells.get(str(c), {}).get(name, math.nan) for c in levels), clean)
             for corruption, levels in all_levels(run.corrupted).items()
         }
-        found[name] = {corruption: mean for corruption, mean in means.items() if math.isfinite(mean)}
-    return found
+        shares[name] = {corruption: mean for corruption, mean in means.items() if math.isfinite(mean)}
+    return shares
 
 
 def _hardest(table: dict[str, dict[str, float]]) -> list[str]:
@@ -338,7 +338,7 @@ def clean_gains(scope: Scope) -> Section | None:
     name = whole[0].mean_name(m)
     clean = {run.name: run.score(m) for run in whole}
     under = {run.name: float(run.mean(m)) for run in whole}
-    found = correlate(clean, under)
+    both = correlate(clean, under)
     rows: list[Datum] = [
         {"x": per_cent(m, clean[run.name]), "y": per_cent(m, under[run.name]), "series": run.name}
         for run in whole
@@ -347,8 +347,8 @@ def clean_gains(scope: Scope) -> Section | None:
         "carry-over", f"Mean {m} under corruption against clean {m}", Kind.POINTS,
         Axis(f"P: clean {unit(m)}"), Axis(f"{name}: {unit(m)} under corruption"), rows,
         series="model", by_run=True, cite="michaelis, section 3.2",
-        note=f"Pearson {found.pearson:.2f} (p {found.pearson_p:.2g}), Spearman {found.spearman:.2f} "
-        f"(p {found.spearman_p:.2g}) over {found.count} models.",
+        note=f"Pearson {both.pearson:.2f} (p {both.pearson_p:.2g}), Spearman {both.spearman:.2f} "
+        f"(p {both.spearman_p:.2g}) over {both.count} models.",
     )  # fmt: skip
     return Section(
         "gains",
@@ -382,9 +382,9 @@ def _measures(whole: list[Scores]) -> list[Table]:
                 columns[f"{number} of {measure}"] = column
     first = next((name for name in columns if name.startswith("mPC")), None)
     rows = [
-        (a, b, found.pearson, found.spearman, found.count)
-        for (a, b), found in correlation_table(columns).items()
-        if a == first and math.isfinite(found.pearson)
+        (a, b, correlation.pearson, correlation.spearman, correlation.count)
+        for (a, b), correlation in correlation_table(columns).items()
+        if a == first and math.isfinite(correlation.pearson)
     ]
     heads = ("measure", "with", "Pearson", "Spearman", "models")
     return [Table("measures", "Correlation of measures over models", heads, rows, 2)] if rows else []

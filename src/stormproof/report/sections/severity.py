@@ -178,8 +178,8 @@ def _crossing_row(run: Scores, measure: str, name: str, levels: Sequence[Conditi
         strength: _share_left(scores[strength] / clean, spread[text], spread["clean"])
         for strength, text in texts.items()
     }
-    found = breaking_point(seen[0.0], seen, 0.5)
-    return {**row, "low": max(0.0, min(found.low, at)), "high": min(last, max(found.high, at))}
+    point = breaking_point(seen[0.0], seen, 0.5)
+    return {**row, "low": max(0.0, min(point.low, at)), "high": min(last, max(point.high, at))}
 
 
 def _share_left(left: float, drawn: Floats, clean: Floats) -> Observed:

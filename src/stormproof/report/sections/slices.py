@@ -24,12 +24,12 @@ _FOUND = (
 )
 
 
-def slice_section(found: Mapping[str, Slices]) -> Section:
+def slice_section(by_run: Mapping[str, Slices]) -> Section:
     """Scores by an attribute of images, one or more runs."""
-    first = next(iter(found.values()))
-    by, several = first.attribute.name, len(found) > 1
+    first = next(iter(by_run.values()))
+    by, several = first.attribute.name, len(by_run) > 1
     rows: list[Datum] = []
-    for run, slices in found.items():
+    for run, slices in by_run.items():
         pick = {"pick": (run,)} if several else {}
         for name, scores in slices.items():
             intervals, values = scores.intervals(slices.measure), scores.values(slices.measure)
@@ -44,8 +44,8 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
         Axis(unit(first.measure), zero=True), rows, series="over", pick=("Run",) if several else (),
         note="Lines are 95 % intervals for new images like these.",
     )  # fmt: skip
-    said = " ".join(filter(None, (_clear(slices, run if several else "") for run, slices in found.items())))
-    tables = tuple(_class_table(slices, run, several) for run, slices in found.items())
+    said = " ".join(filter(None, (_clear(slices, run if several else "") for run, slices in by_run.items())))
+    tables = tuple(_class_table(slices, run, several) for run, slices in by_run.items())
     return Section("slices", f"By {by}", f"{said} {_SHARED}".strip(), (figure,), tables, short=f"By {by}")
 
 
@@ -55,16 +55,18 @@ def _clear(slices: Slices, name: str) -> str:
     if not compared:
         return ""
     number = compared[-1]
-    found = {each: d for each, d in slices.differences(number).items() if d.clear}
+    differing = {each: d for each, d in slices.differences(number).items() if d.clear}
     whom = f"{name}: " if name else ""
     words = "clean" if number == "P" else slices.whole.over.mean_name if number == "mean" else number
-    if not found:
+    if not differing:
         return f"{whom}No slice differs clearly from all images ({slices.measure}, {words})."
     parts = (
         "{} {:+.1f} ({:+.1f} to {:+.1f})".format(
             each, *(per_cent(slices.measure, v) for v in (i.estimate, i.low, i.high))
         )
-        for each, i in sorted(((each, d.interval) for each, d in found.items()), key=lambda x: x[1].estimate)
+        for each, i in sorted(
+            ((each, d.interval) for each, d in differing.items()), key=lambda x: x[1].estimate
+        )
     )
     return (
         f"{whom}Clearly different from all images, in points of {slices.measure} ({words}): "
@@ -77,11 +79,11 @@ def _class_table(slices: Slices, run: str, several: bool) -> Table:
     return replace(table, id=f"{table.id}-{run}", title=f"{run}: {table.title}") if several else table
 
 
-def rate_section(found: Mapping[str, DetectionRates]) -> Section:
+def rate_section(by_run: Mapping[str, DetectionRates]) -> Section:
     """Detection rates by an attribute of objects; by distance, with the distance at which they are lost."""
-    first = next(iter(found.values()))
-    by, several = first.by, len(found) > 1
-    rows = [row for run, rates in found.items() for row in _curve(rates, run if several else "")]
+    first = next(iter(by_run.values()))
+    by, several = first.by, len(by_run) > 1
+    rows = [row for run, rates in by_run.items() for row in _curve(rates, run if several else "")]
     ranged = by == "distance"
     panels = len({row["panel"] for row in rows}) > 1
     if not panels:
@@ -94,12 +96,12 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
         note="Lines up and down are 95 % intervals for new images like these.",
     )  # fmt: skip
     said = (
-        " ".join(_say_lost(rates, run if several else "") for run, rates in found.items()) if ranged else ""
+        " ".join(_say_lost(rates, run if several else "") for run, rates in by_run.items()) if ranged else ""
     )
     text = f"{said} {_FOUND.format(score=first.min_score, by=by)}".strip()
     return Section(
         "rates", f"How many are found, by {by}", text, (figure,),
-        tuple(rates.table() for rates in found.values()), short=f"By {by}",
+        tuple(rates.table() for rates in by_run.values()), short=f"By {by}",
     )  # fmt: skip
 
 
@@ -110,14 +112,14 @@ def _curve(rates: DetectionRates, run: str) -> list[Datum]:
         own, series = series_of(text)
         for panel in [own] if own else dict.fromkeys(panels):
             for k, each in enumerate(rates.bins):
-                found = rates.interval(text, k)
-                if math.isnan(found.estimate):
+                interval = rates.interval(text, k)
+                if math.isnan(interval.estimate):
                     continue
                 row: Datum = {
                     "x": each.middle if rates.by == "distance" else each.name,
-                    "y": 100 * found.estimate, "series": series, "panel": panel,
+                    "y": 100 * interval.estimate, "series": series, "panel": panel,
                 }  # fmt: skip
-                rows.append(row | ({"pick": (run,)} if run else {}) | limits(found, least=0.0, most=100.0))
+                rows.append(row | ({"pick": (run,)} if run else {}) | limits(interval, least=0.0, most=100.0))
     return rows
 
 

@@ -69,27 +69,27 @@ def sequences(scope: Scope) -> Section | None:
 
 def _sequences(run: Scores, prefix: str) -> dict[Variant, Sequence]:
     """Scores by α for each variant; pixel space begins at clean and ends at feature space's α = 1."""
-    found: dict[Variant, Sequence] = {}
+    sequences: dict[Variant, Sequence] = {}
     for condition in run.corrupted:
         curve = _curve(condition)
         row = {name: run.score(prefix + name, str(condition)) for name in SIZES}
         if curve is not None and not all(map(math.isnan, row.values())):
             variant, alpha = curve
-            found.setdefault(variant, {})[alpha] = row
-    for variant, sequence in found.items():
-        feature = found.get(Variant(variant.mode, "feature"), {})
+            sequences.setdefault(variant, {})[alpha] = row
+    for variant, sequence in sequences.items():
+        feature = sequences.get(Variant(variant.mode, "feature"), {})
         if variant.space == "pixel":
             sequence[0.0] = {name: run.score(prefix + name) for name in SIZES}
             if 1.0 in feature:
                 sequence[1.0] = feature[1.0]
-    return found
+    return sequences
 
 
 def _curve(condition: Condition) -> tuple[Variant, float] | None:
     if not isinstance(dict(condition.params).get("alpha"), int | float):
         return None
-    found = curve_of(condition)
-    return None if found is None else (Variant(found[1], found[0]), found[2])
+    parts = curve_of(condition)
+    return None if parts is None else (Variant(parts[1], parts[0]), parts[2])
 
 
 def _rows(
@@ -106,13 +106,13 @@ def _distances(curves: Mapping[tuple[str, Variant], dict[str, Relative]]) -> Fig
     rows: list[Datum] = []
     for (objects, variant), models in curves.items():
         try:
-            found = distance_matrix(models)
+            distances = distance_matrix(models)
         except IncompleteGrid:
             continue
         rows += [
-            {"x": a, "y": b, "v": float(found.matrix[i, j]), "pick": (objects, *variant)}
-            for i, a in enumerate(found.models)
-            for j, b in enumerate(found.models)
+            {"x": a, "y": b, "v": float(distances.matrix[i, j]), "pick": (objects, *variant)}
+            for i, a in enumerate(distances.models)
+            for j, b in enumerate(distances.models)
             if len(models) > 1
         ]
     return Figure(
