@@ -10,7 +10,7 @@ import numpy as np
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures
-from stormproof.report.sections import per_cent
+from stormproof.report.sections import per_cent, printed_difference
 from stormproof.report.sentences import (
     Values,
     clean_of,
@@ -19,7 +19,6 @@ from stormproof.report.sentences import (
     interval_of,
     lowest_here,
     mean_kept,
-    printed_difference,
     share_kept,
     spoken,
     too_few,

@@ -13,7 +13,7 @@ from stormproof.core.errors import counted, first_few
 from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
-from stormproof.report.sections import class_measure, group_by_severity, per_cent
+from stormproof.report.sections import class_measure, group_by_severity, per_cent, printed_difference
 from stormproof.results.aggregates import mean_of
 from stormproof.results.comparable import ImageSet, classes_in, image_set
 from stormproof.results.enough import advice, images_to_decide
@@ -286,15 +286,6 @@ def keeping(runs: Sequence[Scores], measure: str) -> str:
         both = f"{steady.name} {ours:.0f} %, {other.name} {theirs:.0f} %"
         return f"No clear difference in the share of the clean score that is kept: {both}, {by}."
     return f"{steady.name} keeps more of its clean score: {ours:.0f} % against {theirs:.0f} %, {by}."
-
-
-def printed_difference(ours: float, theirs: float, digits: int = 1) -> float:
-    """The difference of two numbers as they are printed, so that whoever subtracts them finds the same.
-
-    >>> printed_difference(61.6, 50.4, 0), round(61.6 - 50.4)
-    (12.0, 11)
-    """
-    return round(ours, digits) - round(theirs, digits)
 
 
 def with_interval(difference: float, sure: Difference | None, unit: float, digits: int = 1) -> str:

@@ -89,6 +89,15 @@ def per_cent(measure: str, value: float) -> float:
     return measures()[measure].scale * value
 
 
+def printed_difference(ours: float, theirs: float, digits: int = 1) -> float:
+    """The difference of two numbers as they are printed, so that whoever subtracts them finds the same.
+
+    >>> printed_difference(61.6, 50.4, 0), round(61.6 - 50.4)
+    (12.0, 11)
+    """
+    return round(ours, digits) - round(theirs, digits)
+
+
 def class_measure(measure: str) -> str:
     """The per-class measure that goes with a measure of whole runs."""
     return per_class_measure(measure) or "AP"
