@@ -86,8 +86,8 @@ def test_frames_of_a_clip_compile(compiling: list[str]) -> None:
     assert {"stretch_kernel", "flakes_kernel"} <= set(compiling)
 
 
-# Launches that several sizes take and one does not: its tables of positions and blocks come from the host.
-MORE = {"positions_kernel": 2, "blocks_kernel": 1}
+# Launches that several sizes take and one does not: its positions, blocks and taps come from the host.
+MORE = {"positions_kernel": 2, "blocks_kernel": 1, "cubic_kernel": 1}
 
 
 def test_a_mixed_batch_takes_one_launch_of_each_kernel(compiling: list[str]) -> None:

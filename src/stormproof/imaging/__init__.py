@@ -23,6 +23,7 @@ from stormproof.imaging.plans import (
     in_channels,
     patch_centres,
     picked,
+    survey,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ MODULES = {
         "look_up", "mix", "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
     "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur"),
-    "depth": ("airlight", "facing", "fade", "fill_holes", "survey"),
+    "depth": ("airlight", "facing", "fade", "fill_holes"),
     "fields": ("both_ways", "drift", "plasma", "relief", "snowfall"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),

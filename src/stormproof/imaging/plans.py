@@ -146,6 +146,13 @@ def _outer(t: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return ((t - 5) * t + 8) * t * _A - 4 * _A
 
 
+def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
+    """The lowest value, and how many are known (not NaN), finite, and finite but beyond `limit`."""
+    known, finite = ~np.isnan(field), np.isfinite(field)
+    lowest = field[known].min(initial=np.inf)
+    return float(lowest), int(known.sum()), int(finite.sum()), int((finite & (field > limit)).sum())
+
+
 PATCH = 16  # pixels a side; between neighbours a lens's blur changes by a few per cent
 
 

@@ -63,7 +63,7 @@ def to_prediction(
     """
     rows, labels, scores = _above(found, limits.score)
     labels = labels + offset
-    real = _has_area(found.boxes[rows]) & (labels >= 0) & ~np.isin(labels, background)
+    real = has_area(found.boxes[rows]) & (labels >= 0) & ~np.isin(labels, background)
     rows, labels, scores = rows[real], labels[real], scores[real]
     best = _best(scores)
     rows, labels, scores = rows[best], labels[best], scores[best]
@@ -73,7 +73,7 @@ def to_prediction(
         shapes = None if found.polygons is None else found.polygons[rows]
         stay = nms(found.boxes[rows], scores, labels, iou=limits.iou, keep=limits.keep, polygons=shapes)
     boxes = fit.boxes_to_image(found.boxes[rows[stay]])
-    seen = _has_area(boxes)
+    seen = has_area(boxes)
     stay, boxes = stay[seen], boxes[seen]
     data = {name: fit.points_to_image(values[rows[stay]]) for name, values in found.data.items()}
     return Prediction(boxes, scores[stay], labels[stay], _masks(found, rows[stay], fit, boxes), data=data)
@@ -89,9 +89,9 @@ def option_missing(problem: str, **options: Any) -> CardChange:
     )
 
 
-def _has_area(boxes: Array) -> Bools:
-    inside: Bools = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
-    return inside
+def has_area(boxes: Any) -> Any:
+    """Which boxes, arrays or tensors … × 4, are not empty."""
+    return (boxes[..., 2] > boxes[..., 0]) & (boxes[..., 3] > boxes[..., 1])
 
 
 def _best(scores: Array) -> Ints:

@@ -1,4 +1,4 @@
-"""Depth maps: their range, their holes, and light that fades with distance."""
+"""Depth maps: their holes, and light that fades with distance."""
 
 from __future__ import annotations
 
@@ -13,25 +13,6 @@ from stormproof.core.sample import Camera, Image
 from stormproof.imaging.cpu.colour import grey_of
 from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import Field
-
-
-@kernel
-def _survey(values: Any, limit: Any) -> Any:
-    lowest = np.float32(np.inf)
-    known = finite = beyond = 0
-    for i in range(values.shape[0]):
-        value = values[i]
-        known += value == value
-        finite += abs(value) < np.float32(np.inf)
-        beyond += (value > limit) & (value < np.float32(np.inf))
-        lowest = value if value < lowest else lowest
-    return lowest, known, finite, beyond
-
-
-def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
-    """The lowest value, and how many are known (not NaN), finite, and finite but beyond `limit`."""
-    lowest, known, finite, beyond = _survey(np.ravel(field), np.float32(limit))
-    return float(lowest), int(known), int(finite), int(beyond)
 
 
 def fill_holes(field: Field) -> Field:

@@ -13,22 +13,12 @@ from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import Field
 
 
-@kernel
-def _shrink(image: Any, factor: Any, out: Any) -> None:
+def _shrunk(image: Image, factor: int) -> npt.NDArray[np.float64]:
     """Means of factor×factor blocks; the last ones may be smaller."""
-    height, width, channels = image.shape
-    for i in range(out.shape[0]):
-        top, bottom = i * factor, min((i + 1) * factor, height)
-        sums = np.zeros((out.shape[1], channels), np.int64)
-        for y in range(top, bottom):
-            for j in range(out.shape[1]):
-                for x in range(j * factor, min((j + 1) * factor, width)):
-                    for c in range(channels):
-                        sums[j, c] += image[y, x, c]
-        for j in range(out.shape[1]):
-            count = (bottom - top) * (min((j + 1) * factor, width) - j * factor)
-            for c in range(channels):
-                out[i, j, c] = sums[j, c] / count
+    rows, columns = (np.arange(0, side, factor) for side in image.shape[:2])
+    sums = np.add.reduceat(np.add.reduceat(image, rows, 0, dtype=np.int64), columns, 1)
+    tall, wide = (np.diff(b, append=side) for b, side in zip((rows, columns), image.shape, strict=False))
+    return np.asarray(sums / (tall[:, None] * wide)[..., None])
 
 
 @kernel
@@ -84,12 +74,8 @@ def refract(image: Image, drops: npt.NDArray[np.float64], *, factor: int, rim: f
     A drop shows its surroundings, `factor` times smaller, rotated by 180° and dimmed to `passed`; its opacity
     falls to zero over the outer share `rim` of its radius. Outside the image the scene is mirrored.
     """
-    source = np.ascontiguousarray(image)
-    rows, columns = (-(-side // factor) for side in image.shape[:2])
-    small = np.empty((rows, columns, image.shape[2]), np.float64)
-    _shrink(source, factor, small)
-    out = source.copy()
-    _drops(small, factor, drops, rim, passed, out)
+    out = np.array(image, order="C")
+    _drops(_shrunk(image, factor), factor, drops, rim, passed, out)
     return out
 
 

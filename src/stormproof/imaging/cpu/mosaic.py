@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -35,39 +36,6 @@ def mosaic(image: Image) -> Raw:
 
 
 @kernel
-def _mark_row(raw: Any, image: Any, first: Any, second: Any, faults: Any) -> None:
-    """Mark the sites of a row, of colours first, second, first, …, that differ from the image."""
-    for x in range(raw.shape[0]):
-        faults[x] = raw[x] != image[x, second if x % 2 else first]
-
-
-@kernel
-def _near(faults: Any, y: Any, across: Any, out: Any) -> None:
-    """Whether a fault lies within reach of each site of row y; `across` is wider by the reach."""
-    width = out.shape[0]
-    across[:] = 0
-    for row in range(max(y - _REACH, 0), min(y + _REACH + 1, faults.shape[0])):
-        line = faults[row]
-        for x in range(width):
-            across[x + _REACH] |= line[x]
-    out[:] = 0
-    for shift in range(2 * _REACH + 1):
-        line = across[shift : shift + width]
-        for x in range(width):
-            out[x] |= line[x]
-
-
-@kernel
-def _read_row(raw: Any, out: Any) -> None:
-    """A row with one mirrored site at either end; mirroring about a site keeps the colour pattern."""
-    width = raw.shape[0]
-    for x in range(width):
-        out[x + 1] = raw[x]
-    out[0] = out[2]
-    out[width + 1] = out[width - 1]
-
-
-@kernel
 def _fill_row(up: Any, here: Any, down: Any, outer: Any, inner: Any, start: Any, near: Any, out: Any) -> None:
     """Sites of colour `outer` at start, start + 2, … with green between; other rows have `inner`."""
     width = out.shape[0]
@@ -84,23 +52,14 @@ def _fill_row(up: Any, here: Any, down: Any, outer: Any, inner: Any, start: Any,
 
 
 @kernel
-def _demosaic(raw: Any, image: Any, out: Any) -> None:
-    """`out` starts as the image."""
-    height, width = raw.shape
-    faults = np.empty((height, width), np.uint8)
-    for y in range(height):
-        _mark_row(raw[y], image[y], y % 2, y % 2 + 1, faults[y])
-    up, here, down = np.empty((3, width + 2), np.int32)
-    across, near = np.empty(width + 2 * _REACH, np.uint8), np.empty(width, np.uint8)
-    for y in range(height):
-        _near(faults, y, across, near)
-        _read_row(raw[y - 1 if y > 0 else 1], up)
-        _read_row(raw[y], here)
-        _read_row(raw[y + 1 if y + 1 < height else height - 2], down)
+def _demosaic(sites: Any, near: Any, out: Any) -> None:
+    """`sites` have one mirrored site on every side; `out` starts as the image."""
+    for y in range(out.shape[0]):
+        up, here, down = sites[y], sites[y + 1], sites[y + 2]
         if y % 2 == 0:
-            _fill_row(up, here, down, 0, 2, 0, near, out[y])
+            _fill_row(up, here, down, 0, 2, 0, near[y], out[y])
         else:
-            _fill_row(up, here, down, 2, 0, 1, near, out[y])
+            _fill_row(up, here, down, 2, 0, 1, near[y], out[y])
 
 
 def demosaic(raw: Raw, image: Image) -> Image:
@@ -116,5 +75,9 @@ def demosaic(raw: Raw, image: Image) -> Image:
     True
     """
     out = np.array(image, order="C")
-    _demosaic(raw, image, out)
+    faults = (raw != mosaic(image)).astype(np.uint8)
+    near = cv2.dilate(faults, np.ones((2 * _REACH + 1,) * 2, np.uint8))
+    # Mirroring about a site keeps the colour pattern.
+    sites = cv2.copyMakeBorder(raw, 1, 1, 1, 1, cv2.BORDER_REFLECT_101)
+    _demosaic(sites.astype(np.int32), near, out)
     return out

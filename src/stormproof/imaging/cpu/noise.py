@@ -52,37 +52,16 @@ def salt_and_pepper(image: Image, amount: float, bits: Bits) -> Image:
     return by_value(_replace, image, low, high, np.ravel(bits))
 
 
-@kernel
-def _dissolve(image: Any, other: Any, bound: Any, bits: Any, out: Any) -> None:
-    for i in range(bits.shape[0]):
-        chosen = bits[i] < bound
-        for c in range(image.shape[1]):
-            out[i, c] = other[i, c] if chosen else image[i, c]
-
-
 def dissolve(image: Image, other: Image, share: float, bits: Bits) -> Image:
     """The image with a share of its pixels replaced by those of `other`; 16 random bits per pixel."""
-    theirs = np.ascontiguousarray(other).reshape(-1, image.shape[2])
-    return by_pixel(_dissolve, image, theirs, np.uint32(round(share * 65536)), np.ravel(bits))
-
-
-@kernel
-def _dead(pixels: Any, low: Any, high: Any, bits: Any, out: Any) -> None:
-    channels = pixels.shape[1]
-    for i in range(pixels.shape[0]):
-        u = bits[i]
-        if u < high:
-            level = np.uint8(0) if u < low else np.uint8(255)
-            for c in range(channels):
-                out[i, c] = level
+    return np.where((bits < round(share * 65536))[..., None], other, image)
 
 
 def black_and_white_pixels(image: Image, amount: float, bits: Bits) -> Image:
     """Set a fraction `amount` of the pixels to black or white, half each."""
     out = np.array(image, order="C")
-    low, high = (np.uint32(round(share * 65536)) for share in (amount / 2, amount))
-    channels = image.shape[2]
-    _dead(out.reshape(-1, channels), low, high, np.ravel(bits), out.reshape(-1, channels))
+    out[bits < round(amount * 65536)] = 255
+    out[bits < round(amount / 2 * 65536)] = 0
     return out
 
 

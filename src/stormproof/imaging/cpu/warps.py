@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -156,6 +157,9 @@ def displace(image: Image, dy: Field, dx: Field) -> Image:
     return by_value(_displace, image, *image.shape[1:], dy, dx)
 
 
+_GREY_IN_FOUR = (cv2.COLOR_GRAY2RGBA, cv2.COLOR_RGBA2GRAY)
+
+
 @kernel
 def _scatter(words: Any, width: Any, start: Any, shifts: Any) -> None:
     for n in range(shifts.shape[0]):
@@ -173,31 +177,11 @@ def scatter(image: Image, shifts: npt.NDArray[np.int8], reach: int) -> Image:
     Row i of `shifts` belongs to image row H − reach − i, column j likewise; n counts passes.
     """
     height, width, channels = image.shape
-    words = np.empty(height * width, np.uint32)  # a pixel in one 32-bit word moves at once
-    _pack(image.reshape(-1, channels), words)
-    _scatter(words, width, (height - reach) * width + width - reach, shifts)
-    out = np.empty_like(image, order="C")
-    _unpack(words, out.reshape(-1, channels))
-    return out
-
-
-@kernel
-def _pack(pixels: Any, words: Any) -> None:
-    for i in range(words.shape[0]):
-        word = np.uint32(pixels[i, 0])
-        if pixels.shape[1] == 3:
-            word |= (np.uint32(pixels[i, 1]) << np.uint32(8)) | (np.uint32(pixels[i, 2]) << np.uint32(16))
-        words[i] = word
-
-
-@kernel
-def _unpack(words: Any, pixels: Any) -> None:
-    for i in range(words.shape[0]):
-        word = words[i]
-        pixels[i, 0] = np.uint8(word)
-        if pixels.shape[1] == 3:
-            pixels[i, 1] = np.uint8(word >> np.uint32(8))
-            pixels[i, 2] = np.uint8(word >> np.uint32(16))
+    # A pixel of four bytes moves at once, as a 32-bit word.
+    pad, cut = (cv2.COLOR_RGB2RGBA, cv2.COLOR_RGBA2RGB) if channels == 3 else _GREY_IN_FOUR
+    four = cv2.cvtColor(image, pad)
+    _scatter(four.reshape(-1).view(np.uint32), width, (height - reach) * width + width - reach, shifts)
+    return np.asarray(cv2.cvtColor(four, cut), np.uint8).reshape(image.shape)
 
 
 _LANE = np.uint64(21)  # bits per channel of a packed pixel: 8 of value, 11 of weight, 2 spare

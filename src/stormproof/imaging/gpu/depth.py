@@ -1,4 +1,4 @@
-"""Depth maps: their range, their holes, and light that fades with distance."""
+"""Depth maps: their holes, and light that fades with distance."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.colour import grey_of
 from stormproof.imaging.gpu.patterns import on_host
 from stormproof.imaging.gpu.tensors import divide, keep_on_device, root, take_entries, to_device
-from stormproof.imaging.plans import Field
-
-
-def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
-    """The lowest value, and how many are known (not NaN), finite, and finite but beyond `limit`."""
-    known, finite = ~np.isnan(field), np.isfinite(field)
-    lowest = field[known].min(initial=np.inf)
-    return float(lowest), int(known.sum()), int(finite.sum()), int((finite & (field > limit)).sum())
 
 
 def fill_holes(field: Any) -> Any:

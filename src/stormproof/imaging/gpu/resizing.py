@@ -48,17 +48,11 @@ def fit_images(
     where = [(image.data_ptr(), *image.stride(), turn) for image, turn in zip(images, turned, strict=True)]
     with device(images[0].device):
         places = to_device(np.array(where, np.int64))
-    given = images, tables, turned, rule, pad
-    if triton_kernels.usable(images[0]):
-        name = "fit_images", rule, most
-        if not triton_kernels.is_known(name):
-            expected = _fit_in_torch(*given)
-            made = partial(triton_kernels.fit_images, places, tables, rule in _LINEAR, pad)
-            triton_kernels.judge(name, "fit_images", lambda: (made(), expected))
-            return expected
-        if name in triton_kernels.trusted:
-            return triton_kernels.fit_images(places, tables, rule in _LINEAR, pad)
-    return _fit_in_torch(*given)
+    twin = partial(_fit_in_torch, images, tables, turned, rule, pad)
+    if not triton_kernels.usable(images[0]):
+        return twin()
+    kernel = partial(triton_kernels.fit_images, places, tables, rule in _LINEAR, pad)
+    return triton_kernels.choose(("fit_images", rule, most), "fit_images", kernel, twin)
 
 
 @lru_cache(maxsize=64)  # a batch of images comes again under every condition

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from stormproof.core.prediction_batch import JoinedBoxes
-from stormproof.models.candidates import CONSIDERED
+from stormproof.models.candidates import CONSIDERED, has_area
 from stormproof.models.card import Card
 from stormproof.models.geometry import Fit
 from stormproof.models.on_device.lists import join_in_images
@@ -37,7 +37,7 @@ def decode_tables(
     usable = (named >= 0) & ~torch.isin(
         named, torch.tensor(background, device=rows.device, dtype=named.dtype)
     )
-    passing = (scores.double() >= card.limits.score) & _has_area(boxes)[..., None] & usable
+    passing = (scores.double() >= card.limits.score) & has_area(boxes)[..., None] & usable
     passed = torch.where(passing, scores, -1).flatten(1)
     values, places = _in_order(passed, int(passing.sum((1, 2)).amax()))
     labels = places % len(named) + card.label_offset
@@ -48,10 +48,6 @@ def decode_tables(
     table = torch.cat([_rows(corners, best), *(column.double()[..., None] for column in columns)], -1)
     held = table.cpu().numpy()
     return join_in_images(held[..., :4], held[..., 4], held[..., 5].astype(np.int64), held[..., 6] > 0, fits)
-
-
-def _has_area(boxes: Tensor) -> Tensor:
-    return (boxes[..., 2] > boxes[..., 0]) & (boxes[..., 3] > boxes[..., 1])
 
 
 def _rows(boxes: Tensor, places: Tensor) -> Tensor:

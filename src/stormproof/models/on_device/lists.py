@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from stormproof.core.prediction_batch import JoinedBoxes
-from stormproof.models.candidates import CONSIDERED
+from stormproof.models.candidates import CONSIDERED, has_area
 from stormproof.models.card import Card
 from stormproof.models.decoding import corners_of_centred, in_pixels, sigmoid
 from stormproof.models.geometry import Fit
@@ -44,7 +44,7 @@ def decode_lists(
     if found is None or not (np.isfinite(found.boxes).all() and _are_scores(found.scores)):
         return None
     scores, labels = np.clip(found.scores.astype(np.float64), 0, 1), found.labels + card.label_offset
-    real = found.there & (scores >= limits.score) & _has_area(found.boxes) & (labels >= 0)
+    real = found.there & (scores >= limits.score) & has_area(found.boxes) & (labels >= 0)
     real &= ~np.isin(labels, background)
     certain = (real & (scores > found.left_out[:, None])).sum(1) >= limits.keep
     if not (certain | (found.left_out < limits.score)).all():
@@ -63,14 +63,10 @@ def join_in_images(
     rows = [((*fit.offset[::-1],) * 2, (*fit.scale[::-1],) * 2, (*fit.image[::-1],) * 2) for fit in fits]
     shift, scale, limit = np.array(rows, np.float64)[:, :, None].swapaxes(0, 1)
     boxes = np.clip((boxes - shift) / scale, 0, limit)
-    seen = real & _has_area(boxes)
+    seen = real & has_area(boxes)
     corners = boxes[seen]
     sides = corners[:, 2:] - corners[:, :2]
     return JoinedBoxes(seen.sum(1), corners, scores[seen], labels[seen], sides)
-
-
-def _has_area(boxes: npt.NDArray[Any]) -> Any:
-    return (boxes[..., 2] > boxes[..., 0]) & (boxes[..., 3] > boxes[..., 1])
 
 
 def _are_scores(scores: npt.NDArray[Any]) -> bool:
