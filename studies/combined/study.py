@@ -25,6 +25,7 @@ from parts import renew, table
 from storms import Trained, Value, grid, mean, read
 
 PAGE, KEPT = HERE / "README.md", HERE / "scores.npz"
+PRESENT = HERE / "present.npz"  # the segmenter, with copies by the present style network
 SEEDS = (1, 2)
 TRAININGS = {
     "standard": "standard",
@@ -122,6 +123,30 @@ def sizes(path: Path) -> str:
     return table(["objects", "P: standard", "difference", "mPC: standard", "difference"], rows)
 
 
+def present(path: Path) -> str:
+    """The segmenter trained with copies by the present style network, where it was scored."""
+    earlier, now = read(path, "mIoU"), read(PRESENT, "mIoU")
+    conditions = list(now["plain-combined-1"].cells)
+    rows = []
+    for label, chosen in {**{c: [c] for c in conditions}, "mean without clean": conditions[1:]}.items():
+        row = [label]
+        for training in ("longer", "combined"):
+            others = [earlier[f"plain-{training}-{s}"].mean(chosen) for s in SEEDS]
+            apart = [
+                now[f"plain-combined-{s}"].mean(chosen) - other
+                for s, other in zip(SEEDS, others, strict=True)
+            ]
+            row += [f"{mean(others).estimate:.1f}", mean(apart).signed]
+            row += [", ".join(f"{one.estimate:+.1f}" for one in apart)]
+        rows.append(row)
+    heads = [
+        f"{name}{what}"
+        for name in ("standard", "earlier copies")
+        for what in ("", ": difference", ": by seed")
+    ]
+    return table(["segmenter, mIoU", *heads], rows)
+
+
 def paper() -> str:
     """The paper's differences between combined and standard training."""
     held = {
@@ -185,6 +210,7 @@ def main() -> None:
     made = {
         "scores": scores(options.scores), "differences": differences(options.scores),
         "severities": severities(options.scores), "sizes": sizes(options.scores), "paper": paper(),
+        "present": present(options.scores),
     }  # fmt: skip
     renew(options.page, made, check=options.check)
     if not options.check:
