@@ -7,7 +7,8 @@ the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -26,28 +27,29 @@ from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
-from stormproof.engine.work import Attempt, Times
+from stormproof.engine.storing import Sent, Taken
+from stormproof.engine.work import Attempt, Times, Work
 from stormproof.models.model import Model, Precomputed
-from stormproof.results.store.schema import Row, RowBlock
+from stormproof.results.store.schema import Row
 
 if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 
 Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
+_STORED_LATER = 64  # batches that may wait to be stored, with their images on the device
 Read = tuple[int, DecodedImage | Exception]
 Outcomes = tuple[list[Failure], AnsweredBatch | list[Answer | Failure]]  # of a batch
-Take = Callable[[Iterable[Row | Failure] | RowBlock], None]
-Encoded = list[Row | Failure] | RowBlock
 
 
 def run_cells(
-    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times, take: Take
-) -> None:
+    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times,
+    take: Taken | Sent,
+) -> None:  # fmt: skip
     """Hand the row or the failure of every wanted cell to `take`, in the order of rows.
 
     `before` holds the digests of images that existing rows recorded: an image that changed is refused. On a
-    device, `take` is called several times, by a thread beside the model.
+    device, a thread beside the model hands them over, some images at a time.
     """
     if isinstance(pair.model, Precomputed):
         return take(_look_up(pair, pair.model, attempt, wanted, times))
@@ -64,10 +66,17 @@ def run_cells(
 _ahead: list[ReadAhead] = []  # of the dataset in use
 
 
-def _reader(dataset: Dataset) -> ReadAhead:
+def _reader(dataset: Dataset, work: Work) -> ReadAhead:
     if not _ahead or _ahead[0].dataset is not dataset:
-        _ahead[:] = [ReadAhead(dataset)]
+        end_reading()
+        _ahead[:] = [ReadAhead(dataset, work, beside=work.pays_processes)]
     return _ahead[0]
+
+
+def end_reading() -> None:
+    """End the threads and processes that read ahead."""
+    while _ahead:
+        _ahead.pop().end()
 
 
 def _look_up(
@@ -144,7 +153,7 @@ class _Line:
         rows = self.encode(self.predict(waiting) if waiting else ())
         return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
-    def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Take) -> None:
+    def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Taken | Sent) -> None:
         """Some images at a time, condition by condition. The model's batches span conditions, so that they
         are full. Threads decode and upload the next images while the model works, and encode, sort and
         store the rows of the last. Kernels are launched by the thread that calls the model: another would
@@ -153,22 +162,22 @@ class _Line:
         together = _TOGETHER * batch
         with ThreadPoolExecutor(1) as uploaders, ThreadPoolExecutor(1) as storers:
             following = self.attempt.work.following(self.attempt.chunk)[:together]
-            read = _reader(self.pair.dataset)
+            read = _reader(self.pair.dataset, self.attempt.work)
             first = together if read.has_started else batch  # the device waits for the first images
             sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
             reads = read(self.decode, [*wanted], following, ahead=2 * together)
             upload = partial(self._upload, corrupt, reads)
-            stored: Future[None] | None = None
+            stored: deque[Future[None]] = deque()
             for uploaded, failed in run_ahead(uploaders, upload, sizes, ahead=1):
                 unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
                 cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
-                outcomes = self._predict_all(chain(unread, cells))
-                encoded = [storers.submit(self._encode, some) for some in outcomes]
-                if stored is not None:
-                    stored.result()  # the rows of at most two groups are in memory
-                stored = storers.submit(_take_sorted, encoded, take)
-            if stored is not None:
-                stored.result()
+                for outcomes in self._predict_all(chain(unread, cells)):
+                    stored.append(storers.submit(self._store, outcomes, take))
+                    while len(stored) > _STORED_LATER:
+                        stored.popleft().result()
+                stored.append(storers.submit(take.sort))
+            for some in stored:
+                some.result()
 
     def _upload(
         self, corrupt: DeviceCorruptor, reads: Iterator[Read], count: int
@@ -186,19 +195,10 @@ class _Line:
             answers = self.predict(ready) if ready else ()
             yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 
-    def _encode(self, outcomes: Outcomes) -> Encoded:
+    def _store(self, outcomes: Outcomes, take: Taken | Sent) -> None:
         failed, answers = outcomes
         block = None if failed or not isinstance(answers, AnsweredBatch) else self.encode.block(answers)
-        return [*failed, *self.encode(answers)] if block is None else block
+        take.gather([*failed, *self.encode(answers)] if block is None else block)
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")
-
-
-def _take_sorted(encoded: Sequence[Future[Encoded]], take: Take) -> None:
-    made = [future.result() for future in encoded]
-    blocks = [one for one in made if isinstance(one, RowBlock)]
-    if len(blocks) == len(made):
-        take(RowBlock.in_order(blocks))
-    else:
-        take(sorted(chain.from_iterable(made), key=lambda row: row.cell))

@@ -30,7 +30,7 @@ from stormproof.core.private import without_secrets
 from stormproof.core.processes import worker_count, worker_pool
 from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
-from stormproof.engine.chunk import after_death, do_chunk_safely, do_in_steps
+from stormproof.engine.chunk import after_death, closing_processes, do_chunk_safely, do_in_steps
 from stormproof.engine.config import RunConfig
 from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult, Work
@@ -63,7 +63,7 @@ class Local:
     on_this_machine: ClassVar[bool] = True
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
-        with ThreadPoolExecutor(1) as thread:
+        with closing_processes(), ThreadPoolExecutor(1) as thread:
             last: Future[ChunkResult | None] | None = None  # it is completed while the model does the next
             for attempt in attempts:
                 steps = do_in_steps(attempt)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from time import perf_counter
 
 from stormproof.core.errors import StoreError
 from stormproof.core.processes import worker_count
-from stormproof.core.sample import Sample
 from stormproof.datasets.dataset import Dataset, abilities
-from stormproof.datasets.image_files import content_of, size_and_digest
+from stormproof.engine.reading import Readers, may_be_read_beside, read_sample
 from stormproof.engine.stages import DecodedImage
-from stormproof.engine.work import Times
+from stormproof.engine.work import Times, Work
 
-_READERS = 8  # threads, at most: more wait for each other
+_READERS = 8  # at most: more wait for each other
 
 
 class Decoder:
@@ -23,30 +21,22 @@ class Decoder:
 
     def __init__(self, dataset: Dataset, before: Mapping[int, str], times: Times) -> None:
         self._dataset, self._before, self._times = dataset, before, times
-        self._read_file = abilities(dataset).read_file
 
     def __call__(self, index: int) -> DecodedImage | Exception:
         """The sample and its content, or the error that reading it raised."""
         return self.check(self.read(index))
 
-    def read(self, index: int) -> DecodedImage | Exception:
+    def read(self, index: int, readers: Readers | None = None) -> DecodedImage | Exception:
+        """The same unchecked, read by other processes if there are `readers`."""
         start = perf_counter()
         try:
-            sample, content = self._decode(index)
+            read = None if readers is None else readers.read(index)
+            return DecodedImage(index, *(read or read_sample(self._dataset, index)))
         except Exception as error:
             return error
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
-        return DecodedImage(index, sample, content)
-
-    def _decode(self, index: int) -> tuple[Sample, str]:
-        if self._read_file is None:
-            sample = self._dataset[index]
-            return sample, content_of(self._dataset, index, sample.image)
-        truth = self._dataset.truth(index)
-        sample, stored = self._read_file(index)
-        return replace(sample, truth=truth), size_and_digest(stored)
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""
@@ -59,11 +49,14 @@ class Decoder:
 
 
 class ReadAhead:
-    """Threads that read images before they are asked for, those of the next chunk too."""
+    """Threads that read images before they are asked for, those of the next chunk too. With `beside`, the
+    work is done by as many processes as soon as these have started."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        readers = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
-        self.dataset, self._threads = dataset, ThreadPoolExecutor(readers)
+    def __init__(self, dataset: Dataset, work: Work, *, beside: bool) -> None:
+        count = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
+        self.dataset, self._threads, spec = dataset, ThreadPoolExecutor(count), work.record.dataset.spec
+        beside = beside and may_be_read_beside(dataset, spec)
+        self.readers = Readers(spec, dataset.fingerprint, work.config.plugin, count) if beside else None
         self._started: dict[int, Future[DecodedImage | Exception]] = {}
 
     @property
@@ -80,5 +73,10 @@ class ReadAhead:
         rest = iter([index for index in whole if index not in self._started])
         for index in indices:
             while len(self._started) < ahead and (later := next(rest, None)) is not None:
-                self._started[later] = self._threads.submit(decode.read, later)
+                self._started[later] = self._threads.submit(decode.read, later, self.readers)
             yield index, decode.check(self._started.pop(index).result())
+
+    def end(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self.readers is not None:
+            self.readers.end()

@@ -25,6 +25,7 @@ from stormproof.results.store.schema import (
     ROWS,
     VERSION,
     Cell,
+    PackedRow,
     Row,
     RowBlock,
     arrow_type,
@@ -77,9 +78,9 @@ class PartWriter:
         self._count = self._elements = 0
         self._writing: list[Future[None]] = []
 
-    def add(self, row: Row | pa.Table) -> None:
+    def add(self, row: Row | PackedRow) -> None:
         """Append a row, new or as `held_rows` gives it."""
-        self._append(row, 1, row.elements if isinstance(row, Row) else elements(row))
+        self._append(row if isinstance(row, Row) else row.table, 1, row.elements)
 
     def add_block(self, block: RowBlock) -> None:
         """Append rows; groups close where they would if rows came one by one."""
@@ -190,8 +191,8 @@ def encode_strings(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     return words.dictionary.to_pylist(), np.asarray(words.indices).astype(np.int64)
 
 
-def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
-    """The rows that a part holds, each as a table of its own, in order."""
+def held_rows(path: Path, key: str) -> Iterator[PackedRow]:
+    """The rows that a part holds, in order."""
     if not path.exists():
         return
     part = open_part(path, key)
@@ -200,7 +201,8 @@ def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
             table = _select(part.read_row_group(group), [*ROWS.names, *further_columns(part.schema_arrow)])
         _require_values(table, path)
         for at, cell in enumerate(_cells(table)):
-            yield cell, table.slice(at, 1)
+            row = table.slice(at, 1)
+            yield PackedRow(cell, elements(row), row)
 
 
 def rows_in(path: Path) -> int:

@@ -135,6 +135,22 @@ class Row:
         return len(self.boxes) + sum(lengths)
 
 
+class PackedRow(NamedTuple):
+    """A row as a table of its own, such as a part holds it."""
+
+    cell: Cell
+    elements: int  # boxes and runs
+    table: pa.Table
+
+    @property
+    def condition(self) -> str:
+        return self.cell[1]
+
+    @classmethod
+    def of(cls, row: Row) -> PackedRow:
+        return cls(row.cell, row.elements, table_of([row]))
+
+
 class RowHead(NamedTuple):
     """What a row holds beside its prediction."""
 
