@@ -22,7 +22,8 @@ from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.reading import Readers, may_be_read_beside
+from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, ReadyCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
@@ -69,7 +70,10 @@ _ahead: list[ReadAhead] = []  # of the dataset in use
 def _reader(dataset: Dataset, work: Work) -> ReadAhead:
     if not _ahead or _ahead[0].dataset is not dataset:
         end_reading()
-        _ahead[:] = [ReadAhead(dataset, work, beside=work.pays_processes)]
+        spec, start = work.record.dataset.spec, None
+        if work.pays_processes and may_be_read_beside(dataset, spec):
+            start = partial(Readers, spec, dataset.fingerprint, work.config.plugin)
+        _ahead[:] = [ReadAhead(dataset, start)]
     return _ahead[0]
 
 
@@ -119,7 +123,7 @@ class _Line:
         decode = Decoder(pair.dataset, before, times)
         corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
 
-        def again(cell: PreparedCell) -> PreparedCell | Failure:
+        def again(cell: ReadyCell) -> PreparedCell | Failure:
             decoded = decode(cell.index)
             if isinstance(decoded, Exception):
                 return Failure.of(decoded, cell.index, cell.id, cell.condition, "image")
@@ -186,12 +190,12 @@ class _Line:
         images = [read for _, read in some if isinstance(read, DecodedImage)]
         return corrupt.upload(images), [(i, read) for i, read in some if isinstance(read, Exception)]
 
-    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[Outcomes]:
+    def _predict_all(self, cells: Iterable[ReadyCell | Failure]) -> Iterator[Outcomes]:
         """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
         while batch := list(islice(rest, self.attempt.work.config.batch)):
-            ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
             failed = [cell for cell in batch if isinstance(cell, Failure)]
+            ready = [cell for cell in batch if not isinstance(cell, Failure)]
             answers = self.predict(ready) if ready else ()
             yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,12 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.forms import Size
 from stormproof.core.randomness import Frame
-from stormproof.core.sample import Camera, Sample, Truth
+from stormproof.core.sample import Camera, Truth
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import DecodedImage, PreparedCell
+from stormproof.engine.stages import BatchedCell, DecodedImage, ReadyCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
@@ -94,7 +94,7 @@ class DeviceCorruptor:
 
     def under_all(
         self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
-    ) -> Iterator[PreparedCell | Failure]:
+    ) -> Iterator[ReadyCell | Failure]:
         """The wanted cells of some images, condition by condition."""
         whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
         for condition in conditions:
@@ -102,20 +102,14 @@ class DeviceCorruptor:
                 chosen = batch if all_wanted else batch.under(condition, wanted)
                 yield from self(chosen, condition) if len(chosen) else ()
 
-    def __call__(self, batch: UploadedImages, condition: Condition) -> list[PreparedCell | Failure]:
+    def __call__(self, batch: UploadedImages, condition: Condition) -> Sequence[ReadyCell | Failure]:
         """The cells of some images under a condition; a bad image fails alone."""
         start = perf_counter()
         try:
             made = self._corrupted(batch, condition)
-            changes = _Changes(batch, made)
             images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
-            return [
-                PreparedCell(
-                    read.index, read.sample.id, condition, image, size,
-                    partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
-                )
-                for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
-            ]  # fmt: skip
+            cells = CorruptedImages(batch, condition, images, _sums(batch, made), self._seed)
+            return [BatchedCell(cells, row) for row in range(len(batch))]
         except StormproofError:
             return [self._on_host(read, condition) for read in batch.reads]
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently
@@ -135,10 +129,6 @@ class DeviceCorruptor:
             cameras=batch.cameras,
             sizes=batch.padded_sizes,
         )
-
-    def _truth(self, sample: Sample, condition: Condition) -> Truth:
-        size = (sample.image.shape[0], sample.image.shape[1])
-        return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:
@@ -162,22 +152,42 @@ def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
     return torch.from_numpy(padded).to(batch.images.device)
 
 
-class _Changes:
-    """How far the images of a batch are from the clean ones.
+def _sums(batch: UploadedImages, made: Tensor) -> Tensor:
+    """Of each image, the squares of how far its values are from the clean ones, and of the clean ones.
 
-    Sums are of integers, so they are as exact as on the CPU; the padding is 0 before and after. They are
-    fetched when a row asks for them, by when the model has waited for the device anyway.
+    Sums are of integers, so they are as exact as on the CPU; the padding is 0 before and after.
     """
+    return torch.stack([squared_differences(batch.images, made), batch.power])
 
-    def __init__(self, batch: UploadedImages, made: Tensor) -> None:
-        self._sums = torch.stack([squared_differences(batch.images, made), batch.power])
-        self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
+
+@dataclass(frozen=True, eq=False)
+class CorruptedImages:
+    """Uploaded images under a condition; what is not needed for the model is made when it is asked for."""
+
+    batch: UploadedImages
+    condition: Condition
+    images: Sequence[Any]
+    sums: Tensor
+    seed: int
+
+    @cached_property
+    def reads(self) -> Sequence[DecodedImage]:
+        return self.batch.reads
+
+    @cached_property
+    def sizes(self) -> Sequence[Size]:
+        return self.batch.sizes
 
     @cached_property
     def _fetched(self) -> list[list[int]]:
-        sums: list[list[int]] = self._sums.tolist()
+        """Fetched when a row asks for them, by when the model has waited for the device anyway."""
+        sums: list[list[int]] = self.sums.tolist()
         return sums
 
-    def of(self, row: int) -> ImageChange:
-        noise, power = (sums[row] for sums in self._fetched)
-        return change_from_sums(noise, power, self._values[row])
+    def change(self, row: int) -> ImageChange:
+        (height, width), (noise, power) = self.sizes[row], (sums[row] for sums in self._fetched)
+        return change_from_sums(noise, power, self.batch.images.shape[1] * height * width)
+
+    def truth(self, row: int) -> Truth:
+        sample, size = self.reads[row].sample, self.sizes[row]
+        return truth_under(sample.truth, size, self.condition, seed=self.seed, image_id=sample.frame)

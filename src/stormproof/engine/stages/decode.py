@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from time import perf_counter
 
 from stormproof.core.errors import StoreError
 from stormproof.core.processes import worker_count
 from stormproof.datasets.dataset import Dataset, abilities
-from stormproof.engine.reading import Readers, may_be_read_beside, read_sample
+from stormproof.engine.reading import Readers, read_sample
 from stormproof.engine.stages import DecodedImage
-from stormproof.engine.work import Times, Work
+from stormproof.engine.work import Times
 
 _READERS = 8  # at most: more wait for each other
 
@@ -49,14 +49,13 @@ class Decoder:
 
 
 class ReadAhead:
-    """Threads that read images before they are asked for, those of the next chunk too. With `beside`, the
-    work is done by as many processes as soon as these have started."""
+    """Threads that read images before they are asked for, those of the next chunk too. If `start` is given,
+    they ask as many processes as soon as these have started."""
 
-    def __init__(self, dataset: Dataset, work: Work, *, beside: bool) -> None:
+    def __init__(self, dataset: Dataset, start: Callable[[int], Readers] | None = None) -> None:
         count = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
-        self.dataset, self._threads, spec = dataset, ThreadPoolExecutor(count), work.record.dataset.spec
-        beside = beside and may_be_read_beside(dataset, spec)
-        self.readers = Readers(spec, dataset.fingerprint, work.config.plugin, count) if beside else None
+        self.dataset, self._threads = dataset, ThreadPoolExecutor(count)
+        self.readers = None if start is None else start(count)
         self._started: dict[int, Future[DecodedImage | Exception]] = {}
 
     @property
