@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-_LARGE = 1 << 15  # bytes of an array that is not copied into the pickle
+_LARGE = 1 << 12  # bytes of an array that is not copied into the pickle
+_AT_ONCE = 512  # pieces in one system call; Linux takes 1,024
 _PATIENCE = 5.0  # seconds that a process may take to end once nobody listens to it
 _PR_SET_PDEATHSIG = 1  # of sys/prctl.h
 _SCRIPT = "import sys; sys.path[:] = {}; from stormproof.engine.beside import serve; serve({}, {})"
@@ -46,9 +47,13 @@ class Line:
 
         text = pickle.dumps(message, 5, buffer_callback=keep)
         sizes = [len(text), *(view.nbytes for view in large)]
-        self._end.sendall(struct.pack(f"<{1 + len(sizes)}Q", len(sizes), *sizes) + text)
-        for view in large:
-            self._end.sendall(view)
+        parts = [memoryview(struct.pack(f"<{1 + len(sizes)}Q", len(sizes), *sizes) + text), *large]
+        while parts:
+            count = self._end.sendmsg(parts[:_AT_ONCE])
+            while parts and count >= parts[0].nbytes:
+                count -= parts.pop(0).nbytes
+            if count:
+                parts[0] = parts[0][count:]
 
     def receive(self) -> Any:
         """The next message; EOFError if the other process has ended."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import chain
 from time import perf_counter
 
 from stormproof.core.condition import Condition
@@ -86,8 +87,8 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
         for (index, text), content in held_contents(path, key).items()
         if work.config.copies is None or text == "clean"  # the other rows are about copies
     }
-    settled = [*held, *((index, str(one)) for index, tried in missing.items() for one in tried)]
-    order = Order.of(work, attempt.chunk, settled)
+    tried = ((index, str(condition)) for index, conditions in missing.items() for condition in conditions)
+    order = Order.of(work, attempt.chunk, chain(held, tried))
     beside = work.pays_processes and not held and not attempt.one_by_one
     with store_for(beside=beside)(order) as taken:
         run_cells(pair, attempt, missing, before, times, taken)

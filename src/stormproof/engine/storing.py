@@ -57,7 +57,7 @@ class Order:
 class Taken:
     """Takes rows and failures in the order of cells; rows go to the part, between those that it held."""
 
-    def __init__(self, part: PartWriter, held: Iterator[PackedRow]) -> None:
+    def __init__(self, part: PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
         self._part, self._held, self._next = part, held, next(held, None)
         self._some: list[Encoded] = []
         self.done: Counter[str] = Counter()
@@ -95,8 +95,8 @@ class Taken:
 
     def _add_held(self, before: Cell | None) -> None:
         """Add the held rows that come before a cell, or all that are left."""
-        while self._next is not None and (before is None or self._next.cell < before):
-            self._part.add(self._next)
+        while self._next is not None and (before is None or self._next[0] < before):
+            self._part.add(self._next[1])
             self._next = next(self._held, None)
 
 

@@ -78,9 +78,10 @@ class PartWriter:
         self._count = self._elements = 0
         self._writing: list[Future[None]] = []
 
-    def add(self, row: Row | PackedRow) -> None:
-        """Append a row, new or as `held_rows` gives it."""
-        self._append(row if isinstance(row, Row) else row.table, 1, row.elements)
+    def add(self, row: Row | PackedRow | pa.Table) -> None:
+        """Append a row, new, packed or as `held_rows` gives it."""
+        held = elements(row) if isinstance(row, pa.Table) else row.elements
+        self._append(row.table if isinstance(row, PackedRow) else row, 1, held)
 
     def add_block(self, block: RowBlock) -> None:
         """Append rows; groups close where they would if rows came one by one."""
@@ -191,8 +192,8 @@ def encode_strings(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     return words.dictionary.to_pylist(), np.asarray(words.indices).astype(np.int64)
 
 
-def held_rows(path: Path, key: str) -> Iterator[PackedRow]:
-    """The rows that a part holds, in order."""
+def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
+    """The rows that a part holds, each as a table of its own, in order."""
     if not path.exists():
         return
     part = open_part(path, key)
@@ -201,8 +202,7 @@ def held_rows(path: Path, key: str) -> Iterator[PackedRow]:
             table = _select(part.read_row_group(group), [*ROWS.names, *further_columns(part.schema_arrow)])
         _require_values(table, path)
         for at, cell in enumerate(_cells(table)):
-            row = table.slice(at, 1)
-            yield PackedRow(cell, elements(row), row)
+            yield cell, table.slice(at, 1)
 
 
 def rows_in(path: Path) -> int:

@@ -136,10 +136,10 @@ class Row:
 
 
 class PackedRow(NamedTuple):
-    """A row as a table of its own, such as a part holds it."""
+    """A row as a table of its own, for a process that may not know its forms."""
 
     cell: Cell
-    elements: int  # boxes and runs
+    elements: int
     table: pa.Table
 
     @property
@@ -190,7 +190,7 @@ class RowBlock:
 
     def part(self, rows: slice) -> RowBlock:
         """Some rows that lie side by side."""
-        return RowBlock(self.heads[rows], self.boxes.take(np.arange(len(self))[rows]))
+        return RowBlock(self.heads[rows], self.boxes.part(rows))
 
 
 def columns_of(names: Iterable[str]) -> list[Column]:
