@@ -95,7 +95,9 @@ def _look_up(
             start = perf_counter()
             try:
                 prediction, size = model.lookup(name, condition), pair.dataset.size(index)
-                times.model += perf_counter() - start
+                spent = perf_counter() - start
+                times.model += spent
+                times.model_by_condition[str(condition)] += spent  # type: ignore[assignment]
                 yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
