@@ -232,3 +232,46 @@ def test_what_the_store_refuses_is_raised_here(beside: list[Beside], tmp_path: P
         taken.end()
     assert store.process.has_ended
     assert not [*(tmp_path / "parts").iterdir()]
+
+
+@pytest.mark.parametrize("model", ["brightness_boxes", "thresholds", "raises_on_marked", "scribbles"])
+def test_fed_by_other_processes_a_model_says_the_same(
+    configure: Configure, beside: list[Beside], model: str
+) -> None:
+    one, two = configure(model, out="one"), configure(model, out="two", engine="feed", workers=3)
+    first, second = run(one), run(two)
+    assert len(beside) == 3
+    assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
+    assert [(one.cell, one.error) for one in first.failures] == [(f.cell, f.error) for f in second.failures]
+    assert second.times.corrupt > 0
+    assert second.times.decoded >= first.times.decoded
+
+
+def test_images_are_made_by_the_processes_that_feed(
+    configure: Configure, beside: list[Beside], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*given: object) -> None:
+        raise AssertionError("read in the model's process")
+
+    monkeypatch.setattr("stormproof.engine.stages.decode.read_sample", never)
+    assert run(configure(engine="feed", workers=2)).complete
+
+
+def test_cells_of_a_killed_feeder_are_made_here(scene: str, beside: list[Beside], tmp_path: Path) -> None:
+    def detect(images: list[object]) -> list[dict[str, list[object]]]:
+        os.kill(beside[0].pid, signal.SIGKILL)
+        return [{"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0]} for _ in images]
+
+    settings = {"conditions": "fog@2,contrast@4", "progress": False}
+    sp.run(killing(""), scene, out=tmp_path / "one", **settings)
+    detect.fingerprint = "one"  # type: ignore[attr-defined]
+    sp.run(detect, scene, out=tmp_path / "two", engine="feed", workers=2, **settings)
+    assert all_bytes(tmp_path / "one") == all_bytes(tmp_path / "two")
+
+
+def test_feeding_is_for_the_cpu_and_for_datasets_that_a_spec_opens(tmp_path: Path, scene: str) -> None:
+    with pytest.raises(StormproofError, match="leave --device out"):
+        sp.run(killing(""), scene, out=tmp_path / "run", conditions="fog@2", engine="feed", device="cpu")
+    samples = [Sample("im", np.zeros((16, 16, 3), np.uint8))]
+    with pytest.raises(StormproofError, match="was made in this Python process"):
+        sp.run(killing(""), samples, out=tmp_path / "run", conditions="fog@2", engine="feed")

@@ -58,9 +58,10 @@ def run(
     dataset = None if data is None else _open_once(data)
     made_here = [thing for thing in (opened, dataset) if thing is not None and thing.spec is None]
     engine = settings.pop("engine", None) or ("local" if made_here else "pool")
-    if made_here and engine != "local":
+    unseen = [thing for thing in made_here if engine != "feed" or thing is dataset]
+    if unseen and engine != "local":
         raise InvalidOption(
-            f"{made_here[0].name} was made in this Python process, but engine={engine!r} uses others, "
+            f"{unseen[0].name} was made in this Python process, but engine={engine!r} uses others, "
             "which cannot see it; use engine='local', or put it in a file and name it 'file.py:function'."
         )
     if dataset is not None and settings.get("limit") is None:

@@ -16,7 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -118,6 +118,14 @@ class Beside(Line):
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def end_all(processes: Sequence[Beside]) -> None:
+    """End several processes at once."""
+    for process in processes:
+        process.close()
+    for process in processes:
+        process.end()
 
 
 def is_possible() -> bool:

@@ -21,6 +21,7 @@ from stormproof.core.sample import Truth
 from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
+from stormproof.engine.feeding import Feeders
 from stormproof.engine.pair import Pair
 from stormproof.engine.reading import Readers, may_be_read_beside
 from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, ReadyCell, run_ahead
@@ -57,7 +58,7 @@ def run_cells(
     line = _Line.of(pair, pair.model, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
-        return take(line.run(wanted))
+        return take(line.run(wanted, _feeders_of(attempt.work) if attempt.work.is_fed else None))
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
@@ -77,10 +78,21 @@ def _reader(dataset: Dataset, work: Work) -> ReadAhead:
     return _ahead[0]
 
 
+_feeding: list[Feeders] = []  # of the run in progress
+
+
+def _feeders_of(work: Work) -> Feeders:
+    if not _feeding or _feeding[0].out != work.out:
+        end_reading()
+        _feeding[:] = [Feeders(work)]
+    return _feeding[0]
+
+
 def end_reading() -> None:
-    """End the threads and processes that read ahead."""
-    while _ahead:
-        _ahead.pop().end()
+    """End the threads and processes that read ahead or feed the model."""
+    for some in (_ahead, _feeding):
+        while some:
+            some.pop().end()  # type: ignore[attr-defined]
 
 
 def _look_up(
@@ -118,6 +130,7 @@ class _Line:
     corrupt: Corruptor
     predict: Predictor
     encode: Encoder
+    times: Times
 
     @classmethod
     def of(cls, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times) -> _Line:
@@ -132,15 +145,37 @@ class _Line:
             return corrupt(decoded, cell.condition)
 
         predict = Predictor(model, attempt, times, again)
-        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair))
+        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair), times)
 
-    def run(self, wanted: Wanted) -> Iterator[Row | Failure]:
-        """One batch after the other; at most one of them exists at any time."""
+    def run(self, wanted: Wanted, feeders: Feeders | None = None) -> Iterator[Row | Failure]:
+        """One batch after the other, of which at most one exists at any time; two with `feeders`, from whom
+        the next is received while the model works."""
         size = 1 if self.attempt.one_by_one else self.attempt.work.config.batch
-        prepared = self._prepare(wanted)
-        while batch := list(islice(prepared, size)):
-            yield from self._rows(batch)
-            batch.clear()  # its images are freed before those of the next are made
+        prepared = self._prepare(wanted) if feeders is None else self._receive(wanted, feeders)
+
+        def following(_: None) -> list[PreparedCell | Failure]:
+            return list(islice(prepared, size))
+
+        with ThreadPoolExecutor(1) as thread:
+            turns = repeat(None)
+            ahead = feeders is not None
+            batches = run_ahead(thread, following, turns, ahead=1) if ahead else map(following, turns)
+            for batch in batches:
+                if not batch:
+                    return
+                yield from self._rows(batch)
+                batch.clear()  # its images are freed before those of the next are made
+
+    def _receive(self, wanted: Wanted, feeders: Feeders) -> Iterator[PreparedCell | Failure]:
+        cells = [(index, condition) for index, conditions in wanted.items() for condition in conditions]
+        for (index, condition), fed in zip(cells, feeders(cells), strict=True):
+            if fed is None:
+                yield from self._prepare({index: [condition]})
+            else:
+                content, cell, times = fed
+                self.decode.require_same(index, cell.id, content)
+                self.times.add(times)
+                yield cell
 
     def _prepare(self, wanted: Wanted) -> Iterator[PreparedCell | Failure]:
         for index, conditions in wanted.items():

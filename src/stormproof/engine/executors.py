@@ -83,6 +83,14 @@ def use_this_process(config: RunConfig, chunks: int) -> Local:
     return Local()
 
 
+@ENGINES.declare("feed")
+def use_feeders(config: RunConfig, chunks: int) -> Local:
+    """This process, with the only copy of the model; `--workers` others read and corrupt its images."""
+    if config.device is not None:
+        raise InvalidOption("--engine feed corrupts on the CPU: leave --device out, or the engine.")
+    return Local()
+
+
 def executor_for(config: RunConfig, chunks: int) -> Executor:
     """The executor that a run asks for, with at most `chunks` workers."""
     spec = Spec.of_options(config.engine)

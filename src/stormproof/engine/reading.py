@@ -20,7 +20,7 @@ from stormproof.core.spec import OBJECT
 from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import content_of, size_and_digest
-from stormproof.engine.beside import Beside, Line, is_possible
+from stormproof.engine.beside import Beside, Line, end_all, is_possible
 
 
 def read_sample(dataset: Dataset, index: int) -> tuple[Sample, str]:
@@ -62,10 +62,7 @@ class Readers:
         return process if process.receive() == self._fingerprint else None
 
     def end(self) -> None:
-        for process in self.processes:
-            process.close()
-        for process in self.processes:
-            process.end()
+        end_all(self.processes)
 
 
 def may_be_read_beside(dataset: Dataset, spec: str) -> bool:

@@ -75,6 +75,11 @@ class Work:
         many = self.record.images * len(self.conditions) >= MANY_CELLS
         return self.config.device is not None and many and is_possible()
 
+    @property
+    def is_fed(self) -> bool:
+        """Whether other processes make the images."""
+        return self.config.engine == "feed"
+
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""
         size = self.record.chunk
@@ -119,6 +124,12 @@ class Times:
     total: float = 0.0
     decoded: int = 0  # images
     model_by_condition: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Times) -> None:
+        """Add what another process took to read and corrupt."""
+        self.decode += other.decode
+        self.corrupt += other.corrupt
+        self.decoded += other.decoded
 
     def __add__(self, other: Times) -> Times:
         return Times(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Times)))

@@ -40,12 +40,17 @@ class Decoder:
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""
-        if isinstance(read, DecodedImage) and self._before.get(read.index, read.content) != read.content:
+        if isinstance(read, DecodedImage):
+            self.require_same(read.index, read.sample.id, read.content)
+        return read
+
+    def require_same(self, index: int, name: str, content: str) -> None:
+        """Refuse an image whose digest is not the recorded one."""
+        if self._before.get(index, content) != content:
             raise StoreError(
-                f"{read.sample.id} of {self._dataset.name} is not the image that this run began with. "
+                f"{name} of {self._dataset.name} is not the image that this run began with. "
                 "Restore the file, or run into another folder."
             )
-        return read
 
 
 class ReadAhead:
