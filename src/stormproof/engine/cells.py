@@ -7,8 +7,7 @@ the model.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,35 +22,43 @@ from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.feeding import Feeders
 from stormproof.engine.pair import Pair
-from stormproof.engine.reading import Readers, may_be_read_beside
-from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, ReadyCell, run_ahead
+from stormproof.engine.stages import (
+    Answer,
+    AnsweredBatch,
+    DecodedImage,
+    Item,
+    Pace,
+    PreparedCell,
+    ReadyCell,
+    Result,
+    run_ahead,
+)
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
-from stormproof.engine.storing import Sent, Taken
 from stormproof.engine.work import Attempt, Times, Work
 from stormproof.models.model import Model, Precomputed
-from stormproof.results.store.schema import Row
+from stormproof.results.store.schema import Row, RowBlock
 
 if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 
 Wanted = Mapping[int, Sequence[Condition]]
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
-_STORED_LATER = 64  # batches that may wait to be stored, with their images on the device
 Read = tuple[int, DecodedImage | Exception]
 Outcomes = tuple[list[Failure], AnsweredBatch | list[Answer | Failure]]  # of a batch
+Take = Callable[[Iterable[Row | Failure] | RowBlock], None]
+Encoded = list[Row | Failure] | RowBlock
 
 
 def run_cells(
-    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times,
-    take: Taken | Sent,
-) -> None:  # fmt: skip
+    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times, take: Take
+) -> None:
     """Hand the row or the failure of every wanted cell to `take`, in the order of rows.
 
     `before` holds the digests of images that existing rows recorded: an image that changed is refused. On a
-    device, a thread beside the model hands them over, some images at a time.
+    device, `take` is called several times, by a thread beside the model.
     """
     if isinstance(pair.model, Precomputed):
         return take(_look_up(pair, pair.model, attempt, wanted, times))
@@ -68,13 +75,9 @@ def run_cells(
 _ahead: list[ReadAhead] = []  # of the dataset in use
 
 
-def _reader(dataset: Dataset, work: Work) -> ReadAhead:
+def _reader(dataset: Dataset, uses: int) -> ReadAhead:
     if not _ahead or _ahead[0].dataset is not dataset:
-        end_reading()
-        spec, start = work.record.dataset.spec, None
-        if work.pays_processes and may_be_read_beside(dataset, spec):
-            start = partial(Readers, spec, dataset.fingerprint, work.config.plugin)
-        _ahead[:] = [ReadAhead(dataset, start)]
+        _ahead[:] = [ReadAhead(dataset, uses)]
     return _ahead[0]
 
 
@@ -83,16 +86,15 @@ _feeding: list[Feeders] = []  # of the run in progress
 
 def _feeders_of(work: Work) -> Feeders:
     if not _feeding or _feeding[0].out != work.out:
-        end_reading()
+        end_feeding()
         _feeding[:] = [Feeders(work)]
     return _feeding[0]
 
 
-def end_reading() -> None:
-    """End the threads and processes that read ahead or feed the model."""
-    for some in (_ahead, _feeding):
-        while some:
-            some.pop().end()  # type: ignore[attr-defined]
+def end_feeding() -> None:
+    """End the processes that feed the model."""
+    while _feeding:
+        _feeding.pop().end()
 
 
 def _look_up(
@@ -107,9 +109,7 @@ def _look_up(
             start = perf_counter()
             try:
                 prediction, size = model.lookup(name, condition), pair.dataset.size(index)
-                spent = perf_counter() - start
-                times.model += spent
-                times.model_by_condition[str(condition)] += spent  # type: ignore[assignment]
+                times.model += perf_counter() - start
                 yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
@@ -194,31 +194,35 @@ class _Line:
         rows = self.encode(self.predict(waiting) if waiting else ())
         return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
-    def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Taken | Sent) -> None:
+    def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Take) -> None:
         """Some images at a time, condition by condition. The model's batches span conditions, so that they
-        are full. Threads decode and upload the next images while the model works, and encode, sort and
-        store the rows of the last. Kernels are launched by the thread that calls the model: another would
-        take turns with it, and was not reliably faster."""
+        are full. Threads decode and upload the next images while the model works, launch the corruption of
+        the next condition, and encode, sort and store the rows of the last."""
         batch = self.attempt.work.config.batch
-        together = _TOGETHER * batch
-        with ThreadPoolExecutor(1) as uploaders, ThreadPoolExecutor(1) as storers:
+        together, pace, conditions = _TOGETHER * batch, Pace(), self.attempt.work.conditions
+        uploaders, launchers, storers = (ThreadPoolExecutor(1) for _ in range(3))
+        with uploaders, launchers, storers:
             following = self.attempt.work.following(self.attempt.chunk)[:together]
-            read = _reader(self.pair.dataset, self.attempt.work)
+            read = _reader(self.pair.dataset, len(conditions))
             first = together if read.has_started else batch  # the device waits for the first images
             sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
-            reads = read(self.decode, [*wanted], following, ahead=2 * together)
+            reads = read(self.decode, [*wanted], following, ahead=2 * together, at_once=first)
             upload = partial(self._upload, corrupt, reads)
-            stored: deque[Future[None]] = deque()
+
+            def launch(make: Callable[[Item], Result], jobs: Iterable[Item]) -> Iterator[Result]:
+                return run_ahead(launchers, partial(pace.keep, make), jobs, ahead=1)
+
+            stored: Future[None] | None = None
             for uploaded, failed in run_ahead(uploaders, upload, sizes, ahead=1):
                 unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
-                cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
-                for outcomes in self._predict_all(chain(unread, cells)):
-                    stored.append(storers.submit(self._store, outcomes, take))
-                    while len(stored) > _STORED_LATER:
-                        stored.popleft().result()
-                stored.append(storers.submit(take.sort))
-            for some in stored:
-                some.result()
+                cells = corrupt.under_all(uploaded, conditions, wanted, launch)
+                outcomes = self._predict_all(chain(unread, cells), pace)
+                encoded = [storers.submit(pace.keep, self._encode, some) for some in outcomes]
+                if stored is not None:
+                    stored.result()  # the rows of at most two groups are in memory
+                stored = storers.submit(_take_sorted, encoded, take)
+            if stored is not None:
+                stored.result()
 
     def _upload(
         self, corrupt: DeviceCorruptor, reads: Iterator[Read], count: int
@@ -227,19 +231,29 @@ class _Line:
         images = [read for _, read in some if isinstance(read, DecodedImage)]
         return corrupt.upload(images), [(i, read) for i, read in some if isinstance(read, Exception)]
 
-    def _predict_all(self, cells: Iterable[ReadyCell | Failure]) -> Iterator[Outcomes]:
+    def _predict_all(self, cells: Iterable[ReadyCell | Failure], pace: Pace) -> Iterator[Outcomes]:
         """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
         while batch := list(islice(rest, self.attempt.work.config.batch)):
             failed = [cell for cell in batch if isinstance(cell, Failure)]
             ready = [cell for cell in batch if not isinstance(cell, Failure)]
-            answers = self.predict(ready) if ready else ()
+            with pace.call():
+                answers = self.predict(ready) if ready else ()
             yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 
-    def _store(self, outcomes: Outcomes, take: Taken | Sent) -> None:
+    def _encode(self, outcomes: Outcomes) -> Encoded:
         failed, answers = outcomes
         block = None if failed or not isinstance(answers, AnsweredBatch) else self.encode.block(answers)
-        take.gather([*failed, *self.encode(answers)] if block is None else block)
+        return [*failed, *self.encode(answers)] if block is None else block
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")
+
+
+def _take_sorted(encoded: Sequence[Future[Encoded]], take: Take) -> None:
+    made = [future.result() for future in encoded]
+    blocks = [one for one in made if isinstance(one, RowBlock)]
+    if len(blocks) == len(made):
+        take(RowBlock.in_order(blocks))
+    else:
+        take(sorted(chain.from_iterable(made), key=lambda row: row.cell))

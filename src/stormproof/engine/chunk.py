@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
-from itertools import chain
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
 from stormproof.core.files import make_folder, sweep
-from stormproof.engine.cells import end_reading, run_cells
+from stormproof.engine.cells import run_cells
 from stormproof.engine.failures import Failure
 from stormproof.engine.liveness import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
-from stormproof.engine.storing import Order, check_files, end_store, store_for
 from stormproof.engine.work import Attempt, ChunkResult, Times, Work
+from stormproof.models.model import fingerprint
 from stormproof.results.store.parts import (
+    PartWriter,
+    failures_of,
     failures_path,
     held_cells,
     held_contents,
+    held_rows,
     part_path,
     write_failures,
+    writing_part,
 )
-from stormproof.results.store.schema import Cell
+from stormproof.results.store.schema import Cell, Row, RowBlock
 
 PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
 NEVER_OPENED = 10  # deaths before the first image after which the model is assumed not to open
@@ -80,33 +84,71 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
     clear_note(work.out, attempt.chunk)  # left by a run that was killed
     pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
-    check_files(work.record.files)
+    _check_files(work)
     sweep(path)
     before = {
         index: content
         for (index, text), content in held_contents(path, key).items()
         if work.config.copies is None or text == "clean"  # the other rows are about copies
     }
-    tried = ((index, str(condition)) for index, conditions in missing.items() for condition in conditions)
-    order = Order.of(work, attempt.chunk, chain(held, tried))
-    beside = work.pays_processes and not held and not attempt.one_by_one
-    with store_for(beside=beside)(order) as taken:
+    with writing_part(path, key) as part:
+        taken = _Taken(part, held_rows(path, key))
         run_cells(pair, attempt, missing, before, times, taken)
-        taken.end()
         yield None
+        taken.add_held(None)
+        _check_files(work)  # again: rows made with other files must not become a part
+        # Written before the part gets its name: after a kill in between, the chunk is simply run again.
+        tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
+        _record_failures(failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
     clear_note(work.out, attempt.chunk)
     times.total = perf_counter() - start
     yield ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
 
 
-@contextmanager
-def closing_processes() -> Iterator[None]:
-    """End the processes beside this one when the block ends."""
+class _Taken:
+    """Takes rows and failures in the order of cells; rows go to the part, between those that it held."""
+
+    def __init__(self, part: PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
+        self._part, self._held, self._next = part, held, next(held, None)
+        self.done: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+
+    def __call__(self, outcomes: Iterable[Row | Failure] | RowBlock) -> None:
+        if isinstance(outcomes, RowBlock) and self._next is None:
+            self._part.add_block(outcomes)
+            self.done.update(str(head.condition) for head in outcomes.heads)
+            return
+        for outcome in outcomes:
+            self.add_held(outcome.cell)
+            if isinstance(outcome, Failure):
+                self.failures.append(outcome)
+            else:
+                self._part.add(outcome)
+                self.done[str(outcome.condition)] += 1
+
+    def add_held(self, before: Cell | None) -> None:
+        """Add the held rows that come before a cell, or all that are left."""
+        while self._next is not None and (before is None or self._next[0] < before):
+            self._part.add(self._next[1])
+            self._next = next(self._held, None)
+
+
+def _check_files(work: Work) -> None:
+    """Stop if a file that conditions or plugins use has changed since the run was planned."""
+    for name, digest in work.record.files.items():
+        if fingerprint([Path(name)], {}) != digest:
+            raise StoreError(f"{name} changed during the run. Restore it, or run into another folder.")
+
+
+def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell], key: str) -> None:
+    """Write failures, and keep those of cells that only an earlier command asked for."""
     try:
-        yield
-    finally:
-        end_reading()
-        end_store()
+        known = failures_of(path, key)
+    except StoreError:  # the cells of a damaged record are tried again when they are asked for
+        known = []
+    sweep(path)
+    earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
+    write_failures(path, [*earlier, *map(asdict, failures)], key)
 
 
 def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:

@@ -70,8 +70,8 @@ def _pack(cell: PreparedCell) -> tuple[Any, ...]:
 
 
 def _unpack(*fields: Any) -> PreparedCell:
-    *head, truth, content, change = fields
-    return PreparedCell(*head, lambda: truth, content, lambda: change)
+    cell = PreparedCell._make(fields)
+    return cell._replace(truth=lambda: fields[5], change=lambda: fields[7])
 
 
 def serve_cells(line: Line, work: Work) -> None:

@@ -13,13 +13,10 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.randomness import Draw
 from stormproof.core.text import as_csv
-from stormproof.engine.beside import is_possible
 from stormproof.engine.config import RunConfig
 from stormproof.engine.failures import Failure
 from stormproof.results.store.record import RunRecord
 from stormproof.results.store.schema import Cell
-
-MANY_CELLS = 4096  # from which on processes beside the model's pay: each takes up to a second to start
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +65,6 @@ class Work:
     folder: str  # where relative paths start
     modules: tuple[str, ...]  # where user modules are imported from
     quota: Quota | None = None  # None: every condition on every image
-
-    @property
-    def pays_processes(self) -> bool:
-        """Whether the run is so large that processes beside the model's on a device save time."""
-        many = self.record.images * len(self.conditions) >= MANY_CELLS
-        return self.config.device is not None and many and is_possible()
 
     @property
     def is_fed(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -20,7 +21,7 @@ from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import BatchedCell, DecodedImage, ReadyCell
+from stormproof.engine.stages import BatchedCell, DecodedImage, MadeImages, ReadyCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
@@ -73,42 +74,53 @@ class UploadedImages:
         return UploadedImages(tuple(self.reads[i] for i in rows), self.images[rows])
 
 
+Job = tuple[UploadedImages, Condition]
+Cells = Sequence[ReadyCell | Failure]
+
+
 class DeviceCorruptor:
     """Corrupts uploaded images in batches; `on_host` does what the device cannot.
 
-    With `keep` their images stay on the device, as tensors, else they are arrays.
+    With `keep` their images stay on the device, as tensors, else they are arrays. On CUDA it has a stream of
+    its own, so that kernels which another thread launches run where the model leaves room.
     """
 
     def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times, *, keep: bool) -> None:
         check_device(device)  # on this machine, which may not be the one that planned
         self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
         self._keep = keep
+        on_cuda = torch.device(device).type == "cuda"
+        self._stream: Any = torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
 
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
         start = perf_counter()
-        batches = upload([read.sample.image for read in reads], self._device)
-        uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
+        with _on(self._stream):
+            batches = upload([read.sample.image for read in reads], self._device)
+            uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
         self._times.corrupt += perf_counter() - start
         return uploaded
 
     def under_all(
-        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
-    ) -> Iterator[ReadyCell | Failure]:
-        """The wanted cells of some images, condition by condition."""
-        whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
-        for condition in conditions:
-            for batch, all_wanted in zip(batches, whole, strict=True):
-                chosen = batch if all_wanted else batch.under(condition, wanted)
-                yield from self(chosen, condition) if len(chosen) else ()
+        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted,
+        run: Callable[[Callable[[Job], Cells], Iterator[Job]], Iterable[Cells]] = map,
+    ) -> Iterator[ReadyCell | Failure]:  # fmt: skip
+        """The wanted cells of some images, condition by condition; `run` may make some ahead."""
+        for cells in run(self, _jobs(batches, conditions, wanted)):
+            if isinstance(cells[0], BatchedCell):
+                self._wait_for(cells[0].made)
+            yield from cells
 
-    def __call__(self, batch: UploadedImages, condition: Condition) -> Sequence[ReadyCell | Failure]:
+    def __call__(self, job: Job) -> Cells:
         """The cells of some images under a condition; a bad image fails alone."""
-        start = perf_counter()
+        start, (batch, condition) = perf_counter(), job
         try:
-            made = self._corrupted(batch, condition)
-            images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
-            cells = CorruptedImages(batch, condition, images, _sums(batch, made), self._seed)
+            with _on(self._stream):
+                made = self._corrupted(batch, condition)
+                images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
+                sums = _sums(batch, made)
+            end = None if self._stream is None else self._stream.record_event()
+            cells = CorruptedImages(batch, condition, images, made, sums, self._stream, end, self._seed)
             return [BatchedCell(cells, row) for row in range(len(batch))]
         except StormproofError:
             return [self._on_host(read, condition) for read in batch.reads]
@@ -118,6 +130,14 @@ class DeviceCorruptor:
             ]
         finally:
             self._times.corrupt += perf_counter() - start
+
+    def _wait_for(self, made: MadeImages) -> None:
+        """Have the stream of this thread, which calls the model, wait for the kernels of some images."""
+        assert isinstance(made, CorruptedImages)
+        if made.end is not None:
+            mine = torch.cuda.current_stream(self._device)
+            mine.wait_event(made.end)
+            made.whole.record_stream(mine)
 
     def _corrupted(self, batch: UploadedImages, condition: Condition) -> Tensor:
         return corrupt_batch(
@@ -129,6 +149,22 @@ class DeviceCorruptor:
             cameras=batch.cameras,
             sizes=batch.padded_sizes,
         )
+
+
+def _jobs(
+    batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
+) -> Iterator[Job]:
+    """The batches that are wanted under each condition."""
+    whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
+    for condition in conditions:
+        for batch, all_wanted in zip(batches, whole, strict=True):
+            chosen = batch if all_wanted else batch.under(condition, wanted)
+            if len(chosen):
+                yield chosen, condition
+
+
+def _on(stream: Any) -> AbstractContextManager[Any]:
+    return nullcontext() if stream is None else torch.cuda.stream(stream)
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:
@@ -167,7 +203,10 @@ class CorruptedImages:
     batch: UploadedImages
     condition: Condition
     images: Sequence[Any]
+    whole: Tensor
     sums: Tensor
+    stream: Any  # of CUDA, on which they are made, and the event at their end
+    end: Any
     seed: int
 
     @cached_property
@@ -181,7 +220,8 @@ class CorruptedImages:
     @cached_property
     def _fetched(self) -> list[list[int]]:
         """Fetched when a row asks for them, by when the model has waited for the device anyway."""
-        sums: list[list[int]] = self.sums.tolist()
+        with _on(self.stream):
+            sums: list[list[int]] = self.sums.tolist()
         return sums
 
     def change(self, row: int) -> ImageChange:

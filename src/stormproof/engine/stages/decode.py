@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from time import perf_counter
 
 from stormproof.core.errors import StoreError
 from stormproof.core.processes import worker_count
+from stormproof.core.sample import Sample
 from stormproof.datasets.dataset import Dataset, abilities
-from stormproof.engine.reading import Readers, read_sample
+from stormproof.datasets.image_files import content_of, size_and_digest
 from stormproof.engine.stages import DecodedImage
 from stormproof.engine.work import Times
 
-_READERS = 8  # at most: more wait for each other
+_READERS = 8  # threads, at most: more wait for each other
+_USES = 64  # of an image, from which on one thread reads fast enough
 
 
 class Decoder:
@@ -21,22 +24,30 @@ class Decoder:
 
     def __init__(self, dataset: Dataset, before: Mapping[int, str], times: Times) -> None:
         self._dataset, self._before, self._times = dataset, before, times
+        self._read_file = abilities(dataset).read_file
 
     def __call__(self, index: int) -> DecodedImage | Exception:
         """The sample and its content, or the error that reading it raised."""
         return self.check(self.read(index))
 
-    def read(self, index: int, readers: Readers | None = None) -> DecodedImage | Exception:
-        """The same unchecked, read by other processes if there are `readers`."""
+    def read(self, index: int) -> DecodedImage | Exception:
         start = perf_counter()
         try:
-            read = None if readers is None else readers.read(index)
-            return DecodedImage(index, *(read or read_sample(self._dataset, index)))
+            sample, content = self._decode(index)
         except Exception as error:
             return error
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
+        return DecodedImage(index, sample, content)
+
+    def _decode(self, index: int) -> tuple[Sample, str]:
+        if self._read_file is None:
+            sample = self._dataset[index]
+            return sample, content_of(self._dataset, index, sample.image)
+        truth = self._dataset.truth(index)
+        sample, stored = self._read_file(index)
+        return replace(sample, truth=truth), size_and_digest(stored)
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""
@@ -54,13 +65,15 @@ class Decoder:
 
 
 class ReadAhead:
-    """Threads that read images before they are asked for, those of the next chunk too. If `start` is given,
-    they ask as many processes as soon as these have started."""
+    """Threads that read images before they are asked for, those of the next chunk too.
 
-    def __init__(self, dataset: Dataset, start: Callable[[int], Readers] | None = None) -> None:
-        count = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
-        self.dataset, self._threads = dataset, ThreadPoolExecutor(count)
-        self.readers = None if start is None else start(count)
+    An image that is used many times need not be read fast, and threads slow the one that calls the model.
+    """
+
+    def __init__(self, dataset: Dataset, uses: int = 1) -> None:
+        self._most = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
+        self.dataset = dataset
+        self._threads = ThreadPoolExecutor(min(self._most, 1 + _USES // uses))
         self._started: dict[int, Future[DecodedImage | Exception]] = {}
 
     @property
@@ -68,19 +81,19 @@ class ReadAhead:
         return bool(self._started)
 
     def __call__(
-        self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int
-    ) -> Iterator[tuple[int, DecodedImage | Exception]]:
-        """What is read at each index, in order, while up to `ahead` more are being read."""
+        self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int,
+        at_once: int = 0,
+    ) -> Iterator[tuple[int, DecodedImage | Exception]]:  # fmt: skip
+        """What is read at each index, in order, while up to `ahead` more are being read; the first ones, for
+        which the model waits, by as many threads as there may be."""
         whole = [*indices, *following]
         for index in self._started.keys() - {*whole}:
             self._started.pop(index).cancel()
+        if not self._started:
+            with ThreadPoolExecutor(self._most) as threads:
+                self._started = {index: threads.submit(decode.read, index) for index in indices[:at_once]}
         rest = iter([index for index in whole if index not in self._started])
         for index in indices:
             while len(self._started) < ahead and (later := next(rest, None)) is not None:
-                self._started[later] = self._threads.submit(decode.read, later, self.readers)
+                self._started[later] = self._threads.submit(decode.read, later)
             yield index, decode.check(self._started.pop(index).result())
-
-    def end(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        if self.readers is not None:
-            self.readers.end()

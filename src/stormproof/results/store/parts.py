@@ -25,7 +25,6 @@ from stormproof.results.store.schema import (
     ROWS,
     VERSION,
     Cell,
-    PackedRow,
     Row,
     RowBlock,
     arrow_type,
@@ -78,10 +77,9 @@ class PartWriter:
         self._count = self._elements = 0
         self._writing: list[Future[None]] = []
 
-    def add(self, row: Row | PackedRow | pa.Table) -> None:
-        """Append a row, new, packed or as `held_rows` gives it."""
-        held = elements(row) if isinstance(row, pa.Table) else row.elements
-        self._append(row.table if isinstance(row, PackedRow) else row, 1, held)
+    def add(self, row: Row | pa.Table) -> None:
+        """Append a row, new or as `held_rows` gives it."""
+        self._append(row, 1, row.elements if isinstance(row, Row) else elements(row))
 
     def add_block(self, block: RowBlock) -> None:
         """Append rows; groups close where they would if rows came one by one."""

@@ -135,22 +135,6 @@ class Row:
         return len(self.boxes) + sum(lengths)
 
 
-class PackedRow(NamedTuple):
-    """A row as a table of its own, for a process that may not know its forms."""
-
-    cell: Cell
-    elements: int
-    table: pa.Table
-
-    @property
-    def condition(self) -> str:
-        return self.cell[1]
-
-    @classmethod
-    def of(cls, row: Row) -> PackedRow:
-        return cls(row.cell, row.elements, table_of([row]))
-
-
 class RowHead(NamedTuple):
     """What a row holds beside its prediction."""
 
