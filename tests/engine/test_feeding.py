@@ -109,7 +109,7 @@ def test_an_image_that_changes_during_a_run_is_refused(
         images[-1].write_bytes(first)
 
     with pytest.raises(StoreError, match="is not the image that this run began with"):
-        sp.run(detector(change), conditions="fog@2,contrast@4", batch=1, chunk=2, **settings)
+        sp.run(detector(change), conditions="fog@2,contrast@4", batch=1, **settings)
 
 
 def test_feeding_is_for_the_cpu_and_for_datasets_that_a_spec_opens(tmp_path: Path, scene: str) -> None:
