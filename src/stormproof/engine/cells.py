@@ -29,7 +29,6 @@ from stormproof.engine.stages import (
     Item,
     Pace,
     PreparedCell,
-    ReadyCell,
     Result,
     run_ahead,
 )
@@ -138,7 +137,7 @@ class _Line:
         decode = Decoder(pair.dataset, before, times)
         corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
 
-        def again(cell: ReadyCell) -> PreparedCell | Failure:
+        def again(cell: PreparedCell) -> PreparedCell | Failure:
             decoded = decode(cell.index)
             if isinstance(decoded, Exception):
                 return Failure.of(decoded, cell.index, cell.id, cell.condition, "image")
@@ -231,7 +230,7 @@ class _Line:
         images = [read for _, read in some if isinstance(read, DecodedImage)]
         return corrupt.upload(images), [(i, read) for i, read in some if isinstance(read, Exception)]
 
-    def _predict_all(self, cells: Iterable[ReadyCell | Failure], pace: Pace) -> Iterator[Outcomes]:
+    def _predict_all(self, cells: Iterable[PreparedCell | Failure], pace: Pace) -> Iterator[Outcomes]:
         """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
         while batch := list(islice(rest, self.attempt.work.config.batch)):

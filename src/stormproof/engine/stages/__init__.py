@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter, sleep
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from stormproof.core.condition import Condition
 from stormproof.core.forms import Size
@@ -55,72 +55,14 @@ class PreparedCell(NamedTuple):
         return Failure(self.index, self.id, str(self.condition), kind, error, trace)
 
 
-class MadeImages(Protocol):
-    """Images under one condition on a device, which are asked for one by one when each is needed."""
-
-    @property
-    def condition(self) -> Condition: ...
-    @property
-    def reads(self) -> Sequence[DecodedImage]: ...
-    @property
-    def sizes(self) -> Sequence[Size]: ...
-    @property
-    def images(self) -> Sequence[Any]: ...
-
-    def truth(self, row: int) -> Truth: ...
-    def change(self, row: int) -> ImageChange: ...
-
-
-class BatchedCell(NamedTuple):
-    """What `PreparedCell` is, of images that were made together: an object for each field of each cell would
-    take longer than a fast model's call leaves."""
-
-    made: MadeImages
-    row: int
-
-    @property
-    def index(self) -> int:  # type: ignore[override]
-        return self.made.reads[self.row].index
-
-    @property
-    def id(self) -> str:
-        return self.made.reads[self.row].sample.id
-
-    @property
-    def condition(self) -> Condition:
-        return self.made.condition
-
-    @property
-    def image(self) -> Any:
-        return self.made.images[self.row]
-
-    @property
-    def size(self) -> Size:
-        return self.made.sizes[self.row]
-
-    @property
-    def content(self) -> str:
-        return self.made.reads[self.row].content
-
-    def truth(self) -> Truth:
-        return self.made.truth(self.row)
-
-    def change(self) -> ImageChange:
-        return self.made.change(self.row)
-
-    def failed(self, kind: str, error: str, trace: str = "") -> Failure:
-        return Failure(self.index, self.id, str(self.condition), kind, error, trace)
-
-
-ReadyCell = PreparedCell | BatchedCell
-Answer = tuple[ReadyCell, object]  # a cell and what the model returned for it
+Answer = tuple[PreparedCell, object]  # a cell and what the model returned for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredBatch:
     """Cells that the model was called with, and what it returned for each."""
 
-    cells: Sequence[ReadyCell]
+    cells: Sequence[PreparedCell]
     returned: Sequence[object]
 
     def __iter__(self) -> Iterator[Answer]:

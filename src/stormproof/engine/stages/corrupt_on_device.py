@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,12 +16,12 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.forms import Size
 from stormproof.core.randomness import Frame
-from stormproof.core.sample import Camera, Truth
+from stormproof.core.sample import Camera, Sample, Truth
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import BatchedCell, DecodedImage, MadeImages, ReadyCell
+from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
@@ -75,14 +75,21 @@ class UploadedImages:
 
 
 Job = tuple[UploadedImages, Condition]
-Cells = Sequence[ReadyCell | Failure]
+
+
+class Made(NamedTuple):
+    """Cells of one condition; if they are on CUDA, also its tensor, and the event that ends its kernels."""
+
+    cells: Sequence[PreparedCell | Failure]
+    images: Any = None
+    end: Any = None
 
 
 class DeviceCorruptor:
     """Corrupts uploaded images in batches; `on_host` does what the device cannot.
 
     With `keep` their images stay on the device, as tensors, else they are arrays. On CUDA it has a stream of
-    its own, so that kernels which another thread launches run where the model leaves room.
+    its own: kernels that another thread launches run where those of the model leave room.
     """
 
     def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times, *, keep: bool) -> None:
@@ -95,7 +102,7 @@ class DeviceCorruptor:
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
         start = perf_counter()
-        with _on(self._stream):
+        with self._launching():
             batches = upload([read.sample.image for read in reads], self._device)
             uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
         self._times.corrupt += perf_counter() - start
@@ -103,41 +110,43 @@ class DeviceCorruptor:
 
     def under_all(
         self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted,
-        run: Callable[[Callable[[Job], Cells], Iterator[Job]], Iterable[Cells]] = map,
-    ) -> Iterator[ReadyCell | Failure]:  # fmt: skip
+        run: Callable[[Callable[[Job], Made], Iterator[Job]], Iterable[Made]] = map,
+    ) -> Iterator[PreparedCell | Failure]:  # fmt: skip
         """The wanted cells of some images, condition by condition; `run` may make some ahead."""
-        for cells in run(self, _jobs(batches, conditions, wanted)):
-            if isinstance(cells[0], BatchedCell):
-                self._wait_for(cells[0].made)
-            yield from cells
+        for made in run(self, _jobs(batches, conditions, wanted)):
+            if made.end is not None:  # this thread calls the model: its stream waits for their kernels
+                mine = torch.cuda.current_stream(self._device)
+                mine.wait_event(made.end)
+                made.images.record_stream(mine)
+            yield from made.cells
 
-    def __call__(self, job: Job) -> Cells:
+    def __call__(self, job: Job) -> Made:
         """The cells of some images under a condition; a bad image fails alone."""
         start, (batch, condition) = perf_counter(), job
         try:
-            with _on(self._stream):
+            with self._launching():
                 made = self._corrupted(batch, condition)
+                changes = _Changes(batch, made, self._launching)
                 images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
-                sums = _sums(batch, made)
-            end = None if self._stream is None else self._stream.record_event()
-            cells = CorruptedImages(batch, condition, images, made, sums, self._stream, end, self._seed)
-            return [BatchedCell(cells, row) for row in range(len(batch))]
+            cells = [
+                PreparedCell(
+                    read.index, read.sample.id, condition, image, size,
+                    partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
+                )
+                for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
+            ]  # fmt: skip
+            return Made(cells, made, None if self._stream is None else self._stream.record_event())
         except StormproofError:
-            return [self._on_host(read, condition) for read in batch.reads]
+            return Made([self._on_host(read, condition) for read in batch.reads])
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently
-            return [
-                Failure.of(error, read.index, read.sample.id, condition, "corruption") for read in batch.reads
-            ]
+            cause = partial(Failure.of, error, condition=condition, kind="corruption")
+            return Made([cause(read.index, read.sample.id) for read in batch.reads])
         finally:
             self._times.corrupt += perf_counter() - start
 
-    def _wait_for(self, made: MadeImages) -> None:
-        """Have the stream of this thread, which calls the model, wait for the kernels of some images."""
-        assert isinstance(made, CorruptedImages)
-        if made.end is not None:
-            mine = torch.cuda.current_stream(self._device)
-            mine.wait_event(made.end)
-            made.whole.record_stream(mine)
+    def _launching(self) -> AbstractContextManager[Any]:
+        """Kernels are launched on its own stream."""
+        return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
 
     def _corrupted(self, batch: UploadedImages, condition: Condition) -> Tensor:
         return corrupt_batch(
@@ -150,6 +159,10 @@ class DeviceCorruptor:
             sizes=batch.padded_sizes,
         )
 
+    def _truth(self, sample: Sample, condition: Condition) -> Truth:
+        size = (sample.image.shape[0], sample.image.shape[1])
+        return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+
 
 def _jobs(
     batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
@@ -161,10 +174,6 @@ def _jobs(
             chosen = batch if all_wanted else batch.under(condition, wanted)
             if len(chosen):
                 yield chosen, condition
-
-
-def _on(stream: Any) -> AbstractContextManager[Any]:
-    return nullcontext() if stream is None else torch.cuda.stream(stream)
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:
@@ -188,46 +197,26 @@ def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
     return torch.from_numpy(padded).to(batch.images.device)
 
 
-def _sums(batch: UploadedImages, made: Tensor) -> Tensor:
-    """Of each image, the squares of how far its values are from the clean ones, and of the clean ones.
+class _Changes:
+    """How far the images of a batch are from the clean ones.
 
-    Sums are of integers, so they are as exact as on the CPU; the padding is 0 before and after.
+    Sums are of integers, so they are as exact as on the CPU; the padding is 0 before and after. They are
+    fetched when a row asks for them, by when the model has waited for the device anyway.
     """
-    return torch.stack([squared_differences(batch.images, made), batch.power])
 
-
-@dataclass(frozen=True, eq=False)
-class CorruptedImages:
-    """Uploaded images under a condition; what is not needed for the model is made when it is asked for."""
-
-    batch: UploadedImages
-    condition: Condition
-    images: Sequence[Any]
-    whole: Tensor
-    sums: Tensor
-    stream: Any  # of CUDA, on which they are made, and the event at their end
-    end: Any
-    seed: int
-
-    @cached_property
-    def reads(self) -> Sequence[DecodedImage]:
-        return self.batch.reads
-
-    @cached_property
-    def sizes(self) -> Sequence[Size]:
-        return self.batch.sizes
+    def __init__(
+        self, batch: UploadedImages, made: Tensor, launching: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        self._launching = launching
+        self._sums = torch.stack([squared_differences(batch.images, made), batch.power])
+        self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
     @cached_property
     def _fetched(self) -> list[list[int]]:
-        """Fetched when a row asks for them, by when the model has waited for the device anyway."""
-        with _on(self.stream):
-            sums: list[list[int]] = self.sums.tolist()
+        with self._launching():
+            sums: list[list[int]] = self._sums.tolist()
         return sums
 
-    def change(self, row: int) -> ImageChange:
-        (height, width), (noise, power) = self.sizes[row], (sums[row] for sums in self._fetched)
-        return change_from_sums(noise, power, self.batch.images.shape[1] * height * width)
-
-    def truth(self, row: int) -> Truth:
-        sample, size = self.reads[row].sample, self.sizes[row]
-        return truth_under(sample.truth, size, self.condition, seed=self.seed, image_id=sample.frame)
+    def of(self, row: int) -> ImageChange:
+        noise, power = (sums[row] for sums in self._fetched)
+        return change_from_sums(noise, power, self._values[row])

@@ -16,7 +16,7 @@ from stormproof.core.prediction_batch import JoinedBoxes, join_boxes
 from stormproof.core.sample import Ints, Prediction, Truth
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import Answer, AnsweredBatch, ReadyCell
+from stormproof.engine.stages import Answer, AnsweredBatch, PreparedCell
 from stormproof.engine.work import Work
 from stormproof.metrics.quality import ImageChange
 from stormproof.models.classes import match_classes
@@ -56,21 +56,13 @@ class Encoder:
         recipe = self._recipe
         return RowBlock(
             [
-                RowHead(
-                    cell.index,
-                    cell.id,
-                    cell.condition,
-                    recipe(cell.condition),
-                    cell.size,
-                    cell.content,
-                    cell.change(),
-                )
-                for cell in batch.cells
+                RowHead(index, name, condition, recipe(condition), size, content, change())
+                for index, name, condition, _, size, _, content, change in batch.cells
             ],
             boxes,
         )
 
-    def _one(self, cell: ReadyCell, returned: object) -> Row | Failure:
+    def _one(self, cell: PreparedCell, returned: object) -> Row | Failure:
         try:
             checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
             return self._row(

@@ -20,7 +20,7 @@ from stormproof.core.sample import Image, as_rgb
 from stormproof.engine.failures import Failure, describe, trace_of
 from stormproof.engine.liveness import is_worker, write_note
 from stormproof.engine.pair import forget_pair, pair_for
-from stormproof.engine.stages import Answer, AnsweredBatch, ReadyCell
+from stormproof.engine.stages import Answer, AnsweredBatch, PreparedCell
 from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model
 
@@ -35,7 +35,7 @@ class Predictor:
 
     def __init__(
         self, model: Model, attempt: Attempt, times: Times,
-        again: Callable[[ReadyCell], ReadyCell | Failure],
+        again: Callable[[PreparedCell], PreparedCell | Failure],
     ) -> None:  # fmt: skip
         self._model, self._attempt, self._times, self._again = model, attempt, times, again
         self._timeout = attempt.work.config.timeout
@@ -46,7 +46,7 @@ class Predictor:
         """Whether images may stay on the device that they were corrupted on."""
         return bool(getattr(self._model, "takes_tensors", False))
 
-    def __call__(self, cells: Sequence[ReadyCell]) -> Iterable[Answer | Failure]:
+    def __call__(self, cells: Sequence[PreparedCell]) -> Iterable[Answer | Failure]:
         """What the model returns for each cell, in order: an `AnsweredBatch` if it answered all."""
         if len(cells) == 1 and self._hung[cells[0].index] >= PATIENCE:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
@@ -65,7 +65,7 @@ class Predictor:
             self._times.model_by_condition[text] += spent * count / len(cells)  # type: ignore[assignment]
         return AnsweredBatch(cells, returned)
 
-    def _after_error(self, cells: Sequence[ReadyCell], error: Exception) -> Iterator[Answer | Failure]:
+    def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)
         if hung:
             self._reopen()
@@ -74,7 +74,7 @@ class Predictor:
         self._hung[cells[0].index] += hung
         return iter([cells[0].failed("timeout" if hung else "model", describe(error), trace_of(error))])
 
-    def _alone(self, cell: ReadyCell) -> Iterable[Answer | Failure]:
+    def _alone(self, cell: PreparedCell) -> Iterable[Answer | Failure]:
         again = self._again(cell)
         return [again] if isinstance(again, Failure) else self([again])
 
