@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,27 +16,12 @@ import pytest
 import stormproof as sp
 from helpers.runs import Configure, all_bytes
 from helpers.scenes import write_scene
-from stormproof.core.errors import StoreError, StormproofError
+from stormproof.core.errors import RunError, StoreError, StormproofError
 from stormproof.core.sample import Sample
-from stormproof.engine.beside import Beside, Line
+from stormproof.engine import cells
 from stormproof.engine.run import run
 
 FED = {"engine": "feed", "workers": 2}
-
-
-@pytest.fixture
-def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Beside]]:
-    """Every process that is started; all must have ended with the test."""
-    started: list[Beside] = []
-    start = Beside.__init__
-
-    def watched(self: Beside, *given: Any) -> None:
-        start(self, *given)
-        started.append(self)
-
-    monkeypatch.setattr(Beside, "__init__", watched)
-    yield started
-    assert all(one.has_ended for one in started)
 
 
 def detector(before: Callable[[], None] = lambda: None) -> Any:
@@ -53,12 +36,9 @@ def detector(before: Callable[[], None] = lambda: None) -> Any:
 
 
 @pytest.mark.parametrize("model", ["brightness_boxes", "thresholds", "raises_on_marked", "scribbles"])
-def test_fed_by_other_processes_a_model_says_the_same(
-    configure: Configure, beside: list[Beside], model: str
-) -> None:
+def test_fed_by_other_processes_a_model_says_the_same(configure: Configure, model: str) -> None:
     one, two = configure(model, out="one"), configure(model, out="two", engine="feed", workers=3)
     first, second = run(one), run(two)
-    assert len(beside) == 3
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
     assert [(one.cell, one.error) for one in first.failures] == [(f.cell, f.error) for f in second.failures]
     assert second.times.corrupt > 0
@@ -66,7 +46,7 @@ def test_fed_by_other_processes_a_model_says_the_same(
 
 
 def test_images_are_made_by_the_processes_that_feed(
-    configure: Configure, beside: list[Beside], monkeypatch: pytest.MonkeyPatch
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*given: object) -> None:
         raise AssertionError("read in the model's process")
@@ -75,17 +55,21 @@ def test_images_are_made_by_the_processes_that_feed(
     assert run(configure(engine="feed", workers=2)).complete
 
 
-def test_cells_of_a_killed_process_are_made_here(scene: str, beside: list[Beside], tmp_path: Path) -> None:
+def test_a_killed_process_is_reported_and_the_same_call_goes_on(scene: str, tmp_path: Path) -> None:
     settings = {"conditions": "fog@2,contrast@4", "progress": False}
     sp.run(detector(), scene, out=tmp_path / "one", **settings)
-    kill = detector(lambda: os.kill(beside[0].pid, signal.SIGKILL))
-    sp.run(kill, scene, out=tmp_path / "two", **FED, **settings)
+
+    def kill() -> None:
+        for process in [*cells._feeding[0]._pool._processes.values()]:
+            process.kill()
+
+    with pytest.raises(RunError, match="A worker process was killed"):
+        sp.run(detector(kill), scene, out=tmp_path / "two", **FED, **settings)
+    sp.run(detector(), scene, out=tmp_path / "two", **FED, **settings)
     assert all_bytes(tmp_path / "one") == all_bytes(tmp_path / "two")
 
 
-def test_a_file_that_cannot_be_read_fails_alone_and_says_why(
-    configure: Configure, beside: list[Beside], tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_be_read_fails_alone_and_says_why(configure: Configure, tmp_path: Path) -> None:
     data = write_scene(tmp_path / "scene")
     broken = sorted((tmp_path / "scene").rglob("*.png"))[1]
     broken.write_bytes(broken.read_bytes()[:60])
@@ -96,9 +80,7 @@ def test_a_file_that_cannot_be_read_fails_alone_and_says_why(
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
 
 
-def test_an_image_that_changes_during_a_run_is_refused(
-    scene: str, beside: list[Beside], tmp_path: Path
-) -> None:
+def test_an_image_that_changes_during_a_run_is_refused(scene: str, tmp_path: Path) -> None:
     data = write_scene(tmp_path / "scene")
     images = sorted((tmp_path / "scene").rglob("*.png"))
     settings = {"data": data, "out": tmp_path / "run", "progress": False, **FED}
@@ -128,7 +110,7 @@ def test_processes_end_with_the_one_that_holds_the_model(scene: str, tmp_path: P
         "from stormproof.engine import cells\n"
         "def detect(images):\n"
         f"    there, new = Path({str(there)!r}), Path({str(there)!r} + '.new')\n"
-        "    new.write_text(' '.join(str(one.pid) for one in cells._feeding[0].processes))\n"
+        "    new.write_text(' '.join(str(pid) for pid in cells._feeding[0]._pool._processes))\n"
         "    new.rename(there)\n"
         "    time.sleep(600)\n"
         f"settings = {{'out': {str(tmp_path / 'run')!r}, 'engine': 'feed', 'workers': 2}}\n"
@@ -158,24 +140,3 @@ def is_alive(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
-
-
-def echo(line: Line) -> None:
-    while True:
-        line.send(line.receive())
-
-
-def test_messages_arrive_as_they_were(beside: list[Beside]) -> None:
-    process = Beside(echo)
-    sent = {
-        "small": np.arange(3),
-        "large": np.arange(1 << 20),
-        "many": [np.full(5000, k) for k in range(600)],
-    }
-    process.send(sent)
-    found = process.receive()
-    assert np.array_equal(found["small"], sent["small"])
-    assert np.array_equal(found["large"], sent["large"])
-    assert [int(one[7]) for one in found["many"]] == list(range(600))
-    found["large"][0] = 1  # which can be written to
-    process.end()

@@ -1,96 +1,72 @@
 """Processes that read and corrupt images for the one that holds the model: one copy of it, all cores.
 
-For corruptions that only the CPU has, and devices that none are written for. A cell that a process cannot
-make, or that is lost with it, is made by the process that asked, which meets the error if there is one.
+For corruptions that only the CPU has, and for devices without Triton.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import cycle
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.core.processes import worker_count
+from stormproof.core.processes import explain_killed_workers, worker_count, worker_pool
 from stormproof.corruptions.plugins import load_plugins
-from stormproof.datasets import read_dataset
-from stormproof.engine.beside import Beside, Line, end_all
-from stormproof.engine.stages import DecodedImage, PreparedCell
+from stormproof.engine.pair import open_dataset_once
+from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder
 from stormproof.engine.work import Times, Work
 
 _AHEAD = 4  # cells that each process may be ahead of the model
+Cell = tuple[int, Condition]
 Fed = tuple[str, PreparedCell, Times]  # the digest of the clean image, the cell, and what it took
 
 
 class Feeders:
-    """Processes that make the cells of a run, each in turn."""
+    """Makes the cells of a run in as many processes as it has workers."""
 
     def __init__(self, work: Work) -> None:
-        self.out, count = work.out, worker_count(work.config.workers)
-        self.processes = [Beside(serve_cells, work) for _ in range(count)]
+        self.out, self._count = work.out, worker_count(work.config.workers)
+        self._pool = worker_pool(self._count, _start, work)
 
-    def __call__(self, cells: Iterable[tuple[int, Condition]]) -> Iterator[Fed | None]:
-        """What is made of each cell, in order; None if nobody could."""
-        waiting: deque[Beside | None] = deque()
-        for cell, process in zip(cells, cycle(self.processes), strict=False):
-            waiting.append(process if _ask(process, cell) else None)
-            if len(waiting) >= _AHEAD * len(self.processes):
-                yield _answer(waiting.popleft())
-        while waiting:
-            yield _answer(waiting.popleft())
+    def __call__(self, cells: Iterable[Cell]) -> Iterator[Fed | None]:
+        """What is made of each cell, in order; None for one that raised an error."""
+        with explain_killed_workers():
+            for fed in run_ahead(self._pool, _make, cells, ahead=_AHEAD * self._count):
+                yield fed and (fed[0], _unpack(fed[1]), fed[2])
 
     def end(self) -> None:
-        end_all(self.processes)
+        self._pool.shutdown(cancel_futures=True)
 
 
-def _ask(process: Beside, cell: tuple[int, Condition]) -> bool:
-    try:
-        process.send(cell)
-    except OSError:
-        return False
-    return True
+_work: list[Work] = []  # of this process, if it feeds
+_last: list[DecodedImage] = []
 
 
-def _answer(process: Beside | None) -> Fed | None:
-    if process is None:
+def _start(work: Work) -> None:
+    os.chdir(work.folder)
+    load_plugins(work.config.plugin)
+    _work[:] = [work]
+
+
+def _make(cell: Cell) -> tuple[str, tuple[Any, ...], Times] | None:
+    """A cell as plain values, or None: whoever asked makes it again, and meets the error."""
+    (work,), (index, condition), times = _work, cell, Times()
+    dataset = open_dataset_once(work.record.dataset.spec)
+    if not _last or _last[0].index != index:
+        read = Decoder(dataset, {}, times).read(index)
+        _last[:] = [read] if isinstance(read, DecodedImage) else []
+    if not _last:
         return None
-    try:
-        fed = process.receive()
-    except (EOFError, OSError):
-        return None
-    return fed and (fed[0], _unpack(*fed[1]), fed[2])
+    config = work.config
+    made = Corruptor(dataset, seed=config.seed, copies=config.copies, times=times)(_last[0], condition)
+    return (_last[0].content, _pack(made), times) if isinstance(made, PreparedCell) else None
 
 
 def _pack(cell: PreparedCell) -> tuple[Any, ...]:
     return *cell[:5], cell.truth(), cell.content, cell.change()
 
 
-def _unpack(*fields: Any) -> PreparedCell:
-    cell = PreparedCell._make(fields)
-    return cell._replace(truth=lambda: fields[5], change=lambda: fields[7])
-
-
-def serve_cells(line: Line, work: Work) -> None:
-    """Answer cells with what the model is to see."""
-    os.chdir(work.folder)
-    load_plugins(work.config.plugin)
-    dataset = read_dataset(work.record.dataset.spec)
-    if dataset.fingerprint != work.record.dataset.fingerprint:
-        return
-    config = work.config
-    decoded: DecodedImage | Exception | None = None
-    while True:
-        index, condition = line.receive()
-        times = Times()
-        corrupt = Corruptor(dataset, seed=config.seed, copies=config.copies, times=times)
-        if not isinstance(decoded, DecodedImage) or decoded.index != index:
-            decoded = Decoder(dataset, {}, times).read(index)
-        fed = None
-        if isinstance(decoded, DecodedImage):
-            made = corrupt(decoded, condition)
-            fed = (decoded.content, _pack(made), times) if isinstance(made, PreparedCell) else None
-        line.send(fed)
+def _unpack(fields: tuple[Any, ...]) -> PreparedCell:
+    return PreparedCell._make(fields)._replace(truth=lambda: fields[5], change=lambda: fields[7])
