@@ -93,6 +93,13 @@ def test_a_run_grows_until_the_precision_is_reached(data, tmp_path):
         assert 100 * tight.mpc.half_width <= 0.9
 
 
+def test_a_profile_is_of_all_rounds(data, tmp_path):
+    file = tmp_path / "times.csv"
+    run_to_precision(settings(data, tmp_path / "run", precision=0.9, profile=str(file)), do)
+    counts = {row.split(",")[0]: int(row.split(",")[1]) for row in file.read_text().splitlines()[1:]}
+    assert counts == cells_of(tmp_path / "run")
+
+
 def test_label_maps_are_estimated_too(tmp_path):
     street = write_street(tmp_path / "street", images=40)
     config = make_config(

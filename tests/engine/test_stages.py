@@ -13,8 +13,9 @@ from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import StoreError
 from stormproof.core.sample import Prediction, Sample
 from stormproof.datasets.dataset import SampleDataset
+from stormproof.engine import stages
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages import DecodedImage, Pace, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import check_together
@@ -141,3 +142,30 @@ def test_the_next_chunk_is_read_ahead_and_only_once(dataset: SampleDataset) -> N
         list(ahead(changed, [2], [], ahead=3))
     assert times.decoded == 3
     assert [index for index, _ in ahead(decode, [1, 0], [], ahead=1)] == [1, 0]  # not those foreseen
+
+
+def test_work_beside_the_model_waits_for_the_second_half_of_its_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(stages, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(stages, "sleep", sleep)
+    pace = Pace()
+    with pace.call():
+        sleep(8)  # what calls usually take
+    with pace.call():
+        start = now[0]
+        assert pace.keep(lambda: now[0]) == start + 4
+    assert pace.keep(lambda: now[0]) < start + 4.1  # between calls it is soon allowed
+
+
+def test_the_first_images_are_read_at_once_and_each_image_once(dataset: SampleDataset) -> None:
+    times = Times()
+    ahead, decode = ReadAhead(dataset, uses=100), Decoder(dataset, {}, times)
+    found = [index for index, _ in ahead(decode, [0, 1, 2], [], ahead=2, at_once=2)]
+    assert found == [0, 1, 2]
+    assert times.decoded == 3

@@ -56,6 +56,11 @@ class JoinedBoxes(Sequence[Prediction]):
             start, end = end, end + count
             yield self.boxes[start:end], self.scores[start:end], self.labels[start:end], self.sides[start:end]
 
+    def part(self, images: slice) -> JoinedBoxes:
+        """The boxes of images that lie side by side, as views."""
+        first, last = self.counts[: images.start].sum(), self.counts[: images.stop].sum()
+        return JoinedBoxes(self.counts[images], *(getattr(self, name)[first:last] for name in _COLUMNS))
+
     def take(self, images: npt.NDArray[np.int64]) -> JoinedBoxes:
         """The boxes of some images, in another order."""
         counts = self.counts[images]
@@ -74,8 +79,7 @@ def join_boxes(
     [3, 3]
     """
     counts = [len(own) for own in scores]
-    shapes = [((count, 4), (count,), (count,)) for count in counts]
-    if [(a.shape, b.shape, c.shape) for a, b, c in zip(boxes, scores, labels, strict=True)] != shapes:
+    if [len(own) for own in boxes] != counts or [len(own) for own in labels] != counts:
         return None
     try:  # nothing may be rounded
         corners = np.concatenate(boxes, dtype=np.float64, casting="safe")
@@ -83,9 +87,14 @@ def join_boxes(
         named = np.concatenate(labels, dtype=np.int64, casting="safe")
     except (TypeError, ValueError):
         return None
+    if corners.shape != (len(certain), 4) or certain.ndim != 1 or named.ndim != 1:
+        return None
     sides = corners[:, 2:] - corners[:, :2]
-    if not (np.isfinite(corners).all() and (sides >= 0).all()):
-        return None
-    if not ((certain >= 0) & (certain <= ALMOST_ONE)).all():
-        return None
-    return JoinedBoxes(np.array(counts, np.int64), corners, np.minimum(certain, 1), named, sides)
+    if len(sides):
+        if not (sides.min() >= 0 and sides.max() < np.inf):  # so corners are finite, too
+            return None
+        low, high = certain.min(), certain.max()
+        if not (low >= 0 and high <= ALMOST_ONE):
+            return None
+        certain = certain if high <= 1 else np.minimum(certain, 1)
+    return JoinedBoxes(np.array(counts, np.int64), corners, certain, named, sides)

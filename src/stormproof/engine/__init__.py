@@ -6,6 +6,7 @@
 - `work`, `chunk`, `cells`: what a worker gets, does and writes; `stages`: decode, corrupt, predict, encode
 - `checks`, `failures`, `liveness`: refusals before a run, cells without a prediction, deaths of workers
 - `executors`: in this process, a process pool, Ray, Slurm; each runs chunks and yields their results
+- `feeding`: processes that read and corrupt images for the one that holds the model
 - `run`: a run from plan to parts, or to a precision; `api`: the same from Python
 - `progress`, `trackers`: displays and services that follow a run
 """

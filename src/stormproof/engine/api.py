@@ -25,7 +25,7 @@ from stormproof.engine.config import (
 )
 from stormproof.engine.executors import executor_for
 from stormproof.engine.failures import group_failures
-from stormproof.engine.pair import forget_pair
+from stormproof.engine.pair import forget_pair, open_dataset_once
 from stormproof.engine.plan import Plan, label_findings, make_plan
 from stormproof.engine.progress import RunProgress
 from stormproof.engine.run import Observer, Summary, execute, run_to_precision
@@ -55,12 +55,13 @@ def run(
     """
     refuse_unknown(settings, RunConfig.model_fields)
     opened = open_model(model)
-    dataset = None if data is None else open_dataset(data)
+    dataset = None if data is None else _open_once(data)
     made_here = [thing for thing in (opened, dataset) if thing is not None and thing.spec is None]
     engine = settings.pop("engine", None) or ("local" if made_here else "pool")
-    if made_here and engine != "local":
+    unseen = [thing for thing in made_here if engine != "feed" or thing is dataset]
+    if unseen and engine != "local":
         raise InvalidOption(
-            f"{made_here[0].name} was made in this Python process, but engine={engine!r} uses others, "
+            f"{unseen[0].name} was made in this Python process, but engine={engine!r} uses others, "
             "which cannot see it; use engine='local', or put it in a file and name it 'file.py:function'."
         )
     if dataset is not None and settings.get("limit") is None:
@@ -88,7 +89,7 @@ def run(
         if config.precision:
             summary, _ = run_to_precision(config, do, data=whole)
         else:
-            summary = do(make_plan(config))
+            summary = do(make_plan(config, keep_dataset=isinstance(data, str)))
     _warn(summary)
     return Run(out, data=whole)
 
@@ -104,6 +105,14 @@ run.__signature__ = signature()  # type: ignore[attr-defined]
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n" + "\n".join(
     f"{name}: {setting.help}" for name, (_, setting) in settings_of(RunConfig).items()
 )
+
+
+def _open_once(data: AnyDataset) -> OpenedDataset:
+    """The dataset; the plan finds one that a spec names open already."""
+    if not isinstance(data, str):
+        return open_dataset(data)
+    forget_pair(dataset=True)  # its files may have changed since
+    return OpenedDataset(data, open_dataset_once(data))
 
 
 def _spec(stack: ExitStack, thing: OpenedModel | OpenedDataset) -> str:

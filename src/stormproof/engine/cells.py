@@ -20,13 +20,23 @@ from stormproof.core.sample import Truth
 from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
+from stormproof.engine.feeding import Feeders
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages import (
+    Answer,
+    AnsweredBatch,
+    DecodedImage,
+    Item,
+    Pace,
+    PreparedCell,
+    Result,
+    run_ahead,
+)
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
-from stormproof.engine.work import Attempt, Times
+from stormproof.engine.work import Attempt, Times, Work
 from stormproof.models.model import Model, Precomputed
 from stormproof.results.store.schema import Row, RowBlock
 
@@ -54,7 +64,7 @@ def run_cells(
     line = _Line.of(pair, pair.model, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
-        return take(line.run(wanted))
+        return take(line.run(wanted, _feeders_of(attempt.work) if attempt.work.is_fed else None))
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
@@ -64,10 +74,26 @@ def run_cells(
 _ahead: list[ReadAhead] = []  # of the dataset in use
 
 
-def _reader(dataset: Dataset) -> ReadAhead:
+def _reader(dataset: Dataset, uses: int) -> ReadAhead:
     if not _ahead or _ahead[0].dataset is not dataset:
-        _ahead[:] = [ReadAhead(dataset)]
+        _ahead[:] = [ReadAhead(dataset, uses)]
     return _ahead[0]
+
+
+_feeding: list[Feeders] = []  # of the run in progress
+
+
+def _feeders_of(work: Work) -> Feeders:
+    if not _feeding or _feeding[0].out != work.out:
+        end_feeding()
+        _feeding[:] = [Feeders(work)]
+    return _feeding[0]
+
+
+def end_feeding() -> None:
+    """End the processes that feed the model."""
+    while _feeding:
+        _feeding.pop().end()
 
 
 def _look_up(
@@ -103,6 +129,7 @@ class _Line:
     corrupt: Corruptor
     predict: Predictor
     encode: Encoder
+    times: Times
 
     @classmethod
     def of(cls, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times) -> _Line:
@@ -117,15 +144,37 @@ class _Line:
             return corrupt(decoded, cell.condition)
 
         predict = Predictor(model, attempt, times, again)
-        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair))
+        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair), times)
 
-    def run(self, wanted: Wanted) -> Iterator[Row | Failure]:
-        """One batch after the other; at most one of them exists at any time."""
+    def run(self, wanted: Wanted, feeders: Feeders | None = None) -> Iterator[Row | Failure]:
+        """One batch after the other, of which at most one exists at any time; two with `feeders`, from whom
+        the next is received while the model works."""
         size = 1 if self.attempt.one_by_one else self.attempt.work.config.batch
-        prepared = self._prepare(wanted)
-        while batch := list(islice(prepared, size)):
-            yield from self._rows(batch)
-            batch.clear()  # its images are freed before those of the next are made
+        prepared = self._prepare(wanted) if feeders is None else self._receive(wanted, feeders)
+
+        def following(_: None) -> list[PreparedCell | Failure]:
+            return list(islice(prepared, size))
+
+        with ThreadPoolExecutor(1) as thread:
+            turns = repeat(None)
+            ahead = feeders is not None
+            batches = run_ahead(thread, following, turns, ahead=1) if ahead else map(following, turns)
+            for batch in batches:
+                if not batch:
+                    return
+                yield from self._rows(batch)
+                batch.clear()  # its images are freed before those of the next are made
+
+    def _receive(self, wanted: Wanted, feeders: Feeders) -> Iterator[PreparedCell | Failure]:
+        cells = [(index, condition) for index, conditions in wanted.items() for condition in conditions]
+        for (index, condition), fed in zip(cells, feeders(cells), strict=True):
+            if fed is None:
+                yield from self._prepare({index: [condition]})
+            else:
+                content, cell, times = fed
+                self.decode.require_same(index, cell.id, content)
+                self.times.add(times)
+                yield cell
 
     def _prepare(self, wanted: Wanted) -> Iterator[PreparedCell | Failure]:
         for index, conditions in wanted.items():
@@ -146,24 +195,28 @@ class _Line:
 
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Take) -> None:
         """Some images at a time, condition by condition. The model's batches span conditions, so that they
-        are full. Threads decode and upload the next images while the model works, and encode, sort and
-        store the rows of the last. Kernels are launched by the thread that calls the model: another would
-        take turns with it, and was not reliably faster."""
+        are full. Threads decode and upload the next images while the model works, launch the corruption of
+        the next condition, and encode, sort and store the rows of the last."""
         batch = self.attempt.work.config.batch
-        together = _TOGETHER * batch
-        with ThreadPoolExecutor(1) as uploaders, ThreadPoolExecutor(1) as storers:
+        together, pace, conditions = _TOGETHER * batch, Pace(), self.attempt.work.conditions
+        uploaders, launchers, storers = (ThreadPoolExecutor(1) for _ in range(3))
+        with uploaders, launchers, storers:
             following = self.attempt.work.following(self.attempt.chunk)[:together]
-            read = _reader(self.pair.dataset)
+            read = _reader(self.pair.dataset, len(conditions))
             first = together if read.has_started else batch  # the device waits for the first images
             sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
-            reads = read(self.decode, [*wanted], following, ahead=2 * together)
+            reads = read(self.decode, [*wanted], following, ahead=2 * together, at_once=first)
             upload = partial(self._upload, corrupt, reads)
+
+            def launch(make: Callable[[Item], Result], jobs: Iterable[Item]) -> Iterator[Result]:
+                return run_ahead(launchers, partial(pace.keep, make), jobs, ahead=1)
+
             stored: Future[None] | None = None
             for uploaded, failed in run_ahead(uploaders, upload, sizes, ahead=1):
                 unread = [self._unreadable(why, i, condition) for i, why in failed for condition in wanted[i]]
-                cells = corrupt.under_all(uploaded, self.attempt.work.conditions, wanted)
-                outcomes = self._predict_all(chain(unread, cells))
-                encoded = [storers.submit(self._encode, some) for some in outcomes]
+                cells = corrupt.under_all(uploaded, conditions, wanted, launch)
+                outcomes = self._predict_all(chain(unread, cells), pace)
+                encoded = [storers.submit(pace.keep, self._encode, some) for some in outcomes]
                 if stored is not None:
                     stored.result()  # the rows of at most two groups are in memory
                 stored = storers.submit(_take_sorted, encoded, take)
@@ -177,13 +230,14 @@ class _Line:
         images = [read for _, read in some if isinstance(read, DecodedImage)]
         return corrupt.upload(images), [(i, read) for i, read in some if isinstance(read, Exception)]
 
-    def _predict_all(self, cells: Iterable[PreparedCell | Failure]) -> Iterator[Outcomes]:
+    def _predict_all(self, cells: Iterable[PreparedCell | Failure], pace: Pace) -> Iterator[Outcomes]:
         """What the model returns for the cells, a batch at a time, in any order."""
         rest = iter(cells)
         while batch := list(islice(rest, self.attempt.work.config.batch)):
-            ready = [cell for cell in batch if isinstance(cell, PreparedCell)]
             failed = [cell for cell in batch if isinstance(cell, Failure)]
-            answers = self.predict(ready) if ready else ()
+            ready = [cell for cell in batch if not isinstance(cell, Failure)]
+            with pace.call():
+                answers = self.predict(ready) if ready else ()
             yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 
     def _encode(self, outcomes: Outcomes) -> Encoded:

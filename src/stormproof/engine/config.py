@@ -141,7 +141,7 @@ class RunConfig(BaseModel):
     engine: Annotated[
         str,
         Setting(
-            "Where chunks are run: local, pool, ray or slurm; with options: ray,address=HOST:PORT,gpus=1.",
+            "Where chunks are run: local, feed, pool, ray, slurm; options: ray,address=HOST:PORT,gpus=1.",
             completes="engines",
         ),
     ] = "pool"

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from typing import Any, ClassVar, Protocol, cast
@@ -30,6 +30,7 @@ from stormproof.core.private import without_secrets
 from stormproof.core.processes import worker_count, worker_pool
 from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
+from stormproof.engine.cells import end_feeding
 from stormproof.engine.chunk import after_death, do_chunk_safely, do_in_steps
 from stormproof.engine.config import RunConfig
 from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
@@ -63,7 +64,8 @@ class Local:
     on_this_machine: ClassVar[bool] = True
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
-        with ThreadPoolExecutor(1) as thread:
+        with ExitStack() as ending, ThreadPoolExecutor(1) as thread:
+            ending.callback(end_feeding)
             last: Future[ChunkResult | None] | None = None  # it is completed while the model does the next
             for attempt in attempts:
                 steps = do_in_steps(attempt)
@@ -80,6 +82,14 @@ class Local:
 @ENGINES.declare("local")
 def use_this_process(config: RunConfig, chunks: int) -> Local:
     """This process alone."""
+    return Local()
+
+
+@ENGINES.declare("feed")
+def use_feeders(config: RunConfig, chunks: int) -> Local:
+    """This process, with the only copy of the model; `--workers` others read and corrupt its images."""
+    if config.device is not None:
+        raise InvalidOption("--engine feed corrupts on the CPU: leave --device out, or the engine.")
     return Local()
 
 

@@ -112,6 +112,7 @@ def run_to_precision(
 
     out = Path(config.out)
     size = (read_record(out).quota if (out / RECORD).exists() else None) or 0
+    times, done = Times(), Counter[str]()
     while True:
         plan = make_plan(config, quota=size or None)
         images = plan.record.images
@@ -119,6 +120,8 @@ def run_to_precision(
             size = first_share(images)
             continue
         summary = do(plan)
+        times, done = times + summary.times, done + summary.done
+        _write_profile(config, times, done)  # of all rounds
         if summary.failed or size >= images:
             return summary, None
         found = estimate_run(Run(plan.work.out, data=data))
@@ -182,8 +185,12 @@ def running(plan: Plan, watches: Sequence[Observer] = ()) -> Iterator[RunInProgr
         finally:
             for watch in started:
                 watch.ended(summary)
-        if config.profile is not None and summary.done:
-            write_text(Path(config.profile), summary.times.profile(summary.done))
+        _write_profile(config, summary.times, summary.done)
+
+
+def _write_profile(config: RunConfig, times: Times, done: Counter[str]) -> None:
+    if config.profile is not None and done:
+        write_text(Path(config.profile), times.profile(done))
 
 
 def _require_some_success(summary: Summary) -> None:

@@ -66,6 +66,11 @@ class Work:
     modules: tuple[str, ...]  # where user modules are imported from
     quota: Quota | None = None  # None: every condition on every image
 
+    @property
+    def is_fed(self) -> bool:
+        """Whether other processes make the images."""
+        return self.config.engine == "feed"
+
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""
         size = self.record.chunk
@@ -110,6 +115,12 @@ class Times:
     total: float = 0.0
     decoded: int = 0  # images
     model_by_condition: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Times) -> None:
+        """Add what another process took to read and corrupt."""
+        self.decode += other.decode
+        self.corrupt += other.corrupt
+        self.decoded += other.decoded
 
     def __add__(self, other: Times) -> Times:
         return Times(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Times)))

@@ -55,12 +55,18 @@ def read_predictions(
 def _read_together(items: Sequence[object]) -> JoinedBoxes | None:
     """Dicts of boxes, scores and labels, all at once; None if one holds anything else."""
     dicts = [item for item in items if type(item) is dict and item.keys() == _BOXES_ONLY]
-    if len(dicts) < len(items) or any(np.ma.isMA(value) for item in dicts for value in item.values()):
+    if len(dicts) < len(items):
         return None
-    try:
-        return join_boxes(*([as_array(item[key]) for item in dicts] for key in PREDICTION_KEYS[:3]))
-    except (TypeError, ValueError, OverflowError):  # of lists that are no arrays
-        return None
+    columns: list[list[Any]] = [[item[key] for item in dicts] for key in PREDICTION_KEYS[:3]]
+    values = [value for column in columns for value in column]
+    if any(type(value) is not np.ndarray for value in values):
+        if any(np.ma.isMA(value) for value in values):
+            return None
+        try:
+            columns = [[as_array(value) for value in column] for column in columns]
+        except (TypeError, ValueError, OverflowError):  # of lists that are no arrays
+            return None
+    return join_boxes(*columns)
 
 
 def read_prediction(

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from time import perf_counter, sleep
+from typing import Any, NamedTuple, TypeVar
 
 from stormproof.core.condition import Condition
 from stormproof.core.forms import Size
@@ -19,6 +21,7 @@ from stormproof.core.sample import Image, Sample, Truth
 from stormproof.engine.failures import Failure
 from stormproof.metrics.quality import ImageChange
 
+_BETWEEN_CALLS = 0.001  # seconds in which the model's next call is expected
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -64,6 +67,30 @@ class AnsweredBatch:
 
     def __iter__(self) -> Iterator[Answer]:
         return zip(self.cells, self.returned, strict=True)
+
+
+class Pace:
+    """When threads beside the model may use the interpreter: in the second half of its calls, in which most
+    models wait for their device. In the first half they launch kernels, and the device would wait."""
+
+    def __init__(self) -> None:
+        self._usual = self._begin = 0.0
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """The model's call."""
+        start = perf_counter()
+        self._begin = start + self._usual / 2
+        yield
+        now = perf_counter()
+        self._usual = min(now - start, 1.1 * self._usual or now - start)
+        self._begin = now + _BETWEEN_CALLS
+
+    def keep(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function when it may be."""
+        while (rest := self._begin - perf_counter()) > 0:
+            sleep(rest)
+        return function(*arguments)
 
 
 def run_ahead(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -73,57 +74,79 @@ class UploadedImages:
         return UploadedImages(tuple(self.reads[i] for i in rows), self.images[rows])
 
 
+Job = tuple[UploadedImages, Condition]
+
+
+class Made(NamedTuple):
+    """Cells of one condition; if they are on CUDA, also its tensor, and the event that ends its kernels."""
+
+    cells: Sequence[PreparedCell | Failure]
+    images: Any = None
+    end: Any = None
+
+
 class DeviceCorruptor:
     """Corrupts uploaded images in batches; `on_host` does what the device cannot.
 
-    With `keep` their images stay on the device, as tensors, else they are arrays.
+    With `keep` their images stay on the device, as tensors, else they are arrays. On CUDA it has a stream of
+    its own: kernels that another thread launches run where those of the model leave room.
     """
 
     def __init__(self, on_host: Corruptor, device: str, seed: int, times: Times, *, keep: bool) -> None:
         check_device(device)  # on this machine, which may not be the one that planned
         self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
         self._keep = keep
+        on_cuda = torch.device(device).type == "cuda"
+        self._stream: Any = torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
 
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
         start = perf_counter()
-        batches = upload([read.sample.image for read in reads], self._device)
-        uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
+        with self._launching():
+            batches = upload([read.sample.image for read in reads], self._device)
+            uploaded = [UploadedImages(tuple(reads[i] for i in members), batch) for members, batch in batches]
         self._times.corrupt += perf_counter() - start
         return uploaded
 
     def under_all(
-        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
-    ) -> Iterator[PreparedCell | Failure]:
-        """The wanted cells of some images, condition by condition."""
-        whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
-        for condition in conditions:
-            for batch, all_wanted in zip(batches, whole, strict=True):
-                chosen = batch if all_wanted else batch.under(condition, wanted)
-                yield from self(chosen, condition) if len(chosen) else ()
+        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted,
+        run: Callable[[Callable[[Job], Made], Iterator[Job]], Iterable[Made]] = map,
+    ) -> Iterator[PreparedCell | Failure]:  # fmt: skip
+        """The wanted cells of some images, condition by condition; `run` may make some ahead."""
+        for made in run(self, _jobs(batches, conditions, wanted)):
+            if made.end is not None:  # this thread calls the model: its stream waits for their kernels
+                mine = torch.cuda.current_stream(self._device)
+                mine.wait_event(made.end)
+                made.images.record_stream(mine)
+            yield from made.cells
 
-    def __call__(self, batch: UploadedImages, condition: Condition) -> list[PreparedCell | Failure]:
+    def __call__(self, job: Job) -> Made:
         """The cells of some images under a condition; a bad image fails alone."""
-        start = perf_counter()
+        start, (batch, condition) = perf_counter(), job
         try:
-            made = self._corrupted(batch, condition)
-            changes = _Changes(batch, made)
-            images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
-            return [
+            with self._launching():
+                made = self._corrupted(batch, condition)
+                changes = _Changes(batch, made, self._launching)
+                images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
+            cells = [
                 PreparedCell(
                     read.index, read.sample.id, condition, image, size,
                     partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
                 )
                 for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
             ]  # fmt: skip
+            return Made(cells, made, None if self._stream is None else self._stream.record_event())
         except StormproofError:
-            return [self._on_host(read, condition) for read in batch.reads]
+            return Made([self._on_host(read, condition) for read in batch.reads])
         except Exception as error:  # of the device: all images failed; the CPU must not take over silently
-            return [
-                Failure.of(error, read.index, read.sample.id, condition, "corruption") for read in batch.reads
-            ]
+            cause = partial(Failure.of, error, condition=condition, kind="corruption")
+            return Made([cause(read.index, read.sample.id) for read in batch.reads])
         finally:
             self._times.corrupt += perf_counter() - start
+
+    def _launching(self) -> AbstractContextManager[Any]:
+        """Kernels are launched on its own stream."""
+        return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
 
     def _corrupted(self, batch: UploadedImages, condition: Condition) -> Tensor:
         return corrupt_batch(
@@ -139,6 +162,18 @@ class DeviceCorruptor:
     def _truth(self, sample: Sample, condition: Condition) -> Truth:
         size = (sample.image.shape[0], sample.image.shape[1])
         return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+
+
+def _jobs(
+    batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
+) -> Iterator[Job]:
+    """The batches that are wanted under each condition."""
+    whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
+    for condition in conditions:
+        for batch, all_wanted in zip(batches, whole, strict=True):
+            chosen = batch if all_wanted else batch.under(condition, wanted)
+            if len(chosen):
+                yield chosen, condition
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:
@@ -169,13 +204,17 @@ class _Changes:
     fetched when a row asks for them, by when the model has waited for the device anyway.
     """
 
-    def __init__(self, batch: UploadedImages, made: Tensor) -> None:
+    def __init__(
+        self, batch: UploadedImages, made: Tensor, launching: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        self._launching = launching
         self._sums = torch.stack([squared_differences(batch.images, made), batch.power])
         self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
     @cached_property
     def _fetched(self) -> list[list[int]]:
-        sums: list[list[int]] = self._sums.tolist()
+        with self._launching():
+            sums: list[list[int]] = self._sums.tolist()
         return sums
 
     def of(self, row: int) -> ImageChange:

@@ -16,6 +16,7 @@ from stormproof.engine.stages import DecodedImage
 from stormproof.engine.work import Times
 
 _READERS = 8  # threads, at most: more wait for each other
+_USES = 64  # of an image, from which on one thread reads fast enough
 
 
 class Decoder:
@@ -50,20 +51,29 @@ class Decoder:
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""
-        if isinstance(read, DecodedImage) and self._before.get(read.index, read.content) != read.content:
+        if isinstance(read, DecodedImage):
+            self.require_same(read.index, read.sample.id, read.content)
+        return read
+
+    def require_same(self, index: int, name: str, content: str) -> None:
+        """Refuse an image whose digest is not the recorded one."""
+        if self._before.get(index, content) != content:
             raise StoreError(
-                f"{read.sample.id} of {self._dataset.name} is not the image that this run began with. "
+                f"{name} of {self._dataset.name} is not the image that this run began with. "
                 "Restore the file, or run into another folder."
             )
-        return read
 
 
 class ReadAhead:
-    """Threads that read images before they are asked for, those of the next chunk too."""
+    """Threads that read images before they are asked for, those of the next chunk too.
 
-    def __init__(self, dataset: Dataset) -> None:
-        readers = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
-        self.dataset, self._threads = dataset, ThreadPoolExecutor(readers)
+    An image that is used many times need not be read fast, and threads slow the one that calls the model.
+    """
+
+    def __init__(self, dataset: Dataset, uses: int = 1) -> None:
+        self._most = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
+        self.dataset = dataset
+        self._threads = ThreadPoolExecutor(min(self._most, 1 + _USES // uses))
         self._started: dict[int, Future[DecodedImage | Exception]] = {}
 
     @property
@@ -71,12 +81,17 @@ class ReadAhead:
         return bool(self._started)
 
     def __call__(
-        self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int
-    ) -> Iterator[tuple[int, DecodedImage | Exception]]:
-        """What is read at each index, in order, while up to `ahead` more are being read."""
+        self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int,
+        at_once: int = 0,
+    ) -> Iterator[tuple[int, DecodedImage | Exception]]:  # fmt: skip
+        """What is read at each index, in order, while up to `ahead` more are being read; the first ones, for
+        which the model waits, by as many threads as there may be."""
         whole = [*indices, *following]
         for index in self._started.keys() - {*whole}:
             self._started.pop(index).cancel()
+        if not self._started:
+            with ThreadPoolExecutor(self._most) as threads:
+                self._started = {index: threads.submit(decode.read, index) for index in indices[:at_once]}
         rest = iter([index for index in whole if index not in self._started])
         for index in indices:
             while len(self._started) < ahead and (later := next(rest, None)) is not None:

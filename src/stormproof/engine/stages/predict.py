@@ -61,8 +61,8 @@ class Predictor:
         finally:
             spent = perf_counter() - start
             self._times.model += spent
-        for cell in cells:
-            self._times.model_by_condition[str(cell.condition)] += spent / len(cells)  # type: ignore[assignment]
+        for text, count in Counter([str(cell.condition) for cell in cells]).items():
+            self._times.model_by_condition[text] += spent * count / len(cells)  # type: ignore[assignment]
         return AnsweredBatch(cells, returned)
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:

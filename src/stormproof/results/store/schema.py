@@ -174,7 +174,7 @@ class RowBlock:
 
     def part(self, rows: slice) -> RowBlock:
         """Some rows that lie side by side."""
-        return RowBlock(self.heads[rows], self.boxes.take(np.arange(len(self))[rows]))
+        return RowBlock(self.heads[rows], self.boxes.part(rows))
 
 
 def columns_of(names: Iterable[str]) -> list[Column]:
