@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,8 +96,9 @@ class DeviceCorruptor:
         check_device(device)  # on this machine, which may not be the one that planned
         self._on_host, self._device, self._seed, self._times = on_host, device, seed, times
         self._keep = keep
-        on_cuda = torch.device(device).type == "cuda"
-        self._stream: Any = torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
+        self._stream = _own_stream(device)
+        if self._stream is not None:  # tables that other code made are ready before they are used
+            self._stream.wait_stream(torch.cuda.current_stream(device))
 
     def upload(self, reads: Sequence[DecodedImage]) -> list[UploadedImages]:
         """Images on the device: those in grey together, and those in colour."""
@@ -162,6 +163,14 @@ class DeviceCorruptor:
     def _truth(self, sample: Sample, condition: Condition) -> Truth:
         size = (sample.image.shape[0], sample.image.shape[1])
         return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
+
+
+@cache
+def _own_stream(device: str) -> Any:
+    """The stream of corruption, the same for all chunks: a stream has its own memory, and tables that stay
+    on the device may be freed only when nothing reads them any more, which is known within one stream."""
+    on_cuda = torch.device(device).type == "cuda"
+    return torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
 
 
 def _jobs(
