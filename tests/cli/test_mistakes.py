@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "no folder": (RUN, "out is missing (--out)"),
     "folder below /": ((*RUN, "-o", "/nowhere/x"), "create /nowhere first"),
     "no workers": ((*RUN, "-o", "x", "--workers", "-1"), "at least 0"),
-    "unknown engine": ((*RUN[:7], "-o", "x", "--engine", "gpu"), "there are local, pool, ray, slurm."),
+    "unknown engine": ((*RUN[:7], "-o", "x", "--engine", "gpu"), "there are local, feed, pool, ray, slurm."),
     "misspelt flag": ((*RUN, "--ot", "x"), "--out"),
     "model without dataset": (("run", "a.onnx"), "give a model, a dataset and perhaps the folder"),
     "model twice": (("run", "a.onnx", "val.json", "--model", "b.onnx"), "or --model and --data"),

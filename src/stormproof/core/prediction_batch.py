@@ -78,10 +78,10 @@ def join_boxes(
     >>> [int(one.labels[0]) for one in pair]
     [3, 3]
     """
-    counts = [len(own) for own in scores]
-    if [len(own) for own in boxes] != counts or [len(own) for own in labels] != counts:
-        return None
-    try:  # nothing may be rounded
+    try:  # nothing may be rounded, and single numbers have no length
+        counts = [len(own) for own in scores]
+        if [len(own) for own in boxes] != counts or [len(own) for own in labels] != counts:
+            return None
         corners = np.concatenate(boxes, dtype=np.float64, casting="safe")
         certain = np.concatenate(scores, dtype=np.float64, casting="safe")
         named = np.concatenate(labels, dtype=np.int64, casting="safe")
