@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
 from stormproof.engine.stages import DecodedImage, predict
 from stormproof.engine.stages.corrupt import Corruptor
-from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor
+from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 from stormproof.engine.work import Times
 from stormproof.models import load_model
 from stormproof.models.network import plan_input, prepare
@@ -318,6 +319,32 @@ def test_an_image_alone_in_a_padded_batch_is_corrupted_without_its_padding() -> 
     [alone] = corrupt.under_all(corrupt.upload(reads), [fog], {0: [fog], 1: []})
     assert (alone.image == on_host(reads[0], fog).image).all()
     assert alone.change() == on_host(reads[0], fog).change()
+
+
+def test_images_are_picked_from_a_batch_on_the_stream_that_uploaded_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another stream would read them before they are there."""
+    fog, launching, inside = Condition.parse("fog@3"), [], []
+    dataset = SampleDataset.of([sp.Sample(f"im{i}", np.zeros((40, 60, 3), np.uint8)) for i in range(2)])
+    reads, times = [DecodedImage(i, dataset[i], "") for i in range(2)], Times()
+    corrupt = DeviceCorruptor(
+        Corruptor(dataset, seed=0, copies=None, times=times), "cpu", 0, times, keep=False
+    )
+
+    @contextmanager
+    def own_stream(self):
+        launching.append(True)
+        yield
+        launching.pop()
+
+    monkeypatch.setattr(DeviceCorruptor, "_launching", own_stream)
+    pick = UploadedImages.under
+    monkeypatch.setattr(
+        UploadedImages, "under", lambda *given: inside.append(bool(launching)) or pick(*given)
+    )
+    assert len([*corrupt.under_all(corrupt.upload(reads), [fog], {0: [fog], 1: []})]) == 1
+    assert inside == [True]
 
 
 def test_a_function_passed_in_python_may_take_tensors(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class DeviceCorruptor:
         run: Callable[[Callable[[Job], Made], Iterator[Job]], Iterable[Made]] = map,
     ) -> Iterator[PreparedCell | Failure]:  # fmt: skip
         """The wanted cells of some images, condition by condition; `run` may make some ahead."""
-        for made in run(self, _jobs(batches, conditions, wanted)):
+        for made in run(self, self._jobs(batches, conditions, wanted)):
             if made.end is not None:  # this thread calls the model: its stream waits for their kernels
                 mine = torch.cuda.current_stream(self._device)
                 mine.wait_event(made.end)
@@ -145,6 +145,19 @@ class DeviceCorruptor:
         finally:
             self._times.corrupt += perf_counter() - start
 
+    def _jobs(
+        self, batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
+    ) -> Iterator[Job]:
+        """The batches that are wanted under each condition; some images of one are copied from it on the
+        stream that uploaded it, and which may not have done so yet."""
+        whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
+        for condition in conditions:
+            for batch, all_wanted in zip(batches, whole, strict=True):
+                with self._launching():
+                    chosen = batch if all_wanted else batch.under(condition, wanted)
+                if len(chosen):
+                    yield chosen, condition
+
     def _launching(self) -> AbstractContextManager[Any]:
         """Kernels are launched on its own stream."""
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
@@ -171,18 +184,6 @@ def _own_stream(device: str) -> Any:
     on the device may be freed only when nothing reads them any more, which is known within one stream."""
     on_cuda = torch.device(device).type == "cuda"
     return torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
-
-
-def _jobs(
-    batches: Sequence[UploadedImages], conditions: Sequence[Condition], wanted: Wanted
-) -> Iterator[Job]:
-    """The batches that are wanted under each condition."""
-    whole = [all(len(wanted[read.index]) == len(conditions) for read in one.reads) for one in batches]
-    for condition in conditions:
-        for batch, all_wanted in zip(batches, whole, strict=True):
-            chosen = batch if all_wanted else batch.under(condition, wanted)
-            if len(chosen):
-                yield chosen, condition
 
 
 def _tensors(made: Tensor, sizes: Sequence[Size]) -> list[Any]:
