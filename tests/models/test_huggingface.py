@@ -490,3 +490,10 @@ def test_padding_and_its_mask_are_those_of_the_host(prepared: list[str]) -> None
     assert made.keys() == expected.keys() == {"pixel_values", "pixel_mask"}
     assert all(torch.equal(made[name], expected[name]) for name in made)
     assert not made["pixel_mask"].all()
+
+
+def test_a_mask_of_ones_is_not_kept_whole_for_every_size() -> None:
+    prepare = DeviceProcessor(processing(T.DetrImageProcessor(size=EDGES)), "cpu")
+    assert sum(len(group) for group, _ in prepare.batches([*map(on_device, IMAGES)], 9)) == len(IMAGES)
+    masks = [plan.keywords["further"]["pixel_mask"] for plan in prepare._plans.values()]
+    assert all(mask.all() and mask.untyped_storage().nbytes() == mask.itemsize for mask in masks)

@@ -92,9 +92,16 @@ class DeviceProcessor:
             return None
         canvas = (values.shape[2], values.shape[3])
         inner = canvas if mask is None else (int(mask[0, :, 0].sum()), int(mask[0, 0].sum()))
-        plan = partial(_Waiting, fit=Fit(size, canvas, inner), further=expected)
+        further = {name: _compact(value) for name, value in expected.items()}  # kept for every size
+        plan = partial(_Waiting, fit=Fit(size, canvas, inner), further=further)
         made = self._pixel_values([plan(torch.from_numpy(noise).to(self._device))])
         return plan if torch.equal(made.cpu(), values) else None
+
+
+def _compact(values: Tensor) -> Tensor:
+    """The same tensor, in the memory of one value if all are equal, as those of most masks are."""
+    first = values.flatten()[:1].clone()
+    return first.expand(values.shape) if torch.equal(values, first.expand(values.shape)) else values
 
 
 def _shape(one: _Waiting | Inputs) -> tuple[bool, tuple[int, ...]]:
