@@ -449,6 +449,14 @@ def test_a_gpu_prepares_the_bits_of_the_host(
     assert prepared == ["device"] * 2 * len(IMAGES)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_network_on_the_host_takes_images_from_a_gpu(tmp_path: Path) -> None:
+    """As with --device cuda, and the model's own device left at its default."""
+    model = load_model(f"hf:{detr(tmp_path / 'net')},score=0")
+    assert_same(model([on_device(image).cuda() for image in IMAGES]), model(IMAGES))
+
+
 def test_inputs_of_one_size_are_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, run = [], T.SegformerForSemanticSegmentation.forward
 

@@ -75,7 +75,8 @@ class DeviceProcessor:
 
     def _pixel_values(self, parts: Sequence[_Waiting]) -> Tensor:
         assert self.levels is not None
-        pixels = place_on_device([(part.image, part.fit) for part in parts], 0, "antialias")
+        placed = place_on_device([(part.image, part.fit) for part in parts], 0, "antialias")
+        pixels = placed.to(self._device)  # images may lie on another device than the network
         values = torch.stack([own[pixels[..., c].int()] for c, own in enumerate(self.levels)], 1)
         for own, part in zip(values, parts, strict=True):  # zeros are padded after levels were looked up
             own[:, part.fit.inner[0] :], own[:, :, part.fit.inner[1] :] = 0, 0
