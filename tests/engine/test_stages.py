@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from stormproof.core.errors import StoreError
 from stormproof.core.sample import Prediction, Sample
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine import stages
+from stormproof.engine.cells import _Line
 from stormproof.engine.failures import Failure
 from stormproof.engine.stages import DecodedImage, Pace, PreparedCell, run_ahead
 from stormproof.engine.stages.corrupt import Corruptor
@@ -161,6 +164,19 @@ def test_work_beside_the_model_waits_for_the_second_half_of_its_call(
         start = now[0]
         assert pace.keep(lambda: now[0]) == start + 4
     assert pace.keep(lambda: now[0]) < start + 4.1  # between calls it is soon allowed
+
+
+def test_a_batch_of_failures_is_no_call_that_others_keep_pace_with() -> None:
+    """It would take no time, as if the model's next calls did."""
+    failed = Failure.of(OSError("no file"), 0, "a", CLEAN, "image")
+    config = SimpleNamespace(batch=2)
+    line = SimpleNamespace(attempt=SimpleNamespace(work=SimpleNamespace(config=config)), predict=None)
+    pace = Pace()
+    with pace.call():
+        sleep(0.01)
+    usual = pace._usual
+    assert [*_Line._predict_all(line, [failed] * 3, pace)] == [([failed] * 2, []), ([failed], [])]
+    assert pace._usual == usual
 
 
 def test_the_first_images_are_read_at_once_and_each_image_once(dataset: SampleDataset) -> None:

@@ -236,8 +236,10 @@ class _Line:
         while batch := list(islice(rest, self.attempt.work.config.batch)):
             failed = [cell for cell in batch if isinstance(cell, Failure)]
             ready = [cell for cell in batch if not isinstance(cell, Failure)]
-            with pace.call():
-                answers = self.predict(ready) if ready else ()
+            answers: Iterable[Answer | Failure] = ()
+            if ready:  # without a call there is none to keep pace with
+                with pace.call():
+                    answers = self.predict(ready)
             yield failed, answers if isinstance(answers, AnsweredBatch) else list(answers)
 
     def _encode(self, outcomes: Outcomes) -> Encoded:
