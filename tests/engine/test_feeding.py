@@ -16,10 +16,13 @@ import pytest
 import stormproof as sp
 from helpers.runs import Configure, all_bytes
 from helpers.scenes import write_scene
+from stormproof.core.condition import CLEAN
 from stormproof.core.errors import RunError, StoreError, StormproofError
 from stormproof.core.sample import Sample
-from stormproof.engine import cells
+from stormproof.engine import cells, feeding
+from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
+from stormproof.engine.stages import PreparedCell
 
 FED = {"engine": "feed", "workers": 2}
 
@@ -78,6 +81,19 @@ def test_a_file_that_cannot_be_read_fails_alone_and_says_why(configure: Configur
     assert first
     assert [(f.cell, f.error) for f in first] == [(f.cell, f.error) for f in second]
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
+
+
+def test_truth_that_cannot_be_moved_is_left_to_the_process_that_asked(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(cell: PreparedCell) -> tuple[()]:
+        raise ValueError(cell.id)
+
+    monkeypatch.setattr(feeding, "_work", [make_plan(configure()).work])
+    monkeypatch.setattr(feeding, "_last", [])
+    assert feeding._make((0, CLEAN)) is not None
+    monkeypatch.setattr(feeding, "_pack", fail)
+    assert feeding._make((0, CLEAN)) is None
 
 
 def test_an_image_that_changes_during_a_run_is_refused(scene: str, tmp_path: Path) -> None:

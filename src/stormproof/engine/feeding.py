@@ -61,7 +61,12 @@ def _make(cell: Cell) -> tuple[str, tuple[Any, ...], Times] | None:
         return None
     config = work.config
     made = Corruptor(dataset, seed=config.seed, copies=config.copies, times=times)(_last[0], condition)
-    return (_last[0].content, _pack(made), times) if isinstance(made, PreparedCell) else None
+    if not isinstance(made, PreparedCell):
+        return None
+    try:
+        return _last[0].content, _pack(made), times
+    except Exception:  # of truth, which is moved only now if the image is a copy
+        return None
 
 
 def _pack(cell: PreparedCell) -> tuple[Any, ...]:
