@@ -86,7 +86,7 @@ def fail(message: str) -> None:
 
 def print_table(table: Table, *, most: int | None = None, framed: bool = True) -> None:
     """Print a table in as many parts as fit the terminal, and its note on standard error."""
-    for part in table.fitted(out.width):
+    for part in table.fitted(out.width, framed=framed):
         out.print(part.as_rich(most, framed=framed, width=out.width))
     if table.note:
         note(table.note)

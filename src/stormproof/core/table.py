@@ -105,7 +105,7 @@ class Table:
             made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
         return made
 
-    def fitted(self, width: int) -> list[Table]:
+    def fitted(self, width: int, *, framed: bool = True) -> list[Table]:
         """The table in parts that are at most `width` characters wide on a terminal without folding a number.
 
         Each part starts with the first column; only the first part has the title.
@@ -119,13 +119,14 @@ class Table:
         for name, (texts, number) in zip(self.columns, columns, strict=True):
             pieces = texts if number else [word for text in texts for word in text.split()]
             heads = _fold_name(name, texts).split("\n") if number else _fold_name(name, ()).split()
-            needs.append(3 + max(map(len, (*heads, *pieces)), default=0))
+            needs.append((3 if framed else 2) + max(map(len, (*heads, *pieces)), default=0))
         first = needs[0] if _are_names(columns[0][0]) else min(needs[0], width // 3)  # other text may fold
-        parts, room = [[0]], width - 1 - first
+        every = (width - 1 if framed else width + 2) - first  # the last column needs no gap
+        parts, room = [[0]], every
         for i in range(1, len(needs)):
             if needs[i] > room and len(parts[-1]) > 1:
                 parts.append([0])
-                room = width - 1 - first
+                room = every
             parts[-1].append(i)
             room -= needs[i]
         return [
