@@ -128,7 +128,8 @@ def present(path: Path) -> str:
     earlier, now = read(path, "mIoU"), read(PRESENT, "mIoU")
     conditions = list(now["plain-combined-1"].cells)
     rows = []
-    for label, chosen in {**{c: [c] for c in conditions}, "mean without clean": conditions[1:]}.items():
+    corrupted = [c for c in conditions if c != "clean"]
+    for label, chosen in {**{c: [c] for c in conditions}, "mean without clean": corrupted}.items():
         row = [label]
         for training in ("longer", "combined"):
             others = [earlier[f"plain-{training}-{s}"].mean(chosen) for s in SEEDS]

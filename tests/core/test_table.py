@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,20 @@ def test_words_may_fold_before_a_column_is_moved_below() -> None:
             )
         )
         == 2
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize("name", ["fog", "a_corruption_of_28_letters_", "a model with a name of words"])
+def test_no_number_is_folded_beside_names_and_words(name: str, width: int) -> None:
+    row = [name, "some words about it", "99.9 (29.1 – 99.9)", "12.3", "and some more", "45.6", "78.9", "10.1"]
+    columns = ("corruption", "words", "mPC", "under corruption", "why", "mean change", "P", "rPC")
+    printed = StringIO()
+    console = Console(width=width, file=printed)
+    for part in Table("t", "", columns, [row]).fitted(width):
+        console.print(part.as_rich(width=width))
+    assert all(
+        number in printed.getvalue() for number in ("99.9 (29.1 – 99.9)", "12.3", "45.6", "78.9", "10.1")
     )
 
 

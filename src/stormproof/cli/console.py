@@ -86,8 +86,8 @@ def fail(message: str) -> None:
 
 def print_table(table: Table, *, most: int | None = None, framed: bool = True) -> None:
     """Print a table in as many parts as fit the terminal, and its note on standard error."""
-    for part in table.fitted(out.width):
-        out.print(part.as_rich(most, framed=framed))
+    for part in table.fitted(out.width, framed=framed):
+        out.print(part.as_rich(most, framed=framed, width=out.width))
     if table.note:
         note(table.note)
 

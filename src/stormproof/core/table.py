@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from textwrap import fill
 from typing import Any, Self
 
 from stormproof.core.text import as_csv
@@ -18,7 +19,8 @@ _LATEX = str.maketrans({
     "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}",
 })  # fmt: skip
-_NARROW = 80  # characters of a terminal on which names are folded
+_NARROW = 80  # characters of a terminal, if nobody says how wide it is
+_SHORT = 10  # characters of a column's name that is never folded
 _WHOLE = 28  # characters of a name that is never broken in two
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
 _WRITTEN = re.compile(r"[+−-]?\d[\d,.]*%?( (±|−|\(|…|%|–).*)?")  # a number, perhaps with its interval
@@ -77,8 +79,8 @@ class Table:
         rows = [[escape(cell_text(value, self.digits)) for value in row] for row in self.rows]
         return html_table(self.title, self.columns, rows)
 
-    def as_rich(self, most: int | None = None, *, framed: bool = True) -> Any:
-        """For a terminal, with long text wrapped; at most `most` rows from either end."""
+    def as_rich(self, most: int | None = None, *, framed: bool = True, width: int = _NARROW) -> Any:
+        """For a terminal of a `width`, with long text wrapped; at most `most` rows from either end."""
         from rich.box import HEAVY_HEAD
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -91,19 +93,19 @@ class Table:
             box=HEAVY_HEAD if framed else None, show_header=any(self.columns),
         )  # fmt: skip
         columns = [(name, *_read_column(rows, i, self.digits)) for i, name in enumerate(self.columns)]
-        wide = sum(3 + max(map(len, (name, *texts))) for name, texts, _ in columns) >= _NARROW
+        wide = sum(3 + max(map(len, (name, *texts))) for name, texts, _ in columns) >= width
         for i, (name, texts, number) in enumerate(columns):
             made.add_column(
-                Text(_fold_name(name) if wide and number else name),
+                Text(_fold_name(name, texts) if wide and number else name),
                 justify="right" if number else "left",
                 overflow="fold",
-                no_wrap=i == 0 and all(" " not in text and len(text) <= _WHOLE for text in texts),
+                no_wrap=(wide and number) or (i == 0 and _are_names(texts)),
             )
         for row in rows:
             made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
         return made
 
-    def fitted(self, width: int) -> list[Table]:
+    def fitted(self, width: int, *, framed: bool = True) -> list[Table]:
         """The table in parts that are at most `width` characters wide on a terminal without folding a number.
 
         Each part starts with the first column; only the first part has the title.
@@ -113,16 +115,18 @@ class Table:
         ([('slice', 'P', 'mPC')], [('slice', 'P'), ('slice', 'mPC')])
         """
         needs = []
-        for i, name in enumerate(self.columns):
-            texts, number = _read_column(self.rows, i, self.digits)
+        columns = [_read_column(self.rows, i, self.digits) for i in range(len(self.columns))]
+        for name, (texts, number) in zip(self.columns, columns, strict=True):
             pieces = texts if number else [word for text in texts for word in text.split()]
-            needs.append(3 + max(map(len, (*_fold_name(name).split(), *pieces)), default=0))
-        first = min(needs[0], width // 3)  # names may fold
-        parts, room = [[0]], width - 1 - first
+            heads = _fold_name(name, texts).split("\n") if number else _fold_name(name, ()).split()
+            needs.append((3 if framed else 2) + max(map(len, (*heads, *pieces)), default=0))
+        first = needs[0] if _are_names(columns[0][0]) else min(needs[0], width // 3)  # other text may fold
+        every = (width - 1 if framed else width + 2) - first  # the last column needs no gap
+        parts, room = [[0]], every
         for i in range(1, len(needs)):
             if needs[i] > room and len(parts[-1]) > 1:
                 parts.append([0])
-                room = width - 1 - first
+                room = every
             parts[-1].append(i)
             room -= needs[i]
         return [
@@ -144,13 +148,22 @@ def _read_column(rows: Sequence[Sequence[Entry]], i: int, digits: int) -> tuple[
     return texts, some or (bool(known) and all(map(_WRITTEN.fullmatch, known)))
 
 
-def _fold_name(name: str) -> str:
-    """A long name of a column in lines that end at a hyphen, an underscore or a slash.
+def _are_names(texts: Sequence[str]) -> bool:
+    """Whether texts are names that a terminal shows in one line each."""
+    return all(" " not in text and len(text) <= _WHOLE for text in texts)
 
-    >>> _fold_name("street-grid-combined"), _fold_name("change")
-    ('street-\\ngrid-\\ncombined', 'change')
+
+def _fold_name(name: str, texts: Sequence[str]) -> str:
+    """The name of a column in lines no longer than its texts, or `_SHORT`; long words end at a hyphen, an
+    underscore or a slash.
+
+    >>> _fold_name("street-grid-combined", ()), _fold_name("mean change", ["+1.0"])
+    ('street-\\ngrid-\\ncombined', 'mean\\nchange')
     """
-    return re.sub(r"(?<=[-_/])(?=\w)", "\n", name) if max(map(len, name.split()), default=0) > 10 else name
+    if max(map(len, name.split()), default=0) > _SHORT:
+        name = re.sub(r"(?<=[-_/])(?=\w)", "\n", name)
+    room = max([_SHORT, *map(len, (*name.split(), *texts))])
+    return "\n".join(fill(line, room, break_long_words=False) for line in name.split("\n"))
 
 
 def _text(value: Entry, column: str, digits: int) -> Any:
