@@ -141,7 +141,7 @@ class Table:
 
 
 def _read_column(rows: Sequence[Sequence[Entry]], i: int, digits: int) -> tuple[list[str], bool]:
-    """The texts of a column, and whether they are numbers, be they with an interval."""
+    """The texts of a column, and whether they are numbers, with or without an interval."""
     texts = [cell_text(row[i], digits) for row in rows]
     known = [text for text in texts if text not in ("", "–", "…")]
     some = any(isinstance(row[i], float | int) for row in rows)

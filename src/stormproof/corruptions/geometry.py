@@ -26,10 +26,10 @@ from stormproof.imaging import Field
 
 _SAMPLES = 33  # points along each side of a box
 _STEPS = 20  # Newton steps at most; four suffice for a smooth field
-_FLAT = 0.05  # the factor of areas below which a pixel counts as folded
-_FOLDED = 0.01  # of the pixels from which on a field counts as folded
+_FLAT = 0.05  # a pixel counts as folded if the field scales its area by less
+_FOLDED = 0.01  # a field counts as folded if a larger share of its pixels is
 _AROUND = 1.5  # px: the deviation of the surroundings of a point in a folded field
-_SHOWN = 0.01  # pixels that must show them
+_SHOWN = 0.01  # sum of weights below which no pixel shows the point
 
 Index = npt.NDArray[np.int64]
 

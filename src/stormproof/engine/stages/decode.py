@@ -16,7 +16,7 @@ from stormproof.engine.stages import DecodedImage
 from stormproof.engine.work import Times
 
 _READERS = 8  # threads, at most: more wait for each other
-_USES = 64  # of an image, from which on one thread reads fast enough
+_USES = 64  # an image used more often is read fast enough by one thread
 
 
 class Decoder:
