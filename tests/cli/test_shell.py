@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,7 @@ def test_an_interruption_is_one_line(verb: str, tmp_path: Path, monkeypatch: pyt
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    import_module("stormproof.report.sources")  # else it would import what is patched here, and keep it
     write_image(tmp_path / "a.png", np.zeros((8, 8, 3), np.uint8))
     monkeypatch.setattr("stormproof.tools.corrupted_copies.make_all", interrupted)
     monkeypatch.setattr("stormproof.results.run.runs_in", interrupted)

@@ -14,11 +14,12 @@ import pytest
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import StoreError
 from stormproof.core.sample import Prediction, Sample
+from stormproof.core.threads import run_ahead
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine import stages
 from stormproof.engine.cells import _Line
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import DecodedImage, Pace, PreparedCell, run_ahead
+from stormproof.engine.stages import DecodedImage, Pace, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import check_together

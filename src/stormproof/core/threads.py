@@ -5,13 +5,30 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, TypeVar
 
 Job = TypeVar("Job")
 Made = TypeVar("Made")
+
+
+def run_ahead(
+    workers: Executor, function: Callable[[Job], Made], jobs: Iterable[Job], *, ahead: int
+) -> Iterator[Made]:
+    """The result of every job, in order, computed by `workers` up to `ahead` jobs in advance."""
+    waiting: deque[Future[Made]] = deque()
+    try:
+        for job in jobs:
+            waiting.append(workers.submit(function, job))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:  # nobody will ask for them
+            future.cancel()
 
 
 def map_in_threads(
@@ -27,17 +44,7 @@ def map_in_threads(
         yield from map(function, jobs)
         return
     with ThreadPoolExecutor(count) as pool:
-        pending: deque[Future[Made]] = deque()
-        try:
-            for job in jobs:
-                pending.append(pool.submit(function, job))
-                if len(pending) > count:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        yield from run_ahead(pool, function, jobs, ahead=count)
 
 
 def cached(function: Callable[[Any], Made]) -> cached_property[Made]:

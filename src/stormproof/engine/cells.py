@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Truth
+from stormproof.core.threads import Job, Made, run_ahead
 from stormproof.corruptions import truth_under
 from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
@@ -26,11 +27,8 @@ from stormproof.engine.stages import (
     Answer,
     AnsweredBatch,
     DecodedImage,
-    Item,
     Pace,
     PreparedCell,
-    Result,
-    run_ahead,
 )
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
@@ -208,7 +206,7 @@ class _Line:
             reads = read(self.decode, [*wanted], following, ahead=2 * together, at_once=first)
             upload = partial(self._upload, corrupt, reads)
 
-            def launch(make: Callable[[Item], Result], jobs: Iterable[Item]) -> Iterator[Result]:
+            def launch(make: Callable[[Job], Made], jobs: Iterable[Job]) -> Iterator[Made]:
                 return run_ahead(launchers, partial(pace.keep, make), jobs, ahead=1)
 
             stored: Future[None] | None = None

@@ -11,15 +11,16 @@ from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.processes import explain_killed_workers, worker_count, worker_pool
+from stormproof.core.threads import run_ahead
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.engine.pair import open_dataset_once
-from stormproof.engine.stages import DecodedImage, PreparedCell, run_ahead
+from stormproof.engine.stages import DecodedImage, PreparedCell
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder
 from stormproof.engine.work import Times, Work
 
 _AHEAD = 4  # cells that each process may be ahead of the model
-Cell = tuple[int, Condition]
+Asked = tuple[int, Condition]  # an image, and what to make of it
 Fed = tuple[str, PreparedCell, Times]  # the digest of the clean image, the cell, and what it took
 
 
@@ -30,7 +31,7 @@ class Feeders:
         self.out, self._count = work.out, worker_count(work.config.workers)
         self._pool = worker_pool(self._count, _start, work)
 
-    def __call__(self, cells: Iterable[Cell]) -> Iterator[Fed | None]:
+    def __call__(self, cells: Iterable[Asked]) -> Iterator[Fed | None]:
         """What is made of each cell, in order; None for one that raised an error."""
         with explain_killed_workers():
             for fed in run_ahead(self._pool, _make, cells, ahead=_AHEAD * self._count):
@@ -50,7 +51,7 @@ def _start(work: Work) -> None:
     _work[:] = [work]
 
 
-def _make(cell: Cell) -> tuple[str, tuple[Any, ...], Times] | None:
+def _make(cell: Asked) -> tuple[str, tuple[Any, ...], Times] | None:
     """A cell as plain values, or None: whoever asked makes it again, and meets the error."""
     (work,), (index, condition), times = _work, cell, Times()
     dataset = open_dataset_once(work.record.dataset.spec)

@@ -7,9 +7,7 @@ change.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter, sleep
@@ -22,7 +20,6 @@ from stormproof.engine.failures import Failure
 from stormproof.metrics.quality import ImageChange
 
 _BETWEEN_CALLS = 0.001  # seconds in which the model's next call is expected
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -91,20 +88,3 @@ class Pace:
         while (rest := self._begin - perf_counter()) > 0:
             sleep(rest)
         return function(*arguments)
-
-
-def run_ahead(
-    threads: Executor, function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int
-) -> Iterator[Result]:
-    """`function` of every item, in order, computed by threads up to `ahead` items in advance."""
-    waiting: deque[Future[Result]] = deque()
-    try:
-        for item in items:
-            waiting.append(threads.submit(function, item))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for future in waiting:  # nobody will ask for them
-            future.cancel()
