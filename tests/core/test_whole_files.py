@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does no
 DIES = """
 import os, signal, sys
 from pathlib import Path
+from typing import Any
 from stormproof.core.files import whole_file
 with whole_file(Path(sys.argv[1]), durable=sys.argv[2] == "durable") as file:
     file.write(b"half")
@@ -73,3 +76,20 @@ def test_many_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> N
     assert errors == []
     assert path.read_text() in {text * 100 for text in "abcd"}
     assert [each.name for each in tmp_path.iterdir()] == ["clean.json"]
+
+
+def test_a_sweep_spares_a_new_file_under_the_name_of_a_swept_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = tmp_path / ".clean.json.0123456789ab.tmp"
+    stale.write_text("swept by another process before its writer had locked it")
+    lock = fcntl.flock
+
+    def lock_late(file: Any, how: int) -> None:
+        stale.unlink()
+        stale.write_text("begun again by its writer")
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    sweep(tmp_path / "clean.json")
+    assert stale.read_text() == "begun again by its writer"

@@ -385,7 +385,8 @@ def _remove_abandoned(path: Path) -> None:
         return
     with suppress(OSError), path.open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink(missing_ok=True)
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # its writer may have begun a new one
+            path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
