@@ -56,10 +56,10 @@ class JoinedBoxes(Sequence[Prediction]):
             start, end = end, end + count
             yield self.boxes[start:end], self.scores[start:end], self.labels[start:end], self.sides[start:end]
 
-    def part(self, images: slice) -> JoinedBoxes:
-        """The boxes of images that lie side by side, as views."""
-        first, last = self.counts[: images.start].sum(), self.counts[: images.stop].sum()
-        return JoinedBoxes(self.counts[images], *(getattr(self, name)[first:last] for name in _COLUMNS))
+    def part(self, start: int, stop: int) -> JoinedBoxes:
+        """The boxes of adjacent images, as views."""
+        first, last = self.counts[:start].sum(), self.counts[:stop].sum()
+        return JoinedBoxes(self.counts[start:stop], *(getattr(self, name)[first:last] for name in _COLUMNS))
 
     def take(self, images: npt.NDArray[np.int64]) -> JoinedBoxes:
         """The boxes of some images, in another order."""

@@ -2,8 +2,8 @@
 
 A field (dy, dx) says where each output pixel is read from: output (y, x) shows input (y + dy, x + dx).
 Label maps, masks and depth read the nearest input pixel of the same field. Where the input lies outside the
-frame there is no truth: maps of classes have their ignore value, those of segments 0, depth NaN, masks
-nothing.
+frame, truth is unknown: label maps hold their ignore value there, maps of segments 0 and depth NaN, and masks
+end.
 
 A box becomes the box of its moved mask or, without a mask, the extent of its moved outline within the frame.
 Objects that leave the frame entirely are dropped. Areas scale with the mask (or box). Further arrays of

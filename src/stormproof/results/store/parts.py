@@ -86,9 +86,9 @@ class PartWriter:
         counts, start = block.boxes.counts, 0
         while start < len(block):
             filled = np.searchsorted(np.cumsum(counts[start:]), _GROUP_ELEMENTS - self._elements)
-            rows = slice(start, start + min(_GROUP_ROWS - self._count, int(filled) + 1))
-            start = rows.stop
-            self._append(block.part(rows), len(counts[rows]), int(counts[rows].sum()))
+            stop = min(start + min(_GROUP_ROWS - self._count, int(filled) + 1), len(block))
+            self._append(block.part(start, stop), stop - start, int(counts[start:stop].sum()))
+            start = stop
 
     def _append(self, rows: Row | RowBlock | pa.Table, count: int, held: int) -> None:
         self._rows.append(rows)

@@ -172,9 +172,9 @@ class RowBlock:
         for head, (boxes, scores, labels, _) in zip(self.heads, self.boxes.split(), strict=True):
             yield Row(*head[:5], boxes, None, scores, labels, {}, *head[5:])
 
-    def part(self, rows: slice) -> RowBlock:
-        """Some rows that lie side by side."""
-        return RowBlock(self.heads[rows], self.boxes.part(rows))
+    def part(self, start: int, stop: int) -> RowBlock:
+        """Some adjacent rows."""
+        return RowBlock(self.heads[start:stop], self.boxes.part(start, stop))
 
 
 def columns_of(names: Iterable[str]) -> list[Column]:
