@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import stormproof
 from stormproof import extend
@@ -23,6 +24,7 @@ TRUNK = (
 )  # fmt: skip
 LEAVES = ("depth", "explore", "integrations", "style", "world")
 MOST_LINES = 500
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 NOT_FOR_RECIPES = ("cv2", "numba", "scipy", "skimage", "torch", "PIL")
 SETS = ("stormproof.imaging.cpu", "stormproof.imaging.gpu")
 # Folders of tests that belong to no room: of several rooms together, of other folders of the repository, and
@@ -41,20 +43,30 @@ OTHER_TESTS = {
 }
 
 
+class ModuleText(NamedTuple):
+    """What the tests below ask of a file."""
+
+    imports: frozenset[str]  # every module that it imports when it is loaded or run
+    words: str  # its names and texts, one a line, without comments and docstrings
+
+
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imports(path: Path) -> set[str]:
-    """Every module that a file imports when it is loaded or run."""
-    names: set[str] = set()
-    for node in ast.walk(tree_of(path)):
+def parsed(path: Path) -> ModuleText:
+    """A file is parsed once, but its tree is not kept: the garbage collector would look through all of them
+    during every later test."""
+    imports: set[str] = set()
+    words: set[object] = set()
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+            imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+        if isinstance(node, DOCUMENTED) and node.body and isinstance(node.body[0], ast.Expr):
+            docstrings.add(id(node.body[0].value))  # before the walk comes to it
+        if id(node) not in docstrings:
+            words |= {getattr(node, key, None) for key in ("id", "attr", "arg", "name", "module", "value")}
+    return ModuleText(frozenset(imports), "\n".join(word for word in words if isinstance(word, str)))
 
 
 def may_import(importer: str, imported: str) -> bool:
@@ -71,7 +83,7 @@ def test_imports_point_one_way() -> None:
     wrong = [
         f"{name} imports {module}"
         for name, package in packages.items()
-        for module in sorted(imports(MODULES[name]))
+        for module in sorted(parsed(MODULES[name]).imports)
         if module.startswith("stormproof.") and not may_import(package, module.split(".")[1])
     ]
     assert not wrong, "\n".join(wrong)
@@ -84,7 +96,7 @@ def test_modules_are_small_and_recipes_use_only_primitives() -> None:
         f"{name} imports {module}"
         for name, path in MODULES.items()
         if name.startswith("corruptions/") and name != "corruptions/on_device.py"
-        for module in sorted(imports(path))
+        for module in sorted(parsed(path).imports)
         if module.split(".")[0] in NOT_FOR_RECIPES or module.startswith(SETS)
     ]
     assert not wrong, "\n".join(wrong)
@@ -178,27 +190,8 @@ TASKS = {
 OTHERWISE = ("datasets/voc.py", "imaging/", "metrics/pyramid.py", "world/facade.py", "world/looks.py")
 
 
-def words(path: Path) -> str:
-    """The names and texts of a file, one a line, without comments and docstrings."""
-    docstrings = {
-        id(node.body[0].value)
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, DOCUMENTED) and node.body and isinstance(node.body[0], ast.Expr)
-    }
-    values = (
-        getattr(node, key, None)
-        for node in ast.walk(tree_of(path))
-        if id(node) not in docstrings
-        for key in ("id", "attr", "arg", "name", "module", "value")
-    )
-    return "\n".join({value for value in values if isinstance(value, str)})
-
-
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
-
-
 def test_a_task_is_known_to_its_own_files_and_few_others() -> None:
-    known = {name: words(path) for name, path in MODULES.items() if not name.startswith(OTHERWISE)}
+    known = {name: parsed(path).words for name, path in MODULES.items() if not name.startswith(OTHERWISE)}
     for task, (pattern, own, others) in TASKS.items():
         knowing = [name for name, text in known.items() if re.search(pattern, text, re.IGNORECASE)]
         assert knowing == sorted((*own, *others)), task
