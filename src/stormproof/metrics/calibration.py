@@ -37,7 +37,7 @@ from stormproof.metrics.metric import (
     reliability_diagram,
     weighted_sums,
 )
-from stormproof.metrics.optimism import class_optimism, set_optimism
+from stormproof.metrics.optimism import class_optimisms, set_optimisms
 from stormproof.metrics.precision import in_lanes, sum_weights
 
 if TYPE_CHECKING:
@@ -113,18 +113,18 @@ def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Float
 def kept_precision(located: Located, clean: Located, weights: Weights) -> Floats:
     """Precision of detections scored 0.3 or more, the lowest threshold from there on that keeps the precision
     of the clean images (NaN if none does), and the recall at it: replicates × 3."""
-    objects = located.truth_image.astype(np.int32)
-    wanted = remember(
-        clean, "_precision", weights, lambda: in_lanes(weights, _precision, (1,), *_falling(clean))
-    )
-    return in_lanes(weights, _kept_precision, (3,), *_falling(located), objects, thresholds=wanted)
+    nothing = np.full((len(weights), 1), np.inf)  # no precision is that high
+    wanted = remember(clean, "_precision", weights, lambda: _keep(clean, nothing, weights)[:, :1])
+    return _keep(located, wanted, weights)
 
 
-def _falling(located: Located) -> tuple[Any, ...]:
-    """Images, scores and hits of detections scored 0.3 or more, by falling score over all classes."""
+def _keep(located: Located, wanted: Floats, weights: Weights) -> Floats:
+    """`kept_precision`, if the precision of the clean images is `wanted`."""
     kept = located.falling
     kept = kept[: np.searchsorted(-located.score[kept], -MIN_SCORE, side="right")]
-    return located.image[kept].astype(np.int32), located.score[kept], located.hit[kept]
+    columns = located.image[kept].astype(np.int32), located.score[kept], located.hit[kept]
+    objects = located.truth_image.astype(np.int32)
+    return in_lanes(weights, _kept_precision, (3,), *columns, objects, thresholds=wanted)
 
 
 @metric(
@@ -147,13 +147,8 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
         "precision": precision, "safe threshold": threshold, "safe recall": recall,
     }  # fmt: skip
     at = objects.touching
-    optimism: dict[str, Floats] = {}
-    if len(weights) > 1:
-        optimism = {
-            name: class_optimism(values, at.truth_image, at.truth_label, weights, _POWER)
-            for name, values in by_class.items()
-        }
-        optimism["D-ECE"] = set_optimism(numbers["D-ECE"], _POWER)
+    optimism = class_optimisms(by_class, at.truth_image, at.truth_label, weights, _POWER)
+    optimism |= set_optimisms({"D-ECE": numbers["D-ECE"]}, _POWER)
     return Scored(numbers, parts=by_class, optimism=optimism)
 
 
@@ -195,20 +190,6 @@ def _fit_errors(
             if count[lane] > 0 and objects[lane] > 0:
                 out[0, k, lane] = np.abs(gaps[:, lane]).sum() / count[lane]
                 out[1, k, lane] = gap_sum[lane] / count[lane]
-
-
-@kernel
-def _precision(image: Any, score: Any, hit: Any, weights: Any, side_by_side: Any, out: Any) -> None:
-    """The share of hits, for a block of replicates."""
-    width = len(side_by_side)
-    hits, count = np.zeros(width), np.zeros(width)
-    for i in range(len(image)):
-        for lane in range(width):
-            w = np.float64(weights[image[i], lane])
-            count[lane] += w
-            hits[lane] += w * hit[i]
-    for lane in range(width):
-        out[0, lane] = hits[lane] / count[lane] if count[lane] else np.nan
 
 
 @kernel

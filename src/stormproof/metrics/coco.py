@@ -112,7 +112,7 @@ def _objects(objects: Objects, _: Weights) -> dict[str, int] | None:
 @metric(
     "masks",
     *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS),
-    calibrated={MASKS + name: found for name, found in CALIBRATED.items()},
+    calibrated={MASKS + name: known for name, known in CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)

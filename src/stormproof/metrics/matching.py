@@ -39,6 +39,12 @@ class Groups:
         pairs = (starts[:, 1] - starts[:, 0]) * (starts[:, 3] - starts[:, 2])
         return np.concatenate(([0], np.cumsum(pairs)))
 
+    @property
+    def place(self) -> Ints:
+        """How many detections of its group score higher than each."""
+        first, end = self.starts[:, 2], self.starts[:, 3]
+        return np.arange(len(self.detections)) - np.repeat(first, end - first)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassGroups(Groups):
