@@ -258,7 +258,7 @@ def test_a_kernel_is_trusted_for_what_it_was_compared_on(
     assert "120 of 120 values differ" in caplog.text
 
 
-def test_neither_numba_nor_opencv_nor_a_compiler_is_loaded() -> None:
+def test_neither_numba_nor_opencv_nor_a_compiler_is_loaded_and_a_recipe_that_needs_them_names_them() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2', 'scipy', 'hotcoco')));"
         "import torch; from stormproof import corrupt_batch; from stormproof.corruptions import SUITES;"
@@ -267,19 +267,11 @@ def test_neither_numba_nor_opencv_nor_a_compiler_is_loaded() -> None:
         " ('imagenet-c', 'holdout', 'optics', 'camera', 'mutators', 'contextual')"
         " for c in {c.corruption: c for c in SUITES[suite].conditions}.values()];"
         "heavy = 'numba', 'cv2', 'torch._dynamo', 'torch._inductor';"
-        "print(len(done), [m for m in heavy if sys.modules.get(m)])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip().endswith("[]")
-
-
-def test_names_the_missing_package_that_the_cpu_needs() -> None:
-    code = (
-        "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2')));"
-        "import torch; from stormproof import corrupt_batch;"
-        "corrupt_batch(torch.zeros((1, 3, 24, 32), dtype=torch.uint8), 'checkerboard_cutout@1', ids=['a'])"
+        "print(len(done), [m for m in heavy if sys.modules.get(m)]);"
+        "corrupt_batch(images, 'checkerboard_cutout@1', ids=['a', 'b'])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.strip().endswith("[]"), run.stderr
     assert "which board on the CPU needs" in run.stderr
 
 

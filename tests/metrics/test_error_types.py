@@ -14,7 +14,6 @@ from helpers.object_sets import mask_of
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types
-from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import measures
 from stormproof.metrics.records import Detections, DetectionTruth
 
@@ -185,20 +184,6 @@ def test_a_class_without_remaining_objects_is_left_out():
     objects = [(HERE, CAT), (THERE, DOG)]
     assert gain(judged(objects, [(HERE, 0.9, CAT)])) == {"Miss": 0.5, "FN": 0.5}
     assert gain(judged(objects, [(HERE, 0.9, CAT), ([50, 0, 60, 10], 0.8, DOG)])) == {}
-
-
-def test_a_weight_equals_repeated_images():
-    truth, found = street(5)
-    weights = np.array([[1] * 12, [2, 0, 1, 1, 0, 3, 1, 0, 1, 1, 0, 1]], np.uint8)
-    objects = Objects(truth, found)
-    typed = box_error_types(truth, found)
-    scored = typed.scored(weights).numbers
-    for row, times in enumerate(weights):
-        again = objects.repeated(times)
-        alone = box_error_types(again.truth, again.found)
-        one = np.ones((1, len(again.truth.ids)))
-        for name, value in alone.scored(one).numbers.items():
-            assert scored[name][row] == pytest.approx(value[0], abs=1e-12), name
 
 
 def test_masks_are_checked():

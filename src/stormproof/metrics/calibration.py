@@ -100,8 +100,8 @@ def d_ece(counts: Floats) -> Floats:
 
 def _bins(scores: Floats, count: int) -> Ints:
     """Bins that include their upper edge; the first also includes its lower edge."""
-    bins: Ints = _bin(scores, np.linspace(0.0, 1.0, count + 1))
-    return bins
+    above = np.searchsorted(np.linspace(0.0, 1.0, count + 1), scores, side="left")
+    return np.maximum(above - 1, 0)
 
 
 def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Floats:
@@ -150,20 +150,6 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
     optimism = class_optimisms(by_class, at.truth_image, at.truth_label, weights, _POWER)
     optimism |= set_optimisms({"D-ECE": numbers["D-ECE"]}, _POWER)
     return Scored(numbers, parts=by_class, optimism=optimism)
-
-
-@kernel
-def _bin(scores: Any, edges: Any) -> Any:
-    bins = np.empty(len(scores), np.int64)
-    last = len(edges) - 2
-    for i in range(len(scores)):
-        at = min(int(scores[i] * (last + 1)), last)  # rounding may make the neighbour the right one
-        while at > 0 and scores[i] <= edges[at]:
-            at -= 1
-        while at < last and scores[i] > edges[at + 1]:
-            at += 1
-        bins[i] = at
-    return bins
 
 
 @kernel

@@ -147,7 +147,7 @@ def match_groups(
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
     counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)
-    inside = _inside(area, SIZES)
+    inside = (SIZES[:, 0] <= area[:, None]) & (area[:, None] <= SIZES[:, 1])
     by_image = ImageMatches(
         groups.starts, truth.image[groups.truths], counts[0, groups.truths],
         hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),
@@ -173,15 +173,6 @@ def _by_class(truth: DetectionTruth, detections: Detections, groups: ClassGroups
         )
     order = places(groups.detections, len(detections))[order]
     return order[groups.place[order] < most]
-
-
-@kernel
-def _inside(area: Any, sizes: Any) -> Any:
-    inside = np.empty((len(area), len(sizes)), np.bool_)
-    for d in range(len(area)):
-        for s in range(len(sizes)):
-            inside[d, s] = sizes[s, 0] <= area[d] <= sizes[s, 1]
-    return inside
 
 
 @kernel

@@ -298,7 +298,7 @@ def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) 
 def _flatten(
     images: Sequence[Instances] | Sequence[Prediction], empty: Instances | Prediction, names: Sequence[str]
 ) -> dict[str, Any]:
-    """The named columns of all images, in the types of `empty`; each entry's image and mask; further arrays."""
+    """The named columns of all images, in the types of `empty`; the image, mask and data of each entry."""
     columns = {name: np.concatenate([getattr(each, name) for each in (empty, *images)]) for name in names}
     return columns | {
         "image": np.repeat(np.arange(len(images)), np.array([len(each) for each in images], np.int64)),
