@@ -153,7 +153,7 @@ class Detections:
     data: Mapping[str, Floats] = field(default_factory=dict)  # further arrays of the detections by name
 
     def __post_init__(self) -> None:
-        if self.sides is None and self.boxes.ndim == 2:
+        if self.sides is None and self.boxes.shape[1:] == (4,):  # `lay_out` refuses others
             object.__setattr__(self, "sides", self.boxes[:, 2:] - self.boxes[:, :2])
 
     @classmethod
