@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 MIN_SCORE = 0.3  # of detections that count in D-ECE and in precision
 BINS = 10  # of D-ECE
 LAECE_BINS = 25
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "D-ECE": ((80, 50),),
     "LaECE0": ((1, 50), (8, 300)),

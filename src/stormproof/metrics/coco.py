@@ -48,7 +48,6 @@ _RECALLS: dict[str, tuple[slice, int, int]] = {
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0029
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 CALIBRATED: dict[str, Calibrated] = {
     "AP": ((80, 50),),
     "AP50": ((80, 50),),

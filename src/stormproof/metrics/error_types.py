@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 # A box is on an object from the first IoU on, on background up to the second.
 FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "dAP Cls": ((8, 100),),
     "dAP Loc": ((80, 50),),

@@ -40,7 +40,6 @@ _RECALLS = {
     "ARl": (_ALL, 3, 2),
 }  # fmt: skip
 NUMBERS = tuple(OKS + name for name in (*_PRECISIONS, *_RECALLS))
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
 _FEW_CLASSES: Calibrated = ((8, 50),)
 _MORE_IMAGES: dict[str, Calibrated] = {
     "OKS AR50": ((1, 50), (8, 300)),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
 TAU = 0.5
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "oLRP": ((8, 50), (80, 100)),
     "oLRP Loc": ((8, 50), (80, 100)),

@@ -21,7 +21,6 @@ from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
 from stormproof.metrics.records import OBJECT_COLUMNS, DetectionTruth, select
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
 _CALIBRATED: dict[str, Calibrated] = {
     "APr": ((8, 50), (80, 100)),
     "APc": ((80, 50),),

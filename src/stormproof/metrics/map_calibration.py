@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from stormproof.metrics.inputs import Maps
 
 BINS = 15
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "ECE": ((80, 50),),
     "Brier": ((80, 50),),

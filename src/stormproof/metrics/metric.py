@@ -53,7 +53,8 @@ SECTIONS = (
 )  # fmt: skip
 
 _COUNTED = 100  # detections of an image: no more are counted (precision.MAX_DETECTIONS)
-Calibrated = tuple[tuple[int, int], ...]  # see `Measure.calibrated`
+# From how many images on an interval is calibrated, by number of classes (docs/calibrated.md); see `Measure`.
+Calibrated = tuple[tuple[int, int], ...]
 MOST_CLASSES = 80  # in the simulations that calibrate intervals
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from stormproof.metrics.inputs import RunReader, Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "PQ": ((8, 50), (80, 300)),
     "SQ": ((8, 100),),

@@ -17,11 +17,7 @@ from stormproof.core.sample import Floats, Image, Instances, check_image
 
 _WINDOW, _SIGMA, _K1, _K2 = 11, 1.5, 0.01, 0.03  # Wang et al. 2004
 _SOBEL_MAX = math.sqrt(20)  # the largest magnitude of a 3×3 Sobel filter on [0, 1]: 4 one way, 2 the other
-SIZES = {
-    "small": 32.0**2,
-    "medium": 96.0**2,
-    "large": math.inf,
-}  # COCO's: areas below these limits
+SIZES = {"small": 32.0**2, "medium": 96.0**2, "large": math.inf}  # COCO's: areas below these limits
 
 
 def check_pair(clean: Image, corrupted: Image) -> None:

@@ -22,7 +22,6 @@ from stormproof.metrics.records import Detections, DetectionTruth, Predictions, 
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 CALIBRATED: dict[str, Calibrated] = {
     "VOC10 AP50": ((80, 50),),
 }

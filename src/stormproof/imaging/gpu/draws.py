@@ -271,11 +271,8 @@ class Draws:
         return Ragged(ragged.run(kernel, alone, sizes, keys, number, to_device(numbers)), sizes)
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
-        keys, number, table = (
-            self._on_device(stream),
-            stream_number(stream),
-            keep_on_device(_normal_table(mean, sd)),
-        )
+        keys, number = self._on_device(stream), stream_number(stream)
+        table = keep_on_device(_normal_table(mean, sd))
         if is_mixed(shape):
             sizes = ragged.sizes_in(shape)
 

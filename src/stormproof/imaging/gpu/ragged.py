@@ -62,7 +62,7 @@ class Sizes:
         """Where images are; N × 1 × H × W, bool."""
         rows, columns = (torch.arange(side, device=self.table.device) for side in self.whole)
         height, width = self.table[:, :1, None], self.table[:, 1:, None]
-        return ((rows[:, None] < height) & (columns < width.transpose(1, 2)))[:, None]
+        return ((rows[:, None] < height) & (columns < width))[:, None]
 
 
 @lru_cache(maxsize=16)  # of few batches: where images are takes a byte per pixel of the device's memory
