@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers.coco_oracle import compressed
+from helpers.coco_oracle import compressed, xywh
 from helpers.object_sets import mask_of
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
@@ -64,10 +64,10 @@ def tidecv_errors(truth: DetectionTruth, found: Detections, kind: str):
         gt.add_image(i, str(i))
     for i in range(len(truth)):
         add = gt.add_ignore_region if truth.excused[i] else gt.add_ground_truth
-        add(int(truth.image[i]), int(truth.labels[i]), _xywh(truth.boxes[i]), compressed(truth.masks[i]))
+        add(int(truth.image[i]), int(truth.labels[i]), xywh(truth.boxes[i]), compressed(truth.masks[i]))
     for i in range(len(found)):
         said.add_detection(
-            int(found.image[i]), int(found.labels[i]), float(found.scores[i]), _xywh(found.boxes[i]),
+            int(found.image[i]), int(found.labels[i]), float(found.scores[i]), xywh(found.boxes[i]),
             compressed(found.masks[i]),
         )  # fmt: skip
     tide = tidecv.TIDE(mode=tidecv.TIDE.BOX if kind == "box" else tidecv.TIDE.MASK)
@@ -80,10 +80,6 @@ def tidecv_errors(truth: DetectionTruth, found: Detections, kind: str):
         for kind, errors in run.error_dict.items()
     }
     return {**main, "FP": special["FalsePos"], "FN": special["FalseNeg"]}, counts
-
-
-def _xywh(box: np.ndarray) -> list[float]:
-    return [float(box[0]), float(box[1]), float(box[2] - box[0]), float(box[3] - box[1])]
 
 
 def gains(truth, found, kind):
