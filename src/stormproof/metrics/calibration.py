@@ -185,7 +185,7 @@ def _kept_precision(
     width = len(side_by_side)
     hits, count, before, positives = np.zeros(width), np.zeros(width), np.zeros(width), np.empty(width)
     sum_weights(objects, 0, len(objects), weights, side_by_side, positives)
-    found = np.zeros(width)
+    kept = np.zeros(width)  # hits at the threshold
     out[:] = np.nan
     for i in range(len(image)):
         for lane in range(width):
@@ -198,9 +198,9 @@ def _kept_precision(
             # A detection of weight 0 sets no threshold.
             keeps = (count[lane] > before[lane]) & (hits[lane] / count[lane] >= wanted[0, lane] - 1e-12)
             out[1, lane] = score[i] if keeps else out[1, lane]
-            found[lane] = hits[lane] if keeps else found[lane]
+            kept[lane] = hits[lane] if keeps else kept[lane]
             before[lane] = count[lane]
     for lane in range(width):
         out[0, lane] = hits[lane] / count[lane] if count[lane] else np.nan
         if positives[lane] and not np.isnan(out[1, lane]):
-            out[2, lane] = found[lane] / positives[lane]
+            out[2, lane] = kept[lane] / positives[lane]

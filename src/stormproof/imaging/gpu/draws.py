@@ -202,9 +202,10 @@ class Draws:
         """The keys of a stream for every image."""
         owner = self._owner(stream)
         if owner not in self._keys:
-            known = self.draws.keys if isinstance(self.draws, KeyedDraws) else None
-            found = np.array([d.key_of(stream) for d in self.draws], np.int64) if known is None else known
-            self._keys[owner] = found
+            if isinstance(self.draws, KeyedDraws):
+                self._keys[owner] = self.draws.keys
+            else:
+                self._keys[owner] = np.array([draw.key_of(stream) for draw in self.draws], np.int64)
         return self._keys[owner]
 
     def _on_device(self, stream: str) -> Tensor:

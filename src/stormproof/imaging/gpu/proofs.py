@@ -78,8 +78,8 @@ def _identity(device: int) -> str:
 
 def identity(machine: object, sources: Iterable[Path]) -> str:
     """A hash of all that the kernels' results may depend on."""
-    found = hashlib.sha256(repr(machine).encode())
+    digest = hashlib.sha256(repr(machine).encode())
     for source in sorted(sources):
         text = source.read_bytes()
-        found.update(f"{source.name} {len(text)} ".encode() + text)
-    return found.hexdigest()[:32]
+        digest.update(f"{source.name} {len(text)} ".encode() + text)
+    return digest.hexdigest()[:32]
