@@ -35,7 +35,7 @@ class GridKey(NamedTuple):
 class Grids(Mapping[GridKey, Grid]):
     """Published grids by (dataset, model, task, metric); each is built when it is accessed."""
 
-    def __init__(self, cells: Mapping[tuple[str, ...], list[tuple[str, int, float]]]) -> None:
+    def __init__(self, cells: Mapping[GridKey, list[tuple[str, int, float]]]) -> None:
         self._cells = cells
 
     def __getitem__(self, key: tuple[str, str, str, str]) -> Grid:
@@ -43,7 +43,7 @@ class Grids(Mapping[GridKey, Grid]):
             every = ("/".join(known) for known in self._cells)
             listed = "List them with list(published('michaelis').grids)."
             raise UnknownName("published grid", "/".join(key), every, listed)
-        grid = Grid.from_rows(self._cells[key])
+        grid = Grid.from_rows(self._cells[GridKey(*key)])
         # The paper averages over the benchmark's 15 corruptions; its files also have 4 meant for validation.
         return grid.over(BENCHMARK_15) if {*BENCHMARK_15} <= {*grid.corruptions} else grid
 
