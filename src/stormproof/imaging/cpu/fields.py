@@ -97,7 +97,8 @@ def snowfall(
     layer[layer < threshold] = 0
     np.clip(layer, 0, 1, out=layer)
     layer *= 255
-    return np.rint(line_blur(layer, *path, guard=np.float32(0))[: size[0], : size[1]])
+    streaks = line_blur(layer, *path, guard=np.float32(0))
+    return np.asarray(np.rint(streaks[: size[0], : size[1]]), np.float32)
 
 
 def both_ways(layer: Field) -> Field:
