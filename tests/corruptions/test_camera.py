@@ -50,7 +50,9 @@ def references() -> tuple[Reference, ...]:
 
 @cache
 def mean_vif(references: tuple[Reference, ...], fault: str) -> float:
-    return fmean(one.vif(corrupt_image(one.clean, f"{fault}@{s}")) for one in references for s in SEVERITIES)
+    return fmean(
+        one.vif_and_ifc(corrupt_image(one.clean, f"{fault}@{s}"))[0] for one in references for s in SEVERITIES
+    )
 
 
 @needs_photos

@@ -54,7 +54,7 @@ def _annotation(truth: DetectionTruth, i: int, kind: str) -> dict[str, Any]:
         "id": i + 1,
         "image_id": int(truth.image[i]) + 1,
         "category_id": int(truth.labels[i]) + 1,
-        "bbox": _xywh(truth.boxes[i]),
+        "bbox": xywh(truth.boxes[i]),
         "area": float(truth.area[i]),
         "iscrowd": int(truth.excused[i]),
     }
@@ -64,7 +64,7 @@ def _annotation(truth: DetectionTruth, i: int, kind: str) -> dict[str, Any]:
 
 
 def _result(found: Detections, i: int, kind: str) -> dict[str, Any]:
-    box = _xywh(found.boxes[i])
+    box = xywh(found.boxes[i])
     row = {
         "id": i + 1,
         "image_id": int(found.image[i]) + 1,
@@ -79,5 +79,5 @@ def _result(found: Detections, i: int, kind: str) -> dict[str, Any]:
     return row
 
 
-def _xywh(box: np.ndarray) -> list[float]:
+def xywh(box: np.ndarray) -> list[float]:
     return [float(box[0]), float(box[1]), float(box[2] - box[0]), float(box[3] - box[1])]

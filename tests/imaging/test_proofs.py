@@ -90,6 +90,12 @@ def test_works_in_a_folder_that_cannot_be_written_to(
     assert twins == ["plus_one"]
 
 
+def test_leaves_nothing_beside_a_file_that_cannot_be_written(twins: list[str]) -> None:
+    proofs._file().mkdir(parents=True)  # a folder where the file should be
+    assert torch.equal(corrupted(plus_one, twins), IMAGES + 1)
+    assert list(proofs._file().parent.iterdir()) == [proofs._file()]
+
+
 def test_other_kernels_versions_and_devices_are_compared_anew(tmp_path: Path) -> None:
     source = tmp_path / "kernels.py"
     source.write_text("a = 1")

@@ -65,8 +65,10 @@ def wrong(condition: Condition, ids: list[object] = IDS, channels: int = 3) -> l
 
 
 @pytest.mark.parametrize("condition", PAIRS, ids=str)
-def test_every_image_of_a_mixed_batch_equals_that_of_the_cpu(condition: Condition) -> None:
+def test_every_image_of_a_mixed_batch_equals_that_of_the_cpu(condition: Condition, parts: list[int]) -> None:
     assert wrong(condition) == []
+    if condition in SUITES["imagenet-c"].conditions:
+        assert parts == [], "its recipe takes several sizes at once"
 
 
 @pytest.mark.parametrize("condition", LAST, ids=lambda c: c.corruption)
@@ -87,12 +89,6 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         lambda part, *rest: counted.append(len(part.images)) or applied(part, *rest),
     )
     return counted
-
-
-def test_recipes_of_imagenet_c_take_mixed_sizes_at_once(parts: list[int]) -> None:
-    for condition in SUITES["imagenet-c"].conditions:
-        corrupt_batch(padded(), condition, ids=IDS, sizes=SIZES)
-        assert parts == [], str(condition)
 
 
 def test_recipes_that_need_one_size_are_split_by_size(parts: list[int]) -> None:

@@ -107,10 +107,28 @@ def test_a_mixed_batch_takes_one_launch_of_each_kernel(compiling: list[str]) -> 
 
 INTERPRETED = """
 import sys, numpy as np, torch
+from stormproof.imaging.gpu import triton_kernels
+triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
+torch.cuda.synchronize = lambda: None
+"""
+
+
+def assert_nothing_refused(code: str, *given: object) -> None:
+    """In a process whose kernels Triton interprets."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"{INTERPRETED}{code}\nprint(triton_kernels.refused)", *map(str, given)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+
+
+CORRUPTED = """
 from triton.runtime import interpreter
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.on_device import corrupt_batch
-from stormproof.imaging.gpu import triton_kernels
 
 patch = interpreter._patch_lang_tensor
 def patched(tensor, scope):  # NumPy 2.4 makes no integer of an array with one axis
@@ -125,8 +143,6 @@ def with_mask(call, place):  # Triton 3.9 makes an integer of the mask of a bloc
 builder = interpreter.InterpreterBuilder
 builder.create_masked_load = with_mask(builder.create_masked_load, 1)
 builder.create_masked_store = with_mask(builder.create_masked_store, 2)
-triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
-torch.cuda.synchronize = lambda: None
 name, height, width = sys.argv[1], *map(int, sys.argv[2:])
 images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, 3, height, width)).astype(np.uint8))
 mixed = [(height, width - 3), (height - 1, width)]
@@ -137,33 +153,18 @@ for suite in ("imagenet-c", "holdout"):
             for sizes in (None, mixed):
                 corrupt_batch(images.contiguous(memory_format=form), condition, ids=["a", "b"], sizes=sizes)
 assert triton_kernels.trusted or name == "saturate"
-print(triton_kernels.refused)
 """
 
 
 @pytest.mark.parametrize("size", [(8, 12), (7, 9)], ids=str)
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_kernel_gives_its_twins_values(name: str, size: tuple[int, int]) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", INTERPRETED, name, *map(str, size)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+    assert_nothing_refused(CORRUPTED, name, *size)
 
 
 def test_a_large_cloud_equals_its_twin_in_the_interpreter() -> None:
     """Beyond 128 points a side, clouds take other kernels."""
-    run = subprocess.run(
-        [sys.executable, "-c", INTERPRETED, "fog", "3", "260"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+    assert_nothing_refused(CORRUPTED, "fog", 3, 260)
 
 
 def test_squared_differences_compile(compiling: list[str]) -> None:
@@ -172,28 +173,16 @@ def test_squared_differences_compile(compiling: list[str]) -> None:
 
 
 SUMS = """
-import numpy as np, torch
-from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import squared_differences
 
-triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
-torch.cuda.synchronize = lambda: None
 pair = np.random.default_rng(0).integers(0, 2, (2, 3, 3, 60, 70)).astype(np.uint8) * 255
 squared_differences(*torch.from_numpy(pair))
 assert triton_kernels.trusted
-print(triton_kernels.refused)
 """
 
 
 def test_squared_differences_equal_torchs_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", SUMS],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+    assert_nothing_refused(SUMS)
 
 
 @pytest.mark.parametrize(("linear", "taps"), [(True, 2), (False, 5)])
@@ -204,28 +193,16 @@ def test_resizing_compiles(compiling: list[str], linear: bool, taps: int) -> Non
 
 
 RESIZED = """
-import numpy as np, torch
-from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.resizing import ResizedSide, fit_images
 
-triton_kernels.usable = lambda tensor: not triton_kernels.is_switched_off()
-torch.cuda.synchronize = lambda: None
 rng = np.random.default_rng(0)
 images = [torch.from_numpy(rng.integers(0, 256, (*size, 3)).astype(np.uint8)) for size in ((9, 20), (21, 8))]
 sides = [tuple(ResizedSide(side, inner, 1, 18) for side, inner in zip(i.shape, (12, 16))) for i in images]
 for rule in ("nearest", "linear", "area", "antialias"):
     fit_images(images, sides, rule, 114)
 assert len(triton_kernels.trusted) == 4, triton_kernels.trusted
-print(triton_kernels.refused)
 """
 
 
 def test_resizing_equals_its_twin_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", RESIZED],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+    assert_nothing_refused(RESIZED)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from helpers.coco_oracle import xywh
 from helpers.crowds import crowded_set, repeated
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.calibration import (
@@ -108,7 +109,7 @@ def test_d_ece_equals_hotcoco(crowded):
         "annotations": [
             {
                 "id": i + 1, "image_id": int(truth.image[i]) + 1, "category_id": int(truth.labels[i]) + 1,
-                "bbox": _xywh(truth.boxes[i]), "area": float(truth.area[i]), "iscrowd": 0,
+                "bbox": xywh(truth.boxes[i]), "area": float(truth.area[i]), "iscrowd": 0,
             }
             for i in range(len(truth))
         ],
@@ -116,7 +117,7 @@ def test_d_ece_equals_hotcoco(crowded):
     said = [
         {
             "image_id": int(few.image[i]) + 1, "category_id": int(few.labels[i]) + 1,
-            "bbox": _xywh(few.boxes[i]), "score": float(few.scores[i]),
+            "bbox": xywh(few.boxes[i]), "score": float(few.scores[i]),
         }
         for i in range(len(few))
     ]  # fmt: skip
@@ -124,10 +125,6 @@ def test_d_ece_equals_hotcoco(crowded):
     run = COCOeval(index, index.load_res(said), "bbox")
     run.evaluate()
     assert ours == pytest.approx(run.calibration(n_bins=BINS, iou_threshold=0.5)["ece"], abs=1e-9)
-
-
-def _xywh(box):
-    return [float(box[0]), float(box[1]), float(box[2] - box[0]), float(box[3] - box[1])]
 
 
 def best_lrp(located, label, tau=0.5):

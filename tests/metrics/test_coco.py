@@ -206,6 +206,7 @@ def flat(image=(0, 1), boxes=((0, 0, 1, 1), (0, 0, 2, 2)), scores=(0.5, 0.5), la
         (flat(image=(1, 1), scores=(0.5, 7)), "'b.png', detection 1: score 7.0"),
         (flat(image=(0, 7)), "image number 7"),
         (flat(labels=(0,)), "2 boxes, but labels has shape"),
+        (flat(boxes=((0, 0, 1, 1, 0.5), (0, 0, 2, 2, 0.5))), r"shape \(2, 5\); they must be n×4"),
         (flat(masks=(None,)), "1 masks"),
     ],
 )

@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers.coco_oracle import compressed
+from helpers.coco_oracle import compressed, xywh
 from helpers.object_sets import mask_of
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types
-from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import measures
 from stormproof.metrics.records import Detections, DetectionTruth
 
@@ -65,10 +64,10 @@ def tidecv_errors(truth: DetectionTruth, found: Detections, kind: str):
         gt.add_image(i, str(i))
     for i in range(len(truth)):
         add = gt.add_ignore_region if truth.excused[i] else gt.add_ground_truth
-        add(int(truth.image[i]), int(truth.labels[i]), _xywh(truth.boxes[i]), compressed(truth.masks[i]))
+        add(int(truth.image[i]), int(truth.labels[i]), xywh(truth.boxes[i]), compressed(truth.masks[i]))
     for i in range(len(found)):
         said.add_detection(
-            int(found.image[i]), int(found.labels[i]), float(found.scores[i]), _xywh(found.boxes[i]),
+            int(found.image[i]), int(found.labels[i]), float(found.scores[i]), xywh(found.boxes[i]),
             compressed(found.masks[i]),
         )  # fmt: skip
     tide = tidecv.TIDE(mode=tidecv.TIDE.BOX if kind == "box" else tidecv.TIDE.MASK)
@@ -81,10 +80,6 @@ def tidecv_errors(truth: DetectionTruth, found: Detections, kind: str):
         for kind, errors in run.error_dict.items()
     }
     return {**main, "FP": special["FalsePos"], "FN": special["FalseNeg"]}, counts
-
-
-def _xywh(box: np.ndarray) -> list[float]:
-    return [float(box[0]), float(box[1]), float(box[2] - box[0]), float(box[3] - box[1])]
 
 
 def gains(truth, found, kind):
@@ -185,20 +180,6 @@ def test_a_class_without_remaining_objects_is_left_out():
     objects = [(HERE, CAT), (THERE, DOG)]
     assert gain(judged(objects, [(HERE, 0.9, CAT)])) == {"Miss": 0.5, "FN": 0.5}
     assert gain(judged(objects, [(HERE, 0.9, CAT), ([50, 0, 60, 10], 0.8, DOG)])) == {}
-
-
-def test_a_weight_equals_repeated_images():
-    truth, found = street(5)
-    weights = np.array([[1] * 12, [2, 0, 1, 1, 0, 3, 1, 0, 1, 1, 0, 1]], np.uint8)
-    objects = Objects(truth, found)
-    typed = box_error_types(truth, found)
-    scored = typed.scored(weights).numbers
-    for row, times in enumerate(weights):
-        again = objects.repeated(times)
-        alone = box_error_types(again.truth, again.found)
-        one = np.ones((1, len(again.truth.ids)))
-        for name, value in alone.scored(one).numbers.items():
-            assert scored[name][row] == pytest.approx(value[0], abs=1e-12), name
 
 
 def test_masks_are_checked():

@@ -104,6 +104,12 @@ def test_a_prediction_may_match_twice_unless_one_to_one():
     assert judge(twins, said, rule=MatchingRule(one_to_one=True)).errors.tolist() == [0, 1]
 
 
+def test_one_to_one_the_best_pair_comes_first():
+    said = Prediction([BOX, LOOSE], [0.9, 0.9], [0, 0])
+    rule = MatchingRule(one_to_one=True)
+    assert judge([[0, 0, 10, 9], BOX], said, rule=rule).errors.tolist() == pytest.approx([1 - 4 / 9, 0])
+
+
 def test_crowds_and_ignored_truths_do_not_count():
     judged = judge([BOX, FAR], Prediction([BOX], [0.9], [0]), crowd=[False, True])
     assert judged.error == 0

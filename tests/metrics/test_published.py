@@ -55,6 +55,8 @@ def test_unknown_names_get_a_hint():
         published("michaelas")
     with pytest.raises(UnknownName, match="Did you mean 'coco/retinanet_r50_fpn_1x/bbox/AP'"):
         published("michaelis").grids["coco", "retinanet_r50_fpn", "bbox", "AP"]
+    with pytest.raises(UnknownName, match="coco/retinanet_r50_fpn_1x"):
+        published("michaelis").grids["coco", "retinanet_r50_fpn_1x"]
 
 
 @pytest.mark.parametrize("file", TABLES)

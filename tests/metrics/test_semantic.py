@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import SemanticMap
 from stormproof.metrics.inputs import Maps
-from stormproof.metrics.metric import mean_of_known, metrics_of
+from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.semantic import count_pixels, image_errors, iou_of, true_iou
 
 
@@ -68,14 +68,16 @@ def test_invalid_maps_are_refused():
         count_pixels(truth, np.zeros((1, 2), np.float32), classes=2)
 
 
+def four_pixels(said: list[int]) -> Maps:
+    """An image of four pixels, three of class a and one of class b, and what is predicted for them."""
+    pairs, pixels = np.unique([[0, 0, 0, 1], said], axis=1, return_counts=True)
+    image = np.zeros(len(pixels), np.int64)
+    return Maps.of(image, *pairs, pixels, images=1, classes=("a", "b", "c"), kept=(0, 1, 2))
+
+
 def test_the_error_of_an_image_is_over_the_classes_it_shows():
     """A class that is only predicted takes pixels from others but is not a class of the image."""
-    truth, said = np.array([0, 0, 0, 1]), np.array([0, 0, 2, 1])
-    pairs, pixels = np.unique(np.stack([truth, said]), axis=1, return_counts=True)
-    maps = Maps.of(
-        np.zeros(pairs.shape[1], np.int64), pairs[0], pairs[1], pixels, images=1, classes=("a", "b", "c"),
-        kept=(0, 1, 2),
-    )  # fmt: skip
+    maps = four_pixels([0, 0, 2, 1])
     assert image_errors(maps).tolist() == [pytest.approx(1 - (2 / 3 + 1) / 2)]
     # Scored over some classes, an image is as wrong as it is in these.
     assert image_errors(replace(maps, kept=(0,))).tolist() == [pytest.approx(1 - 2 / 3)]
@@ -84,18 +86,9 @@ def test_the_error_of_an_image_is_over_the_classes_it_shows():
 
 def test_miou_is_over_the_same_classes_however_confused_a_model_is():
     """A class that only the prediction shows lowers the IoU of others and is no class of its own."""
-
-    def scored(said: list[int]) -> dict[str, float]:
-        truth = np.array([0, 0, 0, 1])
-        pairs, pixels = np.unique(np.stack([truth, np.array(said)]), axis=1, return_counts=True)
-        maps = Maps.of(
-            np.zeros(pairs.shape[1], np.int64), pairs[0], pairs[1], pixels, images=1, classes=("a", "b", "c"),
-            kept=(0, 1, 2),
-        )  # fmt: skip
-        (found,) = [each for each in metrics_of("maps") if "mIoU" in {m.name for m in each.measures}]
-        return found.score(maps, np.ones((1, 1))).scores
-
-    assert scored([0, 0, 0, 1])["mIoU"] == 1
-    confused = scored([0, 0, 2, 1])
+    right, confused = (
+        four_pixels(said).scored(np.ones((1, 1))).scores for said in ([0, 0, 0, 1], [0, 0, 2, 1])
+    )
+    assert right["mIoU"] == 1
     assert confused["mIoU"] == pytest.approx((2 / 3 + 1) / 2)
     assert confused["mIoU any"] == pytest.approx((2 / 3 + 1 + 0) / 3)

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from stormproof.metrics.keypoints import OFFSET
 from stormproof.metrics.metric import Measure, measures
-from stormproof.metrics.optimism import class_optimism, set_optimism
+from stormproof.metrics.optimism import class_optimism, set_optimisms
 from stormproof.report.tables import summary_table
 from stormproof.results.calibrated import MARK, doubt, footnote, mark
 from stormproof.results.documents import as_dict
@@ -177,8 +177,8 @@ def test_frames_of_a_clip_count_once_in_the_optimism_of_a_class() -> None:
 
 def test_a_bias_that_falls_with_the_root_of_images_is_larger_than_its_gap() -> None:
     values = np.array([0.5, 0.52, 0.54])
-    assert set_optimism(values, 1.0) == pytest.approx([0.03])
-    assert set_optimism(values, 0.5) == pytest.approx([0.03 / (2**0.5 - 1)])
+    assert set_optimisms({"E": values}, 1.0)["E"] == pytest.approx([0.03])
+    assert set_optimisms({"E": values}, 0.5)["E"] == pytest.approx([0.03 / (2**0.5 - 1)])
 
 
 def test_few_images_that_decide_a_measure_widen_its_interval() -> None:

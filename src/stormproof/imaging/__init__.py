@@ -83,13 +83,13 @@ def on_device() -> Iterator[None]:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: dict[str, Callable[..., Any]] = {}
+    imported: dict[str, Callable[..., Any]] = {}  # from either set
 
     def primitive(*args: Any, **options: Any) -> Any:
         chosen = _CHOSEN.get()
-        if chosen not in found:
-            found[chosen] = getattr(import_module(f"{__name__}.{chosen}.{_HOMES[name]}"), name)
-        return found[chosen](*args, **options)
+        if chosen not in imported:
+            imported[chosen] = getattr(import_module(f"{__name__}.{chosen}.{_HOMES[name]}"), name)
+        return imported[chosen](*args, **options)
 
     primitive.__name__ = primitive.__qualname__ = name
     globals()[name] = primitive

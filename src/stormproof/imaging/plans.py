@@ -153,6 +153,11 @@ def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
     return float(lowest), int(known.sum()), int(finite.sum()), int((finite & (field > limit)).sum())
 
 
+WHOLE = 1 << 11  # the sum of four bilinear weights in integers: exact to a quarter of a grey level
+MOST_SAMPLES = 40  # of a streak; longer ones skip pixels
+STREAK_BITS = 16  # fractional bits of a position along a streak
+DEMOSAIC_REACH = 2  # sites that edge-aware interpolation looks at in each direction
+
 PATCH = 16  # pixels a side; between neighbours a lens's blur changes by a few per cent
 
 

@@ -37,7 +37,7 @@ from stormproof.metrics.metric import (
     reliability_diagram,
     weighted_sums,
 )
-from stormproof.metrics.optimism import class_optimism, set_optimism
+from stormproof.metrics.optimism import class_optimisms, set_optimisms
 from stormproof.metrics.precision import in_lanes, sum_weights
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 MIN_SCORE = 0.3  # of detections that count in D-ECE and in precision
 BINS = 10  # of D-ECE
 LAECE_BINS = 25
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "D-ECE": ((80, 50),),
     "LaECE0": ((1, 50), (8, 300)),
@@ -100,8 +99,8 @@ def d_ece(counts: Floats) -> Floats:
 
 def _bins(scores: Floats, count: int) -> Ints:
     """Bins that include their upper edge; the first also includes its lower edge."""
-    bins: Ints = _bin(scores, np.linspace(0.0, 1.0, count + 1))
-    return bins
+    above = np.searchsorted(np.linspace(0.0, 1.0, count + 1), scores, side="left")
+    return np.maximum(above - 1, 0)
 
 
 def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Floats:
@@ -113,18 +112,18 @@ def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Float
 def kept_precision(located: Located, clean: Located, weights: Weights) -> Floats:
     """Precision of detections scored 0.3 or more, the lowest threshold from there on that keeps the precision
     of the clean images (NaN if none does), and the recall at it: replicates × 3."""
-    objects = located.truth_image.astype(np.int32)
-    wanted = remember(
-        clean, "_precision", weights, lambda: in_lanes(weights, _precision, (1,), *_falling(clean))
-    )
-    return in_lanes(weights, _kept_precision, (3,), *_falling(located), objects, thresholds=wanted)
+    nothing = np.full((len(weights), 1), np.inf)  # no precision is that high
+    wanted = remember(clean, "_precision", weights, lambda: _keep(clean, nothing, weights)[:, :1])
+    return _keep(located, wanted, weights)
 
 
-def _falling(located: Located) -> tuple[Any, ...]:
-    """Images, scores and hits of detections scored 0.3 or more, by falling score over all classes."""
+def _keep(located: Located, wanted: Floats, weights: Weights) -> Floats:
+    """`kept_precision`, if the precision of the clean images is `wanted`."""
     kept = located.falling
     kept = kept[: np.searchsorted(-located.score[kept], -MIN_SCORE, side="right")]
-    return located.image[kept].astype(np.int32), located.score[kept], located.hit[kept]
+    columns = located.image[kept].astype(np.int32), located.score[kept], located.hit[kept]
+    objects = located.truth_image.astype(np.int32)
+    return in_lanes(weights, _kept_precision, (3,), *columns, objects, thresholds=wanted)
 
 
 @metric(
@@ -147,28 +146,9 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
         "precision": precision, "safe threshold": threshold, "safe recall": recall,
     }  # fmt: skip
     at = objects.touching
-    optimism: dict[str, Floats] = {}
-    if len(weights) > 1:
-        optimism = {
-            name: class_optimism(values, at.truth_image, at.truth_label, weights, _POWER)
-            for name, values in by_class.items()
-        }
-        optimism["D-ECE"] = set_optimism(numbers["D-ECE"], _POWER)
+    optimism = class_optimisms(by_class, at.truth_image, at.truth_label, weights, _POWER)
+    optimism |= set_optimisms({"D-ECE": numbers["D-ECE"]}, _POWER)
     return Scored(numbers, parts=by_class, optimism=optimism)
-
-
-@kernel
-def _bin(scores: Any, edges: Any) -> Any:
-    bins = np.empty(len(scores), np.int64)
-    last = len(edges) - 2
-    for i in range(len(scores)):
-        at = min(int(scores[i] * (last + 1)), last)  # rounding may make the neighbour the right one
-        while at > 0 and scores[i] <= edges[at]:
-            at -= 1
-        while at < last and scores[i] > edges[at + 1]:
-            at += 1
-        bins[i] = at
-    return bins
 
 
 @kernel
@@ -198,20 +178,6 @@ def _fit_errors(
 
 
 @kernel
-def _precision(image: Any, score: Any, hit: Any, weights: Any, side_by_side: Any, out: Any) -> None:
-    """The share of hits, for a block of replicates."""
-    width = len(side_by_side)
-    hits, count = np.zeros(width), np.zeros(width)
-    for i in range(len(image)):
-        for lane in range(width):
-            w = np.float64(weights[image[i], lane])
-            count[lane] += w
-            hits[lane] += w * hit[i]
-    for lane in range(width):
-        out[0, lane] = hits[lane] / count[lane] if count[lane] else np.nan
-
-
-@kernel
 def _kept_precision(
     image: Any, score: Any, hit: Any, objects: Any, wanted: Any, weights: Any, side_by_side: Any, out: Any
 ) -> None:  # fmt: skip
@@ -219,7 +185,7 @@ def _kept_precision(
     width = len(side_by_side)
     hits, count, before, positives = np.zeros(width), np.zeros(width), np.zeros(width), np.empty(width)
     sum_weights(objects, 0, len(objects), weights, side_by_side, positives)
-    found = np.zeros(width)
+    kept = np.zeros(width)  # hits at the threshold
     out[:] = np.nan
     for i in range(len(image)):
         for lane in range(width):
@@ -232,9 +198,9 @@ def _kept_precision(
             # A detection of weight 0 sets no threshold.
             keeps = (count[lane] > before[lane]) & (hits[lane] / count[lane] >= wanted[0, lane] - 1e-12)
             out[1, lane] = score[i] if keeps else out[1, lane]
-            found[lane] = hits[lane] if keeps else found[lane]
+            kept[lane] = hits[lane] if keeps else kept[lane]
             before[lane] = count[lane]
     for lane in range(width):
         out[0, lane] = hits[lane] / count[lane] if count[lane] else np.nan
         if positives[lane] and not np.isnan(out[1, lane]):
-            out[2, lane] = found[lane] / positives[lane]
+            out[2, lane] = kept[lane] / positives[lane]

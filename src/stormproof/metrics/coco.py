@@ -48,7 +48,6 @@ _RECALLS: dict[str, tuple[slice, int, int]] = {
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # the prefix of measures of masks
 _FADING = 1.25  # of AP by class and threshold; docs/adr/0029
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 CALIBRATED: dict[str, Calibrated] = {
     "AP": ((80, 50),),
     "AP50": ((80, 50),),
@@ -112,7 +111,7 @@ def _objects(objects: Objects, _: Weights) -> dict[str, int] | None:
 @metric(
     "masks",
     *(Measure(MASKS + name, f"COCO {name} of masks", "masks", fading=_FADING) for name in NUMBERS),
-    calibrated={MASKS + name: found for name, found in CALIBRATED.items()},
+    calibrated={MASKS + name: known for name, known in CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return coco_scored(objects.masks, weights, MASKS)

@@ -18,7 +18,7 @@ from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.core.threads import remember
 from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
-from stormproof.metrics.ordering import by_falling_score, by_number
+from stormproof.metrics.ordering import by_falling_score, by_number, places
 from stormproof.metrics.precision import MAX_DETECTIONS, ImageMatches, Judged
 from stormproof.metrics.records import Detections, DetectionTruth
 
@@ -140,16 +140,16 @@ def match_groups(
     crowd = uncounted if shared is None else shared[groups.truths]
     most = MAX_DETECTIONS if truth.federated is None else MOST
     _match(groups.starts, groups.offsets, overlaps, uncounted, crowd, extent, SIZES, IOUS, most, hit, excused)
-    starts = groups.starts
-    place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
-    order = _by_class(truth, detections, groups, place, most)
-    place = np.minimum(place, MAX_DETECTIONS - 1)  # the last cap on recall includes all that are matched
+    order = _by_class(truth, detections, groups, most)
+    place = np.minimum(
+        groups.place, MAX_DETECTIONS - 1
+    )  # the last cap on recall includes all that are matched
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
     counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)
-    inside = _inside(area, SIZES)
+    inside = (SIZES[:, 0] <= area[:, None]) & (area[:, None] <= SIZES[:, 1])
     by_image = ImageMatches(
-        starts, truth.image[groups.truths], counts[0, groups.truths],
+        groups.starts, truth.image[groups.truths], counts[0, groups.truths],
         hit[:, 0].copy(), excused[:, 0].copy(), inside[:, 0].copy(),
     )  # fmt: skip
     judged = Judged(
@@ -160,13 +160,9 @@ def match_groups(
     return Matches(len(truth.ids), judged, detections.scores[source], by_image)
 
 
-def _by_class(
-    truth: DetectionTruth, detections: Detections, groups: ClassGroups, place: Ints, most: int
-) -> Ints:
+def _by_class(truth: DetectionTruth, detections: Detections, groups: ClassGroups, most: int) -> Ints:
     """Places in `groups.detections`, sorted by class, then by falling score; equal scores by the rank of the
     image, then as given. Detections beyond the cap are left out."""
-    where = np.empty_like(groups.detections)
-    where[groups.detections] = np.arange(len(where))
     ranks = truth.rank[detections.image]
     if (ranks[1:] >= ranks[:-1]).all():  # nearly always: images come in the order of their ranks
         order = groups.by_class
@@ -175,17 +171,8 @@ def _by_class(
         order = by_number(
             detections.labels, len(truth.classes), given[by_falling_score(detections.scores[given])]
         )
-    order = where[order]
-    return order if (place < most).all() else order[place[order] < most]
-
-
-@kernel
-def _inside(area: Any, sizes: Any) -> Any:
-    inside = np.empty((len(area), len(sizes)), np.bool_)
-    for d in range(len(area)):
-        for s in range(len(sizes)):
-            inside[d, s] = sizes[s, 0] <= area[d] <= sizes[s, 1]
-    return inside
+    order = places(groups.detections, len(detections))[order]
+    return order[groups.place[order] < most]
 
 
 @kernel

@@ -33,24 +33,24 @@ class Spread:
     count: int
 
 
-def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degradation:
-    """D of a grid of scores in [0, 1]; for corruptions in `noise`, only severities 1 to 3 count.
+def degradation(grid: Grid) -> Degradation:
+    """D of a grid of scores in [0, 1]; of noise, only severities 1 to 3 count.
 
     >>> clear = Grid.of({"clean": 0.8, **{f"snow@{s}": 0.3 for s in range(1, 6)}})
     >>> {name: round(d, 3) for name, d in degradation(clear).corrupted.items()}
     {'snow': 0.7}
     """
-    cut = without_strong_noise(grid, noise=noise)
+    cut = without_strong_noise(grid)
     cut.require_complete()
     return Degradation(1 - grid.clean, {name: 1 - mean(cut.levels(name)) for name in cut.corruptions})
 
 
-def without_strong_noise(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
+def without_strong_noise(grid: Grid) -> Grid:
     """The grid without severities 4 and 5 of noise, which *kamann* leaves out of every mean."""
     kept = (
         c
         for c in grid.expected
-        if c.corruption not in noise or c.whole_severity is None or c.whole_severity in NOISE_SEVERITIES
+        if c.corruption not in KAMANN["noise"] or c.whole_severity in (None, *NOISE_SEVERITIES)
     )
     return Grid(grid.scores, tuple(kept))
 

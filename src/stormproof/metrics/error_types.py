@@ -41,7 +41,7 @@ from stormproof.metrics.metric import (
     weighted_ratios,
 )
 from stormproof.metrics.optimism import class_optimism
-from stormproof.metrics.ordering import by_number, starts
+from stormproof.metrics.ordering import by_number, places, starts
 from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolate
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 # A box is on an object from the first IoU on, on background up to the second.
 FOREGROUND, BACKGROUND = 0.5, 0.1
 MAX_DETECTIONS = 100  # the best detections of an image
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "dAP Cls": ((8, 100),),
     "dAP Loc": ((80, 50),),
@@ -220,12 +219,9 @@ def _type_errors(
         truth.excused[truths], kinds, excused, repairs, taken, repairable,
     )  # fmt: skip
     counting = np.flatnonzero(~truth.excused[truths])
-    place = np.full(len(truths) + 1, -1)  # the last entry stands for no object, since `repairs` is −1 then
-    place[counting] = np.arange(len(counting))
+    place = places(counting, len(truths) + 1)  # the last entry stands for no object: `repairs` is −1 then
     own = truths[counting]
-    where = np.full(len(predicted), -1)
-    where[detections] = np.arange(len(detections))
-    falling = where[predicted.order]
+    falling = places(detections, len(predicted))[predicted.order]
     return ErrorTypes(
         predicted.image[detections], predicted.labels[detections], predicted.scores[detections],
         falling[falling >= 0], kinds, excused,
@@ -267,7 +263,7 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
 @metric(
     "masks",
     *_declare("masks", "mask "),
-    calibrated={f"mask {each}": _CALIBRATED[each] for each in _CALIBRATED},
+    calibrated={f"mask {name}": known for name, known in _CALIBRATED.items()},
 )
 def _masks(objects: Objects, weights: Weights) -> Scored:
     return mask_error_types(objects.truth, objects.named).scored(weights, "mask ")
@@ -326,6 +322,34 @@ def _judge(
                 repairs[d] = target
 
 
+@kernel(inline=True)
+def _sum_objects(
+    image: Any, state: Any, first: Any, end: Any, weights: Any, side_by_side: Any, positives: Any,
+    noticed: Any, found: Any,
+) -> None:  # fmt: skip
+    """The total weight of the objects from `first` to `end`, of those that are not missed, and of those that
+    are found, lane by lane."""
+    positives[:], noticed[:], found[:] = 0.0, 0.0, 0.0
+    for i in range(first, end):
+        for lane in range(len(side_by_side)):
+            w = np.float64(weights[image[i], lane])
+            positives[lane] += w
+            noticed[lane] += w * (1 - (state[i] >> 1))
+            found[lane] += w * (state[i] & 1)
+
+
+@kernel
+def _right_under(code: Any) -> Any:
+    """The first repair under which an entry is right, and the one after the last."""
+    if code == RIGHT:
+        return 0, _REPAIRED
+    if code in (LOC_REPAIRED, LOC_EXCUSED):
+        return LOC, LOC + 1
+    if code == CLS_REPAIRED:
+        return CLS, CLS + 1
+    return 0, 0
+
+
 @kernel
 def _average(
     image: Any, kind: Any, starts: Any, truth_image: Any, state: Any, truth_starts: Any, weights: Any,
@@ -342,27 +366,17 @@ def _average(
     right, counted = np.empty((_REPAIRED, most, width)), np.empty((_REPAIRED, most, width))
     hits, wrong = np.empty((_REPAIRED, width)), np.empty((_REPAIRED, width))
     total, events = np.empty(width), np.empty(_REPAIRED, np.int64)
-    positives, missed, findable = np.empty(width), np.empty(width), np.empty(width)
+    positives, noticed, found = np.empty(width), np.empty(width), np.empty(width)
     reached, best = np.zeros((most + 1, width)), np.empty((2, width))
     for k in range(len(starts) - 1):
-        positives[:], missed[:], findable[:] = 0.0, 0.0, 0.0
-        for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(width):
-                w = np.float64(weights[truth_image[i], lane])
-                positives[lane] += w
-                findable[lane] += w * (state[i] & 1)
-                missed[lane] += w * (state[i] >> 1)
+        _sum_objects(
+            truth_image, state, truth_starts[k], truth_starts[k + 1], weights, side_by_side, positives,
+            noticed, found,
+        )  # fmt: skip
         hits[:], wrong[:], total[:], events[:] = 0.0, 0.0, 0.0, 0
         for i in range(starts[k], starts[k + 1]):
             code, owner = kind[i], image[i]
-            if code == RIGHT:
-                first, last = 0, _REPAIRED
-            elif code in (LOC_REPAIRED, LOC_EXCUSED):
-                first, last = LOC, LOC + 1
-            elif code == CLS_REPAIRED:
-                first, last = CLS, CLS + 1
-            else:
-                first, last = 0, 0
+            first, last = _right_under(code)
             false = LOC if code == LOC_REPAIRED else code if code <= BKG else 0
             for lane in range(width):
                 w = np.float64(weights[owner, lane])
@@ -375,17 +389,15 @@ def _average(
                     counted[v, events[v], lane] = hits[v, lane] + total[lane] - wrong[v, lane]
             for v in range(first, last):
                 events[v] += 1
-        for lane in range(width):
-            missed[lane] = positives[lane] - missed[lane]  # the objects that are not missed
         for v in range(_REPAIRED + 3):
-            objects = missed if v == _MISS else findable if v == _FN else positives
+            objects = noticed if v == _MISS else found if v == _FN else positives
             row = v if v < _REPAIRED else 0
             judged = right[row] if v == _FP else counted[row]
             interpolate(  # not rounded: as in tidecv, a recall of k/100 reaches the k-th point
                 right[row], judged, events[row], objects, COCO_POINTS, False, side_by_side, reached, best,
                 out[v, k],
             )  # fmt: skip
-        for v, objects in ((_MISS, missed), (_FN, findable)):
+        for v, objects in ((_MISS, noticed), (_FN, found)):
             for lane in range(width):
                 # No object is left: AP is 0 if there is a detection, which must be wrong, else NaN.
                 if positives[lane] > 0 and objects[lane] == 0 and total[lane] > 0:

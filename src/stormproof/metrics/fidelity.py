@@ -9,7 +9,8 @@ and IFC (with their spelled-out names swapped).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import cv2
 import numpy as np
@@ -20,7 +21,7 @@ from stormproof.metrics.pyramid import pyramid_bands
 from stormproof.metrics.quality import check_pair, grey
 
 _NO_INFORMATION = 1e-6  # bits in a whole image; rounding leaves less than this in a flat image
-_EPS = 1e-10
+_EPS, _WAVELET_EPS = 1e-10, 1e-15
 _PIXEL_NOISE, _WAVELET_NOISE = 2.0, 0.4  # variance of the eye's own noise, in grey levels²
 _MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # a smaller image has no pixels left at the last scale
 _BLOCK, _LEVELS = 3, 4
@@ -35,10 +36,7 @@ def vifp(clean: Image, corrupted: Image) -> float:
     for side in (17, 9, 5, 3):
         if side < 17:
             a, b = _smooth(a, side)[::2, ::2], _smooth(b, side)[::2, ::2]
-        mean_a, mean_b = _smooth(a, side), _smooth(b, side)
-        variance_a = (_smooth(a * a, side) - mean_a * mean_a).clip(min=0)
-        variance_b = (_smooth(b * b, side) - mean_b * mean_b).clip(min=0)
-        gain, noise = _channel(variance_a, variance_b, _smooth(a * b, side) - mean_a * mean_b, _EPS)
+        gain, noise, variance_a = _channel(a, b, partial(_smooth, side=side), _EPS)
         kept += float(np.log10(1 + gain * gain * variance_a / (noise + _PIXEL_NOISE)).sum())
         total += float(np.log10(1 + variance_a / _PIXEL_NOISE).sum())
     return _share(kept, total, _same_luma(clean, corrupted))
@@ -47,14 +45,12 @@ def vifp(clean: Image, corrupted: Image) -> float:
 def vif(clean: Image, corrupted: Image) -> float:
     """Visual information fidelity on wavelet bands: the bits that the eye gets from the corrupted image over
     those it gets from the clean one."""
-    check_pair(clean, corrupted)
-    return Reference(clean).vif(corrupted)
+    return Reference(clean).vif_and_ifc(corrupted)[0]
 
 
 def ifc(clean: Image, corrupted: Image) -> float:
     """Information fidelity criterion: bits per pixel that the two images share; +∞ for equal images."""
-    check_pair(clean, corrupted)
-    return math.inf if _same_luma(clean, corrupted) else Reference(clean).ifc(corrupted)
+    return Reference(clean).vif_and_ifc(corrupted)[1]
 
 
 class Reference:
@@ -70,16 +66,8 @@ class Reference:
             for level in pyramid_bands(grey(clean), _LEVELS)
         ]
 
-    def vif(self, corrupted: Image) -> float:
-        """`vif` of this image and a corrupted one."""
-        return self.vif_and_ifc(corrupted)[0]
-
-    def ifc(self, corrupted: Image) -> float:
-        """`ifc` of this image and a corrupted one."""
-        return self.vif_and_ifc(corrupted)[1]
-
     def vif_and_ifc(self, corrupted: Image) -> tuple[float, float]:
-        """Both at once."""
+        """`vif` and `ifc` of this image and a corrupted one."""
         kept = total = shared = 0.0
         for gain, noise, energy, eigenvalues in self._channels(corrupted):
             power = gain * gain
@@ -100,7 +88,8 @@ class Reference:
             trim = math.ceil((window - 1) / 2 / _BLOCK)
             inner = (slice(trim, -trim), slice(trim, -trim))
             for (band, energy, eigenvalues), theirs_band in zip(ours, theirs, strict=True):
-                gain, noise = _local_channel(band, _whole_blocks(theirs_band), window)
+                mean = partial(_block_means, window=window)
+                gain, noise, _ = _channel(band, _whole_blocks(theirs_band), mean, _WAVELET_EPS)
                 yield gain[inner], noise[inner], energy[inner], eigenvalues
 
 
@@ -134,33 +123,27 @@ def _scale_mixture(band: Floats) -> tuple[Floats, Floats]:
     return energy, eigenvalues
 
 
-def _local_channel(a: Floats, b: Floats, window: int) -> tuple[Floats, Floats]:
-    """Gain and noise variance of corrupted = gain · clean + noise, at the centre of every block."""
-
-    def mean(values: Floats) -> Floats:
-        averaged = cv2.blur(values, (window, window), borderType=cv2.BORDER_REFLECT_101)
-        return np.asarray(averaged, np.float64)[_BLOCK // 2 :: _BLOCK, _BLOCK // 2 :: _BLOCK]
-
-    mean_a, mean_b = mean(a), mean(b)
-    variance_a = (mean(a * a) - mean_a * mean_a).clip(min=0)
-    variance_b = (mean(b * b) - mean_b * mean_b).clip(min=0)
-    return _channel(variance_a, variance_b, mean(a * b) - mean_a * mean_b, 1e-15)
+def _block_means(values: Floats, window: int) -> Floats:
+    """The mean over a window around the centre of every block."""
+    averaged = cv2.blur(values, (window, window), borderType=cv2.BORDER_REFLECT_101)
+    return np.asarray(averaged, np.float64)[_BLOCK // 2 :: _BLOCK, _BLOCK // 2 :: _BLOCK]
 
 
 def _channel(
-    variance_a: Floats, variance_b: Floats, covariance: Floats, tiny: float
-) -> tuple[Floats, Floats]:
-    """Least-squares gain and residual variance, never negative; the gain is 0 where either patch is flat or
-    contrast is reversed."""
+    a: Floats, b: Floats, mean: Callable[[Floats], Floats], tiny: float
+) -> tuple[Floats, Floats, Floats]:
+    """Gain and noise variance of corrupted = gain · clean + noise by least squares over local means, and the
+    variance of the clean image; the gain is 0 where either patch is flat or contrast is reversed."""
+    mean_a, mean_b = mean(a), mean(b)
+    variance_a = (mean(a * a) - mean_a * mean_a).clip(min=0)
+    variance_b = (mean(b * b) - mean_b * mean_b).clip(min=0)
+    covariance = mean(a * b) - mean_a * mean_b
     gain = covariance / (variance_a + tiny)
-    noise = variance_b - gain * covariance
-    flat = variance_a < tiny
-    gain[flat], noise[flat] = 0.0, variance_b[flat]
+    lost = (variance_a < tiny) | (gain < 0)
     flat = variance_b < tiny
-    gain[flat], noise[flat] = 0.0, 0.0
-    reversed_ = gain < 0
-    gain[reversed_], noise[reversed_] = 0.0, variance_b[reversed_]
-    return gain, np.maximum(noise, tiny)
+    noise = np.where(lost | flat, variance_b, variance_b - gain * covariance)
+    gain[lost | flat], noise[flat] = 0.0, 0.0
+    return gain, np.maximum(noise, tiny), variance_a
 
 
 def _smooth(values: Floats, side: int) -> Floats:

@@ -64,16 +64,14 @@ class Grid:
         return cls(parsed, tuple(dict.fromkeys(c for c in wanted if not c.is_clean)))
 
     @classmethod
-    def from_rows(
-        cls, rows: Iterable[tuple[str, int, float]], *, conditions: Iterable[Condition] | None = None
-    ) -> Self:
+    def from_rows(cls, rows: Iterable[tuple[str, int, float]]) -> Self:
         """From (corruption, severity, score); severity 0 is clean, and may occur repeatedly if it agrees."""
         scores: dict[Condition, float] = {}
         for corruption, severity, score in rows:
             condition = Condition.of(corruption, severity) if severity else CLEAN
             if scores.setdefault(condition, score) != score:
                 raise InvalidCondition(f"{condition} has two scores: {scores[condition]} and {score}.")
-        return cls.of(scores, conditions=conditions)
+        return cls.of(scores)
 
     def over(self, corruptions: Iterable[str]) -> Self:
         """The same scores with only the conditions of these corruptions expected."""

@@ -40,7 +40,6 @@ _RECALLS = {
     "ARl": (_ALL, 3, 2),
 }  # fmt: skip
 NUMBERS = tuple(OKS + name for name in (*_PRECISIONS, *_RECALLS))
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
 _FEW_CLASSES: Calibrated = ((8, 50),)
 _MORE_IMAGES: dict[str, Calibrated] = {
     "OKS AR50": ((1, 50), (8, 300)),
@@ -77,7 +76,7 @@ def compare_points(
 
     Objects without labelled points are marked as ignored, and only detections that count are left.
     """
-    points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
+    points = _points_of(truth)
     joints = points.shape[1]
     found_points = found.data.get("points", np.full((len(found), joints, 3), np.nan))
     if len(found) and len(truth) and found_points.shape[1] != joints:
@@ -94,10 +93,13 @@ def compare_points(
     return truth, found, groups, overlaps
 
 
+def _points_of(truth: DetectionTruth) -> Floats:
+    return truth.data.get("points", np.zeros((len(truth), 0, 3)))
+
+
 def counting_points(truth: DetectionTruth) -> Bools:
     """The objects that are judged by their points: those with labelled ones, unless they are excused."""
-    points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
-    return ~truth.excused & is_labelled(points).any(axis=1)
+    return ~truth.excused & is_labelled(_points_of(truth)).any(axis=1)
 
 
 def match_points(truth: DetectionTruth, found: Detections) -> Poses:
@@ -111,16 +113,15 @@ def match_points(truth: DetectionTruth, found: Detections) -> Poses:
 def _best(truth: DetectionTruth, found: Detections) -> Detections:
     """The detections with the highest scores of each class and image, as many as count."""
     groups = by_class_and_image(truth, found)
-    first, end = groups.starts[:, 2], groups.starts[:, 3]
-    place = np.arange(len(groups.detections)) - np.repeat(first, end - first)
-    return found if (place < MOST).all() else select(found, np.sort(groups.detections[place < MOST]))
+    counting = groups.place < MOST
+    return found if counting.all() else select(found, np.sort(groups.detections[counting]))
 
 
 def _distances(
     truth: DetectionTruth, found: Detections, groups: ClassGroups, overlaps: Floats
 ) -> tuple[Floats, Floats]:
     """How far each joint is off, in the longer side of its object's box; and these sides, in pixels."""
-    points = truth.data.get("points", np.zeros((len(truth), 0, 3)))
+    points = _points_of(truth)
     found_points, sides = found.data["points"], np.maximum(truth.sides.max(axis=1, initial=0), 1e-9)
     finder = locate_groups(groups, overlaps, truth.excused, _FOUND)[2]
     distance = np.full(points.shape[:2], np.inf)

@@ -21,8 +21,8 @@ from stormproof.core.threads import cached, remember
 from stormproof.metrics.cocomatching import class_overlaps
 from stormproof.metrics.matching import Groups, by_class_and_image
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.optimism import class_optimism
-from stormproof.metrics.ordering import by_falling_score, starts
+from stormproof.metrics.optimism import class_optimisms
+from stormproof.metrics.ordering import by_falling_score, places, starts
 from stormproof.metrics.precision import MAX_DETECTIONS, in_lanes, sum_weights
 from stormproof.metrics.records import Detections, DetectionTruth, entries_of
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
 TAU = 0.5
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "oLRP": ((8, 50), (80, 100)),
     "oLRP Loc": ((8, 50), (80, 100)),
@@ -128,14 +127,10 @@ def locate(
     hit = finder >= 0
     found_at[groups.truths[hit]] = detections.scores[groups.detections[finder[hit]]]
     found_box[groups.truths[hit]] = detections.boxes[groups.detections[finder[hit]]]
-    where = np.empty_like(groups.detections)
-    where[groups.detections] = np.arange(len(where))
-    order = where[groups.by_class]
+    order = places(groups.detections, len(detections))[groups.by_class]
     order = order[~excused[order]]
     source, counting = groups.detections[order], np.flatnonzero(~truth.excused)
-    where[:] = -1
-    where[source] = np.arange(len(source))
-    falling = where[detections.order]
+    falling = places(source, len(detections))[detections.order]
     return Located(
         detections.image[source], detections.labels[source], detections.scores[source], overlap[order],
         truth.image[counting], truth.labels[counting], falling[falling >= 0], len(truth.classes), tau,
@@ -172,10 +167,7 @@ def _lrp(objects: Objects, weights: Weights) -> Scored:
     by_class |= {f"LRP{part}": fixed[:, k] for k, part in enumerate(PARTS)}
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}
     at = objects.located
-    optimism = {
-        name: class_optimism(values, at.truth_image, at.truth_label, weights, _POWER)
-        for name, values in (by_class.items() if len(weights) > 1 else ())
-    }
+    optimism = class_optimisms(by_class, at.truth_image, at.truth_label, weights, _POWER)
     return Scored(numbers, {"oLRP": best[:, 0]}, by_class, optimism)
 
 

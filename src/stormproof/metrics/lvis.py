@@ -19,9 +19,8 @@ from stormproof.metrics.coco import MASKS, coco_scored
 from stormproof.metrics.cocomatching import Matches
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.records import DetectionTruth, select
+from stormproof.metrics.records import OBJECT_COLUMNS, DetectionTruth, select
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md).
 _CALIBRATED: dict[str, Calibrated] = {
     "APr": ((8, 50), (80, 100)),
     "APc": ((80, 50),),
@@ -47,11 +46,9 @@ def with_regions(
         np.full(count, np.inf), tuple(_whole(sizes[i]) for i in image.tolist()),
         data={name: np.full((count, *values.shape[1:]), np.nan) for name, values in truth.data.items()},
     )  # fmt: skip
-    names = (
-        "image", "boxes", "labels", "crowd", "ignore", "area", "sides", "occlusion", "distance", "track",
-    )  # fmt: skip
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(truth, name), getattr(added, name)]) for name in names
+        name: np.concatenate([getattr(truth, name), getattr(added, name)])
+        for name in ("image", "track", *OBJECT_COLUMNS)
     }
     data = {name: np.concatenate([values, added.data[name]]) for name, values in truth.data.items()}
     both = replace(truth, masks=truth.masks + added.masks, data=data, federated=federated, **joined)

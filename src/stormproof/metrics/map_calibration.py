@@ -28,13 +28,12 @@ from stormproof.metrics.metric import (
     reliability_diagram,
     weighted_sums,
 )
-from stormproof.metrics.optimism import set_optimism
+from stormproof.metrics.optimism import set_optimisms
 
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import Maps
 
 BINS = 15
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "ECE": ((80, 50),),
     "Brier": ((80, 50),),
@@ -90,4 +89,4 @@ def _calibration(maps: Maps, weights: Weights) -> Scored:
     whole = pixels.sum(axis=1)
     ece = ratio(np.abs(sure - right).sum(axis=1), whole)
     numbers = {"ECE": ece, "Brier": ratio((squares - 2 * both + right).sum(axis=1), whole)}
-    return Scored(numbers, optimism={"ECE": set_optimism(ece, _POWER)} if len(weights) > 1 else {})
+    return Scored(numbers, optimism=set_optimisms({"ECE": ece}, _POWER))

@@ -39,6 +39,12 @@ class Groups:
         pairs = (starts[:, 1] - starts[:, 0]) * (starts[:, 3] - starts[:, 2])
         return np.concatenate(([0], np.cumsum(pairs)))
 
+    @property
+    def place(self) -> Ints:
+        """How many detections of its group score higher than each."""
+        first, end = self.starts[:, 2], self.starts[:, 3]
+        return np.arange(len(self.detections)) - np.repeat(first, end - first)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassGroups(Groups):
@@ -101,14 +107,18 @@ def judge_voc(
     is false. `overlaps` are those of each group's detections × objects, flat; by default, those of boxes.
     """
     groups = by_class_and_image(truth, detections)
-    if overlaps is None:
-        overlaps = np.empty(groups.offsets[-1])
-        _overlaps(groups.starts, truth.boxes[groups.truths], detections.boxes[groups.detections], overlaps)
+    table = ious_of(groups, truth.boxes, detections.boxes) if overlaps is None else overlaps
     verdicts = np.zeros(len(detections), np.uint8)
-    verdicts[groups.detections] = _voc(
-        groups.starts, groups.offsets, overlaps, truth.excused[groups.truths], iou
-    )
+    excused = truth.excused[groups.truths]
+    verdicts[groups.detections] = _voc(groups.starts, groups.offsets, table, excused, iou)
     return verdicts
+
+
+def ious_of(groups: Groups, truths: Floats, boxes: Floats) -> Floats:
+    """IoU of each group's boxes, detections × objects, flat."""
+    overlaps = np.empty(groups.offsets[-1])
+    _overlaps(groups.starts, truths[groups.truths], np.take(boxes, groups.detections, axis=0), overlaps)
+    return overlaps
 
 
 def judge_nrec(truth: DetectionTruth, detections: Detections, *, iou: float) -> tuple[Verdicts, Ints]:
@@ -125,7 +135,6 @@ def judge_nrec(truth: DetectionTruth, detections: Detections, *, iou: float) -> 
 
 @kernel
 def _overlaps(starts: Any, truths: Any, boxes: Any, out: Any) -> None:
-    """IoU of each group's boxes, detections × objects, flat."""
     at = 0
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]

@@ -53,7 +53,8 @@ SECTIONS = (
 )  # fmt: skip
 
 _COUNTED = 100  # detections of an image: no more are counted (precision.MAX_DETECTIONS)
-Calibrated = tuple[tuple[int, int], ...]  # see `Measure.calibrated`
+# From how many images on an interval is calibrated, by number of classes (docs/calibrated.md); see `Measure`.
+Calibrated = tuple[tuple[int, int], ...]
 MOST_CLASSES = 80  # in the simulations that calibrate intervals
 
 
@@ -189,8 +190,7 @@ def metric(
     given: str, *measures: Measure, weighted: bool = True, calibrated: Mapping[str, Calibrated] | None = None
 ) -> Callable[[Function], Function]:
     """Declare the function that computes some measures; `given` is one of `INPUTS`, or an input that a form
-    declares. `calibrated` says where
-    intervals are calibrated, by measure, instead of each measure itself."""
+    declares. `calibrated` says where intervals are calibrated, by measure, instead of each measure itself."""
     if calibrated is not None:
         measures = tuple(replace(each, calibrated=calibrated.get(each.name, ())) for each in measures)
     others = [name for declared in FORMS.declared.values() for name in declared.inputs if name not in INPUTS]

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.boxes import Overlap, iou, overlap
+from stormproof.core.boxes import Overlap, iou
 from stormproof.core.errors import InvalidOption
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.matching import Groups, ious_of
 from stormproof.metrics.metric import (
     Calibrated,
     Measure,
@@ -30,12 +31,11 @@ from stormproof.metrics.metric import (
     weighted_ratios,
     weighted_sums,
 )
-from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "E": ((80, 50),),
     "flaws CBWO": ((80, 50),),
@@ -181,16 +181,14 @@ def object_errors(
     bounds = np.stack(
         [np.searchsorted(o, images, side) for o in owners for side in ("left", "right")], axis=1
     )
+    groups = Groups(counted, kept, bounds)
     overlap, same = np.zeros(len(counted)), np.zeros(len(counted), np.bool_)
-    if rule.overlap is iou and not rule.one_to_one:
-        _judge(
-            bounds, truth.boxes[counted], truth.labels[counted], np.take(detections.boxes, kept, axis=0),
-            detections.labels[kept], detections.scores[kept], rule.classes is ClassMatching.OWN,
-            rule.classes is ClassMatching.OWN_FIRST, rule.min_overlap, overlap, same,
-        )  # fmt: skip
-    else:
-        for t0, t1, d0, d1 in bounds.tolist():
-            overlap[t0:t1], same[t0:t1] = _judge_image(truth, detections, counted[t0:t1], kept[d0:d1], rule)
+    _judge(
+        bounds, groups.offsets, _overlaps(groups, truth.boxes, detections.boxes, rule.overlap),
+        truth.labels[counted], detections.labels[kept], detections.scores[kept],
+        rule.classes is ClassMatching.OWN, rule.classes is ClassMatching.OWN_FIRST, rule.min_overlap,
+        rule.one_to_one, overlap, same,
+    )  # fmt: skip
     codes = _symptoms(overlap, same, bounds, rule.tolerance)
     return ObjectErrors(
         truth.image[counted], truth.labels[counted], 1 - overlap, codes, truth.classes, truth.ids
@@ -214,61 +212,41 @@ def _objects(objects: Objects, weights: Weights) -> Scored:
     return replace(scored, per_class={"E": scored.per_class["E"][:, :known]})
 
 
+def _overlaps(groups: Groups, truths: Floats, boxes: Floats, measure: Overlap) -> Floats:
+    """The overlap of each image's boxes, predictions × objects, flat."""
+    if measure is iou:
+        return ious_of(groups, truths, boxes)
+    tables = [
+        measure(truths[groups.truths[t0:t1]], boxes[groups.detections[d0:d1]]).T.ravel()
+        for t0, t1, d0, d1 in groups.starts.tolist()
+    ]
+    return np.concatenate([np.zeros(0), *tables])
+
+
 @kernel
 def _judge(
-    bounds: Any, truths: Any, truth_labels: Any, boxes: Any, labels: Any, scores: Any, own: Any,
-    own_first: Any, min_overlap: Any, out: Any, agrees: Any,
+    starts: Any, offsets: Any, overlaps: Any, truth_labels: Any, labels: Any, scores: Any, own: Any,
+    own_first: Any, min_overlap: Any, one_to_one: Any, out: Any, agrees: Any,
 ) -> None:  # fmt: skip
-    """`_judge_image` compiled for all images, for IoU without `one_to_one`."""
-    for g in range(len(bounds)):
-        t0, t1, d0, d1 = bounds[g]
-        for t in range(t0, t1):
-            preferred, score = False, -1.0
-            for d in range(d0, d1):
-                common, same = overlap(truths[t], boxes[d]), truth_labels[t] == labels[d]
-                if common == 0 or (not same and (own or common < min_overlap)):
-                    continue  # may not match this object
-                first = own_first and same
-                better = score < 0 or first > preferred
-                if not better and first == preferred:
-                    better = common > out[t] or (common == out[t] and same > agrees[t])
-                    better = better or (common == out[t] and same == agrees[t] and scores[d] > score)
-                if better:
-                    preferred, out[t], agrees[t], score = first, common, same, scores[d]
-
-
-def _judge_image(
-    truth: DetectionTruth, detections: Detections, objects: Ints, predictions: Ints, rule: MatchingRule
-) -> tuple[Floats, Bools]:
-    """For each object of an image, the overlap with its prediction, and whether their classes agree."""
-    if not predictions.size:
-        return np.zeros(len(objects)), np.zeros(len(objects), bool)
-    overlap = rule.overlap(truth.boxes[objects], detections.boxes[predictions])
-    same = truth.labels[objects][:, None] == detections.labels[predictions][None, :]
-    if rule.classes is ClassMatching.OWN:
-        overlap = np.where(same, overlap, 0.0)
-    overlap = np.where(same | (overlap >= rule.min_overlap), overlap, 0.0)
-    preferred = (
-        same & (overlap > 0) if rule.classes is ClassMatching.OWN_FIRST else np.zeros(same.shape, bool)
-    )
-    # np.lexsort sorts by its last key first; boxes without overlap come last, whatever their class.
-    ranks = (-np.broadcast_to(detections.scores[predictions], overlap.shape), ~same, -overlap, ~preferred)
-    chosen = _one_to_one(overlap, ranks) if rule.one_to_one else np.lexsort(ranks, axis=1)[:, 0]
-    rows = np.arange(len(objects))
-    kept = chosen >= 0
-    return (np.where(kept, overlap[rows, chosen], 0.0), np.where(kept, same[rows, chosen], False))
-
-
-def _one_to_one(overlap: Floats, ranks: tuple[npt.NDArray[Any], ...]) -> Ints:
-    """The prediction of each object, −1 for none, when each prediction may match one object only."""
-    chosen = np.full(len(overlap), -1)
-    used = np.zeros(overlap.shape[1], bool)
-    for flat in np.lexsort([rank.ravel() for rank in ranks]):
-        row, column = divmod(int(flat), overlap.shape[1])
-        if overlap[row, column] > 0 and chosen[row] < 0 and not used[column]:
-            chosen[row] = column
-            used[column] = True
-    return chosen
+    """For each object the overlap with its prediction, and whether their classes agree."""
+    done, used = np.zeros(len(truth_labels), np.bool_), np.zeros(len(labels), np.bool_)
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        for k in range(t0, t1):
+            first, end = (t0, t1) if one_to_one else (k, k + 1)  # the best pair of all, or of object k
+            best, at, by = (0.0, 0.0, 0.0, 0.0), -1, -1
+            for t in range(first, end):
+                for d in range(d0, d1):
+                    common = overlaps[offsets[g] + (d - d0) * (t1 - t0) + t - t0]
+                    same = truth_labels[t] == labels[d]
+                    if done[t] or used[d] or common == 0 or (not same and (own or common < min_overlap)):
+                        continue  # may not match
+                    rank = np.float64(own_first and same), common, np.float64(same), scores[d]
+                    if rank > best:
+                        best, at, by = rank, t, d
+            if at >= 0:
+                done[at], used[by] = True, one_to_one
+                out[at], agrees[at] = best[1], best[2] > 0
 
 
 def _symptoms(overlap: Floats, same: Bools, bounds: Ints, tolerance: float) -> Ints:

@@ -18,6 +18,7 @@ is too high by a hundredth (an eleventh).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -125,6 +126,14 @@ def class_optimism(values: Floats, image: Ints, label: Ints, weights: Weights, p
     return optimism
 
 
+def class_optimisms(
+    by_class: Mapping[str, Floats], image: Ints, label: Ints, weights: Weights, power: float
+) -> dict[str, Floats]:
+    """`class_optimism` of several measures; empty without replicates, from which it is estimated."""
+    measured = by_class if len(weights) > 1 else {}
+    return {name: class_optimism(values, image, label, weights, power) for name, values in measured.items()}
+
+
 def units_by_class(image: Ints, label: Ints, weights: Weights, classes: int) -> Ints:
     """The number of images, or clips, that show each class."""
     counted = weights[0, image] > 0
@@ -144,10 +153,12 @@ def _units(weights: Weights) -> Ints:
     return made
 
 
-def set_optimism(values: Floats, power: float) -> Floats:
-    """How much too high a number over all classes is, if its bias falls with images**power; one entry."""
-    gap: Floats = mean_of_known(values[1:, None], axis=0) - values[0]
-    return gap / (2**power - 1)
+def set_optimisms(numbers: Mapping[str, Floats], power: float) -> dict[str, Floats]:
+    """How much too high numbers over all classes are, if their bias falls with images**power; one entry each,
+    none without replicates."""
+    measured = {name: values for name, values in numbers.items() if len(values) > 1}
+    gaps = {name: mean_of_known(values[1:, None], axis=0) - values[0] for name, values in measured.items()}
+    return {name: gap / (2**power - 1) for name, gap in gaps.items()}
 
 
 @cache

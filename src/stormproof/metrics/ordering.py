@@ -40,6 +40,17 @@ def by_number(numbers: Ints, count: int, order: Ints) -> Ints:
     return sorted_order
 
 
+def places(order: Ints, count: int) -> Ints:
+    """Where each of `count` entries stands in `order`; −1 for one that does not.
+
+    >>> places(np.array([3, 0, 1]), 4).tolist()
+    [1, 2, -1, 0]
+    """
+    place = np.full(count, -1)
+    place[order] = np.arange(len(order))
+    return place
+
+
 def starts(labels: Ints, classes: int) -> Ints:
     """Where each class starts, and where the last ends, once entries are sorted by label.
 

@@ -31,14 +31,13 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_sums,
 )
-from stormproof.metrics.optimism import class_optimism
+from stormproof.metrics.optimism import class_optimisms
 from stormproof.metrics.task import Task, task
 
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import RunReader, Segments
 
 Overlaps = tuple[Ints, Ints, Ints]  # true segment, predicted segment, pixels
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "PQ": ((8, 50), (80, 300)),
     "SQ": ((8, 100),),
@@ -177,13 +176,10 @@ def _panoptic(segments: Segments, weights: Weights) -> Scored:
     }
     numbers = {name: mean_of_known(values) for name, values in by_class.items()}
     optimism: dict[str, Floats] = {}
-    if len(weights) > 1:
-        for over, which in chosen.items():
-            image, label = np.nonzero(segments.table[:, :, which].any(axis=1))
-            for name in parts:
-                optimism[f"{name}{over}"] = class_optimism(
-                    by_class[f"{name}{over}"], image, label, weights, _POWER
-                )
+    for over, which in chosen.items():
+        image, label = np.nonzero(segments.table[:, :, which].any(axis=1))
+        measured = {f"{name}{over}": by_class[f"{name}{over}"] for name in parts}
+        optimism |= class_optimisms(measured, image, label, weights, _POWER)
     return Scored(numbers, {"PQ": by_class["PQ"]}, by_class, optimism)
 
 

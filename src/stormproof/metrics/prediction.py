@@ -48,13 +48,13 @@ class Predicted:
         return {system: r_squared(observed, predicted) for system, observed, predicted in rows}
 
 
-def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, float]]:
-    """Each system's scores divided by its baseline score."""
-    lacking = [system for system, row in scores.items() if not row.get(baseline)]
+def normalise(scores: Scores) -> dict[str, dict[str, float]]:
+    """Each system's scores divided by its clean score."""
+    lacking = [system for system, row in scores.items() if not row.get("clean")]
     if lacking:
-        raise IncompleteGrid((f"{system}: a {baseline} score above 0" for system in lacking), len(scores))
+        raise IncompleteGrid((f"{system}: a clean score above 0" for system in lacking), len(scores))
     return {
-        system: {name: value / row[baseline] for name, value in row.items()} for system, row in scores.items()
+        system: {name: value / row["clean"] for name, value in row.items()} for system, row in scores.items()
     }
 
 

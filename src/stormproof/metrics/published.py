@@ -39,15 +39,11 @@ class Grids(Mapping[GridKey, Grid]):
         self._cells = cells
 
     def __getitem__(self, key: tuple[str, str, str, str]) -> Grid:
-        known = GridKey(*key)
-        if known not in self._cells:
-            raise UnknownName(
-                "published grid",
-                "/".join(known),
-                ("/".join(k) for k in self._cells),
-                "List them with list(published('michaelis').grids).",
-            )
-        grid = Grid.from_rows(self._cells[known])
+        if key not in self._cells:
+            every = ("/".join(known) for known in self._cells)
+            listed = "List them with list(published('michaelis').grids)."
+            raise UnknownName("published grid", "/".join(key), every, listed)
+        grid = Grid.from_rows(self._cells[GridKey(*key)])
         # The paper averages over the benchmark's 15 corruptions; its files also have 4 meant for validation.
         return grid.over(BENCHMARK_15) if {*BENCHMARK_15} <= {*grid.corruptions} else grid
 

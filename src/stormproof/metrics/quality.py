@@ -17,11 +17,7 @@ from stormproof.core.sample import Floats, Image, Instances, check_image
 
 _WINDOW, _SIGMA, _K1, _K2 = 11, 1.5, 0.01, 0.03  # Wang et al. 2004
 _SOBEL_MAX = math.sqrt(20)  # the largest magnitude of a 3×3 Sobel filter on [0, 1]: 4 one way, 2 the other
-SIZES = {
-    "small": 32.0**2,
-    "medium": 96.0**2,
-    "large": math.inf,
-}  # COCO's: areas below these limits
+SIZES = {"small": 32.0**2, "medium": 96.0**2, "large": math.inf}  # COCO's: areas below these limits
 
 
 def check_pair(clean: Image, corrupted: Image) -> None:
@@ -164,37 +160,21 @@ def size_of(area: float) -> str:
 
 
 def object_quality(
-    clean: Image,
-    corrupted: Image,
-    objects: Instances,
-    measure: Callable[[Image, Image], float],
-    *,
-    least: int = 1,
+    clean: Image, corrupted: Image, objects: Instances, measure: Callable[[Image, Image], float]
 ) -> Floats:
     """A measure of quality around each object, on the crop of its bounding box (*theodoridis*, Fig. 4).
 
-    Edges are rounded outwards; the result is NaN if the box is empty or outside the image. Crops are widened
-    on both sides, within the image, to at least `least` pixels: 41 for `vifp`, 80 for `vif` and `ifc`.
+    Edges are rounded outwards; the result is NaN if the box is empty or outside the image.
 
     >>> objects = Instances([[0, 0, 8, 8], [90, 90, 99, 99]], [0, 0])
     >>> object_quality(np.zeros((20, 20), np.uint8), np.full((20, 20), 3, np.uint8), objects, rmse).tolist()
     [3.0, nan]
     """
-    height, width = clean.shape[:2]
     values = np.full(len(objects), np.nan)
-    for i, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
-        columns, rows = _extent(x1, x2, width, least), _extent(y1, y2, height, least)
-        if columns and rows:
-            crop = slice(*rows), slice(*columns)
+    low, high = np.floor(objects.boxes[:, :2]), np.ceil(objects.boxes[:, 2:])
+    edges = np.concatenate([low, high], axis=1).clip(0, max(clean.shape)).astype(np.int64)
+    for i, (x1, y1, x2, y2) in enumerate(edges.tolist()):
+        crop = slice(y1, y2), slice(x1, x2)
+        if clean[crop].size:
             values[i] = measure(clean[crop], corrupted[crop])
     return values
-
-
-def _extent(low: float, high: float, size: int, least: int) -> tuple[int, int] | None:
-    """The range of pixels that an interval touches, widened to `least` pixels if the image is as wide."""
-    start, stop = max(math.floor(low), 0), min(math.ceil(high), size)
-    if stop <= start:
-        return None
-    grow = max(0, least - (stop - start))
-    start = max(0, min(start - grow // 2, size - max(least, stop - start)))
-    return start, min(size, max(stop, start + least))

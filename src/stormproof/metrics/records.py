@@ -19,7 +19,8 @@ from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Predicti
 from stormproof.core.threads import cached
 from stormproof.metrics.ordering import by_falling_score
 
-_OBJECT_COLUMNS = ("boxes", "labels", "crowd", "ignore", "area", "sides", "occlusion", "distance")
+# Columns of objects in `Instances` and here, beside their image and track.
+OBJECT_COLUMNS = ("boxes", "labels", "crowd", "ignore", "area", "sides", "occlusion", "distance")
 _NOTHING = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
 
 
@@ -68,19 +69,14 @@ class DetectionTruth:
         if len(set(ids)) != len(ids):
             twice = next(name for i, name in enumerate(ids) if name in ids[:i])
             raise InvalidTruth(f"Image {twice!r} is in the truth twice; give each image its own id.")
-        masks: list[RLE | None] = []
-        for _, objects in pairs:
-            masks.extend(objects.masks or [None] * len(objects))
-        image, columns = _flatten([o for _, o in pairs], _NOTHING, (*_OBJECT_COLUMNS, "tracks"))
-        columns["track"] = columns.pop("tracks")
-        data = _join_data([o for _, o in pairs])
-        return cls(ids, tuple(classes), image, masks=tuple(masks), data=data, **columns)._checked()
+        columns = _flatten([objects for _, objects in pairs], _NOTHING, (*OBJECT_COLUMNS, "tracks"))
+        return cls(ids, tuple(classes), track=columns.pop("tracks"), **columns)._checked()
 
     @classmethod
     def of_columns(cls, ids: Sequence[str], image: Ints, objects: Instances, classes: Sequence[str]) -> Self:
         """From the objects of all images; `image` is the place in `ids` of each object's image, ascending."""
         masks = objects.masks or (None,) * len(objects)
-        columns: dict[str, Any] = {name: getattr(objects, name) for name in _OBJECT_COLUMNS}
+        columns: dict[str, Any] = {name: getattr(objects, name) for name in OBJECT_COLUMNS}
         columns |= {"track": objects.tracks, "data": objects.data}
         return cls(tuple(ids), tuple(classes), image, masks=masks, **columns)._checked()
 
@@ -157,7 +153,7 @@ class Detections:
     data: Mapping[str, Floats] = field(default_factory=dict)  # further arrays of the detections by name
 
     def __post_init__(self) -> None:
-        if self.sides is None and self.boxes.ndim == 2:
+        if self.sides is None and self.boxes.shape[1:] == (4,):  # `lay_out` refuses others
             object.__setattr__(self, "sides", self.boxes[:, 2:] - self.boxes[:, :2])
 
     @classmethod
@@ -165,11 +161,7 @@ class Detections:
         """From one prediction per image of `truth`; a missing image is an error, not an empty prediction."""
         _check_images(predictions, truth)
         rows = [predictions[name] for name in truth.ids]
-        masks: list[RLE | None] = []
-        for row in rows:
-            masks.extend(row.masks or [None] * len(row))
-        image, columns = _flatten(rows, Prediction(), ("boxes", "scores", "labels", "sides"))
-        return cls(image, masks=tuple(masks), data=_join_data(rows), **columns)
+        return cls(**_flatten(rows, Prediction(), ("boxes", "scores", "labels", "sides")))
 
     def of_images(self, chosen: Ints) -> Detections:
         """The detections of the chosen images, renumbered."""
@@ -194,7 +186,7 @@ def select(objects: Records, chosen: Ints) -> Records:
     """The chosen objects or detections."""
     columns: dict[str, Any] = {
         name: np.take(getattr(objects, name), chosen, axis=0)
-        for name in ("image", "scores", "track", *_OBJECT_COLUMNS)
+        for name in ("image", "scores", "track", *OBJECT_COLUMNS)
         if hasattr(objects, name)
     }
     masks = tuple(objects.masks[i] for i in chosen.tolist()) if objects.masks else ()
@@ -241,14 +233,8 @@ def _check(predictions: Predictions, truth: DetectionTruth) -> Detections:
         raise InvalidPrediction(
             f"{count} boxes, but {len(detections.masks)} masks; give one per box or none."
         )
-    if _all_valid(
-        detections.image,
-        detections.boxes,
-        detections.scores,
-        detections.labels,
-        len(truth.ids),
-        len(truth.classes),
-    ):
+    columns = detections.image, detections.boxes, detections.scores, detections.labels
+    if _all_valid(*columns, len(truth.ids), len(truth.classes)):
         return detections
     stray = (detections.image < 0) | (detections.image >= len(truth.ids))
     if stray.any():
@@ -311,10 +297,14 @@ def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) 
 
 def _flatten(
     images: Sequence[Instances] | Sequence[Prediction], empty: Instances | Prediction, names: Sequence[str]
-) -> tuple[Ints, dict[str, Any]]:
-    """The image of each entry, and the named columns of all images; `empty` gives their types."""
-    image = np.repeat(np.arange(len(images)), np.array([len(each) for each in images], np.int64))
-    return image, {name: np.concatenate([getattr(each, name) for each in (empty, *images)]) for name in names}
+) -> dict[str, Any]:
+    """The named columns of all images, in the types of `empty`; the image, mask and data of each entry."""
+    columns = {name: np.concatenate([getattr(each, name) for each in (empty, *images)]) for name in names}
+    return columns | {
+        "image": np.repeat(np.arange(len(images)), np.array([len(each) for each in images], np.int64)),
+        "masks": tuple(mask for each in images for mask in each.masks or [None] * len(each)),
+        "data": _join_data(images),
+    }
 
 
 def _join_data(images: Sequence[Instances] | Sequence[Prediction]) -> dict[str, Floats]:

@@ -18,7 +18,7 @@ from stormproof.core.sample import Floats, Ints
 from stormproof.core.threads import cached, remember
 from stormproof.metrics.matching import DROPPED, FALSE, TRUE, Verdicts, judge_nrec
 from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, detail, metric, ratio, units_of
-from stormproof.metrics.optimism import set_optimism
+from stormproof.metrics.optimism import set_optimisms
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "ADR": ((80, 300),),
     "FPPI": ((80, 50),),
@@ -221,17 +220,20 @@ def _people(objects: Objects, weights: Weights) -> Scored:
     assert objects.clean is not None
     rates, fppi = objects.people.rates(weights, objects.clean.sensitivities(weights))
     numbers = {"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))}
-    optimism = {name: set_optimism(values, _POWER) for name, values in numbers.items()}
     shown = objects.people.truth
     people = units_of(weights, shown.image[~shown.excused])
-    return Scored(numbers, optimism=optimism if len(weights) > 1 else {}, units={"ADR": people})
+    return Scored(numbers, optimism=set_optimisms(numbers, _POWER), units={"ADR": people})
 
 
-def curve_points(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:
+@detail("roc", "people")
+def _roc(objects: Objects, weights: Weights) -> dict[str, list[float]]:
     """For a figure: at most 40 points of the curve at IoU 0.5, and marks at the clean sensitivities.
 
     The first row of `weights` must be ones.
     """
+    people, clean = objects.people, objects.clean
+    assert people is not None
+    assert clean is not None
     curve, thresholds = people.curve, clean.sensitivities(weights)
     rates, fppi = (of_iou[0, IOUS.index(0.5)] for of_iou in people.rates(weights[:1], thresholds[:1]))
     spread = np.unique(np.linspace(0, len(curve.fppi) - 1, min(_POINTS, len(curve.fppi))).round().astype(int))
@@ -239,13 +241,6 @@ def curve_points(people: People, clean: People, weights: Weights) -> dict[str, l
         "fppi": curve.fppi[spread].tolist(), "rate": curve.detection_rate[spread].tolist(),
         "marks_fppi": fppi.tolist(), "marks_rate": rates.tolist(),
     }  # fmt: skip
-
-
-@detail("roc", "people")
-def _roc(objects: Objects, weights: Weights) -> dict[str, list[float]]:
-    assert objects.people is not None
-    assert objects.clean is not None
-    return curve_points(objects.people, objects.clean, weights)
 
 
 @detail("lost", "people")

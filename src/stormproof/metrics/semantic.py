@@ -22,7 +22,6 @@ from stormproof.metrics.task import Task, task
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import Maps, RunReader
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "mIoU": ((80, 100),),
     "pixel accuracy": ((80, 50),),

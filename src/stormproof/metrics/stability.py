@@ -25,7 +25,6 @@ from stormproof.metrics.metric import Calibrated, Measure, Scored, Weights, metr
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 _CALIBRATED: dict[str, Calibrated] = {
     "flicker": ((1, 50),),
     "fragments": ((80, 50),),

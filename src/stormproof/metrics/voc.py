@@ -22,7 +22,6 @@ from stormproof.metrics.records import Detections, DetectionTruth, Predictions, 
 if TYPE_CHECKING:
     from stormproof.metrics.inputs import Objects
 
-# From how many images on intervals are calibrated, by number of classes (docs/calibrated.md); others are not.
 CALIBRATED: dict[str, Calibrated] = {
     "VOC10 AP50": ((80, 50),),
 }
@@ -46,14 +45,13 @@ def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, fl
     return voc_scored(judge_by_devkit(truth, detections), np.ones((1, len(truth.ids)))).scores
 
 
-def judge_by_devkit(
-    truth: DetectionTruth, detections: Detections, iou: float = 0.5, overlaps: Floats | None = None
-) -> Judged:
-    """The detections that the devkit counts, and which of them are right; `overlaps` as in `judge_voc`.
+def judge_by_devkit(truth: DetectionTruth, detections: Detections, overlaps: Floats | None = None) -> Judged:
+    """The detections that the devkit counts, and which of them are right at IoU 0.5; `overlaps` as in
+    `judge_voc`.
 
     Where a crowd has no bounds, a detection of its class is not wrong.
     """
-    verdicts = judge_voc(truth, detections, iou=iou, overlaps=overlaps)
+    verdicts = judge_voc(truth, detections, iou=0.5, overlaps=overlaps)
     endless = truth.keys[truth.crowd & np.isinf(truth.area)]
     if len(endless):
         within = np.isin(detections.image * len(truth.classes) + detections.labels, endless)

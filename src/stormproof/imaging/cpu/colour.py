@@ -45,7 +45,7 @@ def _level(value: Any) -> Any:
 
 
 @kernel
-def _spread_out(row: Any, channels: Any, out: Any) -> None:
+def spread_out(row: Any, channels: Any, out: Any) -> None:
     """Repeat one value per pixel for each channel, so that the next loop runs over a plain row."""
     if channels == 3:
         for x in range(row.shape[0]):
@@ -64,7 +64,7 @@ def _add_layer(image: Any, layer: Any, gain: Any, scale: Any, offset: Any, colou
     width = layer.shape[1]
     light = np.empty(n, np.float32)
     for y in range(image.shape[0]):
-        _spread_out(layer[y], n // width, light)
+        spread_out(layer[y], n // width, light)
         source, target = image[y], out[y]
         for x in range(n):
             target[x] = _level(gain * source[x] + (scale * light[x] + offset) * colour[x])
@@ -137,8 +137,8 @@ def _whiten(image: Any, layer: Any, keep: Any, luma: Any, out: Any) -> None:
             else:
                 grey = luma[0] * source[3 * x] + luma[1] * source[3 * x + 1] + luma[2] * source[3 * x + 2]
             bright[x] = np.float32(1.5) * grey + np.float32(127.5)
-        _spread_out(bright, n // width, target_light)
-        _spread_out(layer[y], n // width, light)
+        spread_out(bright, n // width, target_light)
+        spread_out(layer[y], n // width, light)
         for x in range(n):
             v = np.float32(source[x])
             target[x] = _level(keep * v + rest * max(v, target_light[x]) + light[x])

@@ -199,9 +199,13 @@ def _tap(padded: Any, inset: Any, channels: Any, y: Any, shift: Any, n: Any) -> 
 
 
 @kernel
-def _line(padded: Any, inset: Any, channels: Any, weights: Any, shifts: Any, guard: Any, out: Any) -> None:
+def _line(source: Any, channels: Any, columns: Any, weights: Any, shifts: Any, guard: Any, out: Any) -> None:
     """Four taps per pass, so that the running total is loaded and stored a quarter as often."""
     n = out.shape[1]
+    padded = np.empty((source.shape[0], columns.shape[0] * channels), np.float32)
+    for y in range(source.shape[0]):
+        pad(source[y], channels, columns, padded[y])
+    inset = (padded.shape[1] - n) // 2
     total = np.empty(n, np.float32)
     for y in range(out.shape[0]):
         total[:] = guard
@@ -218,43 +222,19 @@ def _line(padded: Any, inset: Any, channels: Any, weights: Any, shifts: Any, gua
             target[x] = min(total[x], np.float32(255))
 
 
-@kernel
-def _pad_rows(source: Any, channels: Any, columns: Any, out: Any) -> None:
-    for y in range(source.shape[0]):
-        pad(source[y], channels, columns, out[y])
-
-
-def line_blur(image: Image, weights: npt.NDArray[np.float64], shifts: npt.NDArray[np.int64]) -> Image:
-    """Weighted sum of copies read `shifts` = (dy, dx) away, edges repeated, result truncated."""
-    return _lines(image, weights, shifts, GUARD)
-
-
-def line_blur_field(field: Field, weights: npt.NDArray[np.float64], shifts: npt.NDArray[np.int64]) -> Field:
-    """The same over a float field with values up to 255."""
-    return _lines(field, weights, shifts, np.float32(0))
-
-
-def _lines(
-    source: npt.NDArray[Any],
+def line_blur(
+    image: npt.NDArray[Any],
     weights: npt.NDArray[np.float64],
     shifts: npt.NDArray[np.int64],
-    guard: np.float32,
+    *,
+    guard: np.float32 = GUARD,
 ) -> npt.NDArray[Any]:
-    height, width = source.shape[:2]
-    channels = source.size // (height * width)
-    reach = int(np.abs(shifts[:, 1]).max(initial=0))
+    """Weighted sum of copies read `shifts` = (dy, dx) away, edges repeated, at most 255; truncated for bytes.
+
+    A float field needs no `guard`.
+    """
+    height, width = image.shape[:2]
     spare = -len(weights) % 4  # zero weights fill the last group of four
-    flat = np.ascontiguousarray(source).reshape(height, width * channels)
-    padded = np.empty((height, (width + 2 * reach) * channels), np.float32)
-    _pad_rows(flat, channels, border(width, reach, "nearest"), padded)
-    out = np.empty_like(source, order="C")
-    _line(
-        padded,
-        reach * channels,
-        channels,
-        np.pad(weights, (0, spare)).astype(np.float32),
-        np.pad(shifts, ((0, spare), (0, 0))),
-        guard,
-        out.reshape(height, width * channels),
-    )
-    return out
+    taps = np.pad(weights, (0, spare)).astype(np.float32), np.pad(shifts, ((0, spare), (0, 0)))
+    columns = border(width, int(np.abs(shifts[:, 1]).max(initial=0)), "nearest")
+    return by_row(_line, image, image.size // (height * width), columns, *taps, guard)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Camera, Image
-from stormproof.imaging.cpu.colour import grey_of
+from stormproof.imaging.cpu.colour import grey_of, spread_out
 from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import Field
 
@@ -91,33 +91,23 @@ def facing(depth: Field, camera: Camera, step: int) -> Field:
 
 
 @kernel
-def _fade(image: Any, field: Any, table: Any, scale: Any, colour: Any, out: Any) -> None:
+def _fade(image: Any, field: Any, table: Any, scale: Any, tint: Any, out: Any) -> None:
     n = image.shape[1]
     width = field.shape[1]
     last = np.float32(table.shape[0] - 2)
-    share = np.empty(width, np.float32)
+    share, light = np.empty(width, np.float32), np.empty(n, np.float32)
     for y in range(image.shape[0]):
         row, source, target = field[y], image[y], out[y]
         for x in range(width):
             place = min(row[x] * scale, last)
             i = np.int32(place)
             share[x] = table[i] + (place - np.float32(i)) * (table[i + 1] - table[i])
-        if n == width:
-            for x in range(width):
-                target[x] = np.uint8(
-                    colour[0] + share[x] * (np.float32(source[x]) - colour[0]) + np.float32(0.5)
-                )
-        else:
-            for x in range(width):
-                s = share[x]
-                for c in range(3):
-                    h = colour[c]
-                    target[3 * x + c] = np.uint8(
-                        h + s * (np.float32(source[3 * x + c]) - h) + np.float32(0.5)
-                    )
+        spread_out(share, n // width, light)
+        for x in range(n):
+            target[x] = np.uint8(tint[x] + light[x] * (np.float32(source[x]) - tint[x]) + np.float32(0.5))
 
 
 def fade(image: Image, field: Field, table: npt.NDArray[np.float32], scale: float, colour: Any) -> Image:
     """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
-    tint = np.array(colour, np.float32)
+    tint = np.tile(np.array(colour, np.float32), image.shape[1])
     return by_row(_fade, image, np.ascontiguousarray(field), table, np.float32(scale), tint)

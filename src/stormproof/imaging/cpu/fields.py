@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
-from stormproof.imaging.cpu.convolution import line_blur_field
+from stormproof.imaging.cpu.convolution import line_blur
 from stormproof.imaging.cpu.warps import enlarge
 from stormproof.imaging.plans import EDGES, EMBOSS, FAR, TINY, Field
 
@@ -97,7 +97,8 @@ def snowfall(
     layer[layer < threshold] = 0
     np.clip(layer, 0, 1, out=layer)
     layer *= 255
-    return np.rint(line_blur_field(layer, *path)[: size[0], : size[1]])
+    streaks = line_blur(layer, *path, guard=np.float32(0))
+    return np.asarray(np.rint(streaks[: size[0], : size[1]]), np.float32)
 
 
 def both_ways(layer: Field) -> Field:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.colour import spread_out
 from stormproof.imaging.cpu.layouts import by_row
 from stormproof.imaging.plans import Field
 
@@ -88,7 +89,7 @@ def _radial(
     width = n // channels
     half = np.float32(0.5)
     last = profile.shape[0] - 2
-    gain = np.empty(n, np.float32)
+    value, gain = np.empty(width, np.float32), np.empty(n, np.float32)
     for y in range(height):
         dy = np.float32(y) - row
         square = dy * dy
@@ -96,9 +97,8 @@ def _radial(
             dx = np.float32(x) - column
             place = np.sqrt(dx * dx + square) * per_pixel
             i = min(np.int32(place), last)
-            value = profile[i] + (place - np.float32(i)) * (profile[i + 1] - profile[i])
-            for c in range(channels):
-                gain[x * channels + c] = value
+            value[x] = profile[i] + (place - np.float32(i)) * (profile[i + 1] - profile[i])
+        spread_out(value, channels, gain)
         source, target = image[y], out[y]
         for x in range(n):
             level = colour + gain[x] * (np.float32(source[x]) - colour) + half

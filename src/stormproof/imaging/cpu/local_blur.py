@@ -275,11 +275,11 @@ def _across(
     width, reach = image.shape[1], half.shape[0] - 1
     end, beside = width + 2 * reach + 4, space.lined_pixels.shape[1]
     weights, lit = np.empty(width, np.float32), np.zeros((end, 1), np.bool_)
-    found = False
+    any_light = False
     for i in range(rows):
         y = top + i
         if _lift(image[y], layer[y], upper[y], k, weights, space.row[0]):
-            found = True
+            any_light = True
         else:
             space.row[0, :] = 0
         for x in range(width):
@@ -294,7 +294,7 @@ def _across(
             column = space.tile_pixels[p // beside]
             for i in range(rows):
                 column[start + i, p % beside] = space.four_pixels[p - x, i]
-    return found
+    return any_light
 
 
 @kernel

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.plans import DEMOSAIC_REACH
 
 Raw = npt.NDArray[np.uint8]
-
-_REACH = 2  # sites that edge-aware interpolation looks at in each direction
 
 
 def mosaic(image: Image) -> Raw:
@@ -76,7 +75,7 @@ def demosaic(raw: Raw, image: Image) -> Image:
     """
     out = np.array(image, order="C")
     faults = (raw != mosaic(image)).astype(np.uint8)
-    near = cv2.dilate(faults, np.ones((2 * _REACH + 1,) * 2, np.uint8))
+    near = cv2.dilate(faults, np.ones((2 * DEMOSAIC_REACH + 1,) * 2, np.uint8))
     # Mirroring about a site keeps the colour pattern.
     sites = cv2.copyMakeBorder(raw, 1, 1, 1, 1, cv2.BORDER_REFLECT_101)
     _demosaic(sites.astype(np.int32), near, out)

@@ -11,8 +11,18 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.cpu.layouts import by_value
-from stormproof.imaging.plans import GUARD, Field, corner_positions, cubic_taps, enlarged_size, zoom_crops
+from stormproof.imaging.cpu.layouts import by_pixel, by_value
+from stormproof.imaging.plans import (
+    GUARD,
+    MOST_SAMPLES,
+    STREAK_BITS,
+    WHOLE,
+    Field,
+    corner_positions,
+    cubic_taps,
+    enlarged_size,
+    zoom_crops,
+)
 
 _positions = kernel(corner_positions)
 
@@ -185,18 +195,19 @@ def scatter(image: Image, shifts: npt.NDArray[np.int8], reach: int) -> Image:
 
 
 _LANE = np.uint64(21)  # bits per channel of a packed pixel: 8 of value, 11 of weight, 2 spare
-_WHOLE = 1 << 11  # the sum of four bilinear weights: exact to a quarter of a grey level
 
 
 @kernel
-def _pack_lanes(pixels: Any, words: Any) -> None:
-    """Pack a pixel's channels into one word, so that one multiplication weights them all."""
+def _packed(pixels: Any) -> Any:
+    """Each pixel's channels in one word, so that one multiplication weights them all."""
+    words = np.empty(pixels.shape[0], np.uint64)
     for i in range(words.shape[0]):
         word = np.uint64(pixels[i, 0])
         if pixels.shape[1] == 3:
             word |= np.uint64(pixels[i, 1]) << _LANE
             word |= np.uint64(pixels[i, 2]) << (_LANE + _LANE)
         words[i] = word
+    return words
 
 
 @kernel
@@ -211,13 +222,13 @@ def _sample(words: Any, height: Any, width: Any, v: Any, u: Any) -> Any:
     i, j = np.int64(v), np.int64(u)
     f, g = v - np.float32(i), u - np.float32(j)
     # Rounded down, so that no weight can be negative.
-    both = np.int64(f * g * np.float32(_WHOLE))
-    down, across = np.int64(f * np.float32(_WHOLE)), np.int64(g * np.float32(_WHOLE))
+    both = np.int64(f * g * np.float32(WHOLE))
+    down, across = np.int64(f * np.float32(WHOLE)), np.int64(g * np.float32(WHOLE))
     a = i * width + j
     b = a + (1 if j + 1 < width else 0)
     below = width if i + 1 < height else 0
-    total = np.uint64((_WHOLE // 2) * ((1 << 42) + (1 << 21) + 1))  # one half, in every lane
-    total += words[np.uint64(a)] * np.uint64(_WHOLE - down - across + both)
+    total = np.uint64((WHOLE // 2) * ((1 << 42) + (1 << 21) + 1))  # one half, in every lane
+    total += words[np.uint64(a)] * np.uint64(WHOLE - down - across + both)
     total += words[np.uint64(b)] * np.uint64(across - both)
     total += words[np.uint64(a + below)] * np.uint64(down - both)
     total += words[np.uint64(b + below)] * np.uint64(both)
@@ -225,9 +236,9 @@ def _sample(words: Any, height: Any, width: Any, v: Any, u: Any) -> Any:
 
 
 @kernel
-def _move(words: Any, dy: Any, dx: Any, out: Any) -> None:
+def _move(pixels: Any, dy: Any, dx: Any, out: Any) -> None:
     height, width = dy.shape
-    channels = out.shape[1]
+    channels, words = out.shape[1], _packed(pixels)
     level = np.uint64(255)
     for y in range(height):
         rows, columns = dy[y], dx[y]
@@ -242,36 +253,27 @@ def _move(words: Any, dy: Any, dx: Any, out: Any) -> None:
 
 def move(image: Image, dy: Field, dx: Field) -> Image:
     """Read each pixel from (y + dy, x + dx), bilinear, rounded; black where that lies outside the frame."""
-    height, width, channels = image.shape
-    words = np.empty(height * width, np.uint64)
-    _pack_lanes(np.ascontiguousarray(image).reshape(-1, channels), words)
-    out = np.empty_like(image, order="C")
-    _move(words, dy, dx, out.reshape(-1, channels))
-    return out
-
-
-MOST_SAMPLES = 40  # of a streak; longer ones skip pixels
-_FINE = 16  # fractional bits of a position along a streak
+    return by_pixel(_move, image, dy, dx)
 
 
 @kernel
-def _streak(words: Any, dy: Any, dx: Any, out: Any) -> None:
+def _streak(pixels: Any, dy: Any, dx: Any, out: Any) -> None:
     height, width = dy.shape
-    channels = out.shape[1]
+    channels, words = out.shape[1], _packed(pixels)
     lane = (np.uint64(1) << _LANE) - np.uint64(1)
     for y in range(height):
         downs, acrosses = dy[y], dx[y]
         for x in range(width):
             down, across = downs[x], acrosses[x]
             count: Any = min(np.int64(max(abs(down), abs(across))) + 1, MOST_SAMPLES)
-            share = np.float32(1 << _FINE) / np.float32(count)
+            share = np.float32(1 << STREAK_BITS) / np.float32(count)
             step_y, step_x = np.int64(np.floor(down * share)), np.int64(np.floor(across * share))
-            i: Any = (np.int64(y) << _FINE) + (1 << (_FINE - 1))
-            j: Any = (np.int64(x) << _FINE) + (1 << (_FINE - 1))
+            i: Any = (np.int64(y) << STREAK_BITS) + (1 << (STREAK_BITS - 1))
+            j: Any = (np.int64(x) << STREAK_BITS) + (1 << (STREAK_BITS - 1))
             total = np.uint64(0)
             for _ in range(count):
-                row: Any = min(max(i >> _FINE, 0), height - 1)
-                column: Any = min(max(j >> _FINE, 0), width - 1)
+                row: Any = min(max(i >> STREAK_BITS, 0), height - 1)
+                column: Any = min(max(j >> STREAK_BITS, 0), width - 1)
                 total += words[np.uint64(row * width + column)]
                 i += step_y
                 j += step_x
@@ -288,12 +290,7 @@ def streak(image: Image, dy: Field, dx: Field) -> Image:
 
     There is one sample per pixel of the line's longer side, the nearest pixel's, up to 40.
     """
-    height, width, channels = image.shape
-    words = np.empty(height * width, np.uint64)
-    _pack_lanes(np.ascontiguousarray(image).reshape(-1, channels), words)
-    out = np.empty_like(image, order="C")
-    _streak(words, np.ascontiguousarray(dy), np.ascontiguousarray(dx), out.reshape(-1, channels))
-    return out
+    return by_pixel(_streak, image, np.ascontiguousarray(dy), np.ascontiguousarray(dx))
 
 
 @kernel

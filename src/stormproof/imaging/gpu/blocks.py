@@ -208,22 +208,12 @@ def jpeg(image: Batch, quality: int) -> Batch:
     luma_steps, chroma_steps = _steps(quality, _LUMA), _steps(quality, _CHROMA)
     if channels == 3:
         rest = _DCT, luma_steps, chroma_steps
-        if isinstance(image, Ragged):
-            return _jpeg_ragged(image, *rest)
-        return Batch(triton_kernels.run(triton_layers.jpeg, _in_torch, image.data, *rest))
+        if isinstance(image, Ragged) and image.sizes.each[:, 1].min() <= 4:
+            raise BySize  # libjpeg upsamples rows this short in another way
+        return ragged.apply(triton_layers.jpeg, _in_torch, image, *rest)
     plane = _padded(image.data[..., 0], _up(height, 8), _up(width, 8))
     plane = triton_kernels.run(triton_layers.requantised, _requantised, plane, _DCT, luma_steps)
     return Batch(plane[:, :height, :width, None].contiguous())
-
-
-def _jpeg_ragged(image: Ragged, *rest: Any) -> Ragged:
-    if image.sizes.each[:, 1].min() <= 4:  # rows that libjpeg upsamples in another way
-        raise BySize
-
-    def alone(rows: ragged.Rows, size: Size) -> Tensor:
-        return _in_torch(image.part(rows, size).data, *rest)
-
-    return image.like(ragged.run(triton_layers.jpeg, alone, image.sizes, image.padded, *rest))
 
 
 def _in_torch(image: Tensor, matrix: _Steps, luma_steps: _Steps, chroma_steps: _Steps) -> Tensor:

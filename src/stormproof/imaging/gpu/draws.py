@@ -202,9 +202,10 @@ class Draws:
         """The keys of a stream for every image."""
         owner = self._owner(stream)
         if owner not in self._keys:
-            known = self.draws.keys if isinstance(self.draws, KeyedDraws) else None
-            found = np.array([d.key_of(stream) for d in self.draws], np.int64) if known is None else known
-            self._keys[owner] = found
+            if isinstance(self.draws, KeyedDraws):
+                self._keys[owner] = self.draws.keys
+            else:
+                self._keys[owner] = np.array([draw.key_of(stream) for draw in self.draws], np.int64)
         return self._keys[owner]
 
     def _on_device(self, stream: str) -> Tensor:
@@ -271,11 +272,8 @@ class Draws:
         return Ragged(ragged.run(kernel, alone, sizes, keys, number, to_device(numbers)), sizes)
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
-        keys, number, table = (
-            self._on_device(stream),
-            stream_number(stream),
-            keep_on_device(_normal_table(mean, sd)),
-        )
+        keys, number = self._on_device(stream), stream_number(stream)
+        table = keep_on_device(_normal_table(mean, sd))
         if is_mixed(shape):
             sizes = ragged.sizes_in(shape)
 

@@ -289,8 +289,7 @@ def _sum_of_nine(field: Tensor) -> Tensor:
 
 def _counts(near: Tensor, levels: int) -> Tensor:
     """How many pixels of each image have each of the lowest levels; N × levels, int32."""
-    found = [(near == level).sum((1, 2), dtype=torch.int32) for level in range(levels)]
-    return torch.stack(found, 1)
+    return torch.stack([(near == level).sum((1, 2), dtype=torch.int32) for level in range(levels)], 1)
 
 
 def _equalising(counts: Tensor) -> Tensor:

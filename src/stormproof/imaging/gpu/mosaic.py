@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from stormproof.imaging.gpu.batch import Batch, as_batch
-
-_REACH = 2  # sites that edge-aware interpolation looks at in each direction
+from stormproof.imaging.plans import DEMOSAIC_REACH
 
 
 def mosaic(image: Batch) -> Batch:
@@ -36,7 +35,7 @@ def demosaic(raw: Batch, image: Batch) -> Batch:
     """
     sites, photograph = as_batch(raw).data.to(torch.int32), as_batch(image)
     faults = (sites != mosaic(photograph).data).to(torch.float32)
-    near = max_pool2d(faults[:, None], 2 * _REACH + 1, 1, _REACH)[:, 0, ..., None] > 0
+    near = max_pool2d(faults[:, None], 2 * DEMOSAIC_REACH + 1, 1, DEMOSAIC_REACH)[:, 0, ..., None] > 0
     padded = _mirrored(sites)
     here, left, right = padded[:, 1:-1, 1:-1], padded[:, 1:-1, :-2], padded[:, 1:-1, 2:]
     up, down = padded[:, :-2, 1:-1], padded[:, 2:, 1:-1]

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
 from collections.abc import Hashable, Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
+
+from stormproof.core.files import whole_file
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +38,8 @@ def remember(name: Hashable) -> None:
     names |= _read(file)  # what others have found since
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
-            new.write("".join(f"{one}\n" for one in sorted(names)))
-        Path(new.name).replace(file)
+        with whole_file(file, durable=False) as new:
+            new.write("".join(f"{one}\n" for one in sorted(names)).encode())
     except OSError as error:
         log.debug("%s is not written: %s", file, error)
 
@@ -78,8 +78,8 @@ def _identity(device: int) -> str:
 
 def identity(machine: object, sources: Iterable[Path]) -> str:
     """A hash of all that the kernels' results may depend on."""
-    found = hashlib.sha256(repr(machine).encode())
+    digest = hashlib.sha256(repr(machine).encode())
     for source in sorted(sources):
         text = source.read_bytes()
-        found.update(f"{source.name} {len(text)} ".encode() + text)
-    return found.hexdigest()[:32]
+        digest.update(f"{source.name} {len(text)} ".encode() + text)
+    return digest.hexdigest()[:32]

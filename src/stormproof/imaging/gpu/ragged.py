@@ -62,7 +62,7 @@ class Sizes:
         """Where images are; N × 1 × H × W, bool."""
         rows, columns = (torch.arange(side, device=self.table.device) for side in self.whole)
         height, width = self.table[:, :1, None], self.table[:, 1:, None]
-        return ((rows[:, None] < height) & (columns < width.transpose(1, 2)))[:, None]
+        return ((rows[:, None] < height) & (columns < width))[:, None]
 
 
 @lru_cache(maxsize=16)  # of few batches: where images are takes a byte per pixel of the device's memory
@@ -180,6 +180,23 @@ def run(
 
         triton_kernels.judge(name, kernel.__name__, compare)
     return kernel(source, *rest, sizes=sizes) if name in triton_kernels.trusted else together(alone, sizes)
+
+
+def apply(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], image: Batch, *rest: Any) -> Batch:
+    """The kernel's or the twin's result for images of one size or of several; further batches in `rest` have
+    the same sizes."""
+    if not isinstance(image, Ragged):
+        plain = (own.data if isinstance(own, Batch) else own for own in rest)
+        return Batch(triton_kernels.run(kernel, twin, image.data, *plain))
+    if any(isinstance(own, Batch) and not isinstance(own, Ragged) for own in rest):
+        raise BySize
+
+    def alone(rows: Rows, size: Size) -> Tensor:
+        parts = (own.part(rows, size).data if isinstance(own, Ragged) else own for own in (image, *rest))
+        return twin(*parts)
+
+    padded = (own.padded if isinstance(own, Ragged) else own for own in rest)
+    return image.like(run(kernel, alone, image.sizes, image.padded, *padded))
 
 
 def _alone(alone: Alone, rows: Rows, size: Size) -> Tensor:

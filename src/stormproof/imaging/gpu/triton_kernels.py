@@ -46,14 +46,14 @@ log = logging.getLogger(__name__)
 
 
 @cache
-def found() -> bool:
+def is_installed() -> bool:
     """Whether Triton is installed."""
     return find_spec("triton") is not None
 
 
 def usable(tensor: Tensor) -> bool:
     """Whether a tensor can go through Triton's kernels."""
-    return tensor.is_cuda and found() and not _switched_off
+    return tensor.is_cuda and is_installed() and not _switched_off
 
 
 def is_switched_off() -> bool:

@@ -17,7 +17,16 @@ from stormproof.imaging.gpu.draws import Packed
 from stormproof.imaging.gpu.each import BySize, is_mixed
 from stormproof.imaging.gpu.ragged import Ragged
 from stormproof.imaging.gpu.tensors import current_device, keep_on_device, root, to_device
-from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, picked, zoom_crops
+from stormproof.imaging.plans import (
+    GUARD,
+    MOST_SAMPLES,
+    STREAK_BITS,
+    WHOLE,
+    corner_positions,
+    cubic_taps,
+    picked,
+    zoom_crops,
+)
 
 _GUARD = float(GUARD)
 
@@ -38,14 +47,7 @@ def side_plans(start: Any, samples: Any, span: Any, results: Any) -> npt.NDArray
 
 def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
     """Mean of the image and its central enlargements by each factor, truncated."""
-    if not isinstance(image, Ragged):
-        return Batch(triton_kernels.run(_zoomed, _zoomed_in_torch, image.data, factors))
-    given = image
-
-    def alone(rows: ragged.Rows, size: Size) -> Tensor:
-        return _zoomed_in_torch(given.part(rows, size).data, factors)
-
-    return image.like(ragged.run(_zoomed, alone, image.sizes, image.padded, factors))
+    return ragged.apply(_zoomed, _zoomed_in_torch, image, factors)
 
 
 def _zoomed(data: Tensor, factors: npt.NDArray[np.float64], *, sizes: ragged.Sizes | None = None) -> Tensor:
@@ -100,18 +102,7 @@ def _folded(place: Tensor, length: int) -> Tensor:
 
 def displace(image: Batch, dy: Batch, dx: Batch) -> Batch:
     """Read each pixel from (y + dy, x + dx), bilinear, mirrored at the borders, truncated."""
-    if isinstance(image, Ragged) and isinstance(dy, Ragged) and isinstance(dx, Ragged):
-        given, down, across = image, dy, dx
-
-        def alone(rows: ragged.Rows, size: Size) -> Tensor:
-            image, dy, dx = (own.part(rows, size).data for own in (given, down, across))
-            return _displaced(image, dy, dx, _GUARD)
-
-        rest = dy.padded, dx.padded, _GUARD
-        return image.like(ragged.run(triton_kernels.displace, alone, image.sizes, image.padded, *rest))
-    return Batch(
-        triton_kernels.run(triton_kernels.displace, _displaced, image.data, dy.data, dx.data, _GUARD)
-    )
+    return ragged.apply(triton_kernels.displace, _displaced, image, dy, dx, _GUARD)
 
 
 def _displaced(data: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
@@ -193,9 +184,6 @@ def _origins(shifts: Tensor, top: int, left: int, height: int, width: int) -> Te
     return link - pixels
 
 
-_WHOLE = 1 << 11  # the sum of four bilinear weights: exact to a quarter of a grey level
-
-
 def move(image: Batch, dy: Any, dx: Any) -> Batch:
     """Read each pixel from (y + dy, x + dx), bilinear, rounded; black where that lies outside the frame."""
     data = image.data
@@ -207,8 +195,8 @@ def move(image: Batch, dy: Any, dx: Any) -> Batch:
     v, u = v.clamp(0, height - 1), u.clamp(0, width - 1)
     i, j = v.to(torch.int64), u.to(torch.int64)
     f, g = v - i, u - j
-    both = ((f * g) * _WHOLE).to(torch.int32)  # rounded down, so that no weight can be negative
-    down, across = (f * _WHOLE).to(torch.int32), (g * _WHOLE).to(torch.int32)
+    both = ((f * g) * WHOLE).to(torch.int32)  # rounded down, so that no weight can be negative
+    down, across = (f * WHOLE).to(torch.int32), (g * WHOLE).to(torch.int32)
     below, right = (i + 1).clamp(max=height - 1), (j + 1).clamp(max=width - 1)
     flat = data.reshape(len(data), height * width, channels)
 
@@ -217,14 +205,10 @@ def move(image: Batch, dy: Any, dx: Any) -> Batch:
         values = flat.gather(1, place).reshape(data.shape).to(torch.int32)
         return values * weight[..., None]
 
-    total = read(i, j, _WHOLE - down - across + both) + read(i, right, across - both)
+    total = read(i, j, WHOLE - down - across + both) + read(i, right, across - both)
     total = total + (read(below, j, down - both) + read(below, right, both))
-    level = (total + _WHOLE // 2) >> 11
+    level = (total + WHOLE // 2) >> 11
     return Batch((level * inside[..., None]).to(torch.uint8))
-
-
-_MOST_SAMPLES = 40  # of a streak; longer ones skip pixels
-_FINE = 16  # fractional bits of a position along a streak
 
 
 def streak(image: Batch, dy: Any, dx: Any) -> Batch:
@@ -232,17 +216,18 @@ def streak(image: Batch, dy: Any, dx: Any) -> Batch:
     data = image.data
     height, width, channels = image.shape
     down, across = as_batch(dy).data, as_batch(dx).data
-    count = (torch.maximum(down.abs(), across.abs()).to(torch.int64) + 1).clamp(max=_MOST_SAMPLES)
-    share = torch.full_like(down, float(1 << _FINE)) / count.to(torch.float32)
+    count = (torch.maximum(down.abs(), across.abs()).to(torch.int64) + 1).clamp(max=MOST_SAMPLES)
+    share = torch.full_like(down, float(1 << STREAK_BITS)) / count.to(torch.float32)
     steps = [torch.floor(way * share).to(torch.int64) for way in (down, across)]
     rows, columns = (
-        (torch.arange(side, device=data.device) << _FINE) + (1 << (_FINE - 1)) for side in (height, width)
+        (torch.arange(side, device=data.device) << STREAK_BITS) + (1 << (STREAK_BITS - 1))
+        for side in (height, width)
     )
     flat = data.reshape(len(data), height * width, channels).to(torch.int64)
     total = torch.zeros_like(flat)
     for k in range(int(count.max())):
-        i = ((rows[:, None] + k * steps[0]) >> _FINE).clamp(0, height - 1)
-        j = ((columns + k * steps[1]) >> _FINE).clamp(0, width - 1)
+        i = ((rows[:, None] + k * steps[0]) >> STREAK_BITS).clamp(0, height - 1)
+        j = ((columns + k * steps[1]) >> STREAK_BITS).clamp(0, width - 1)
         index = (i * width + j).reshape(len(i), -1, 1).expand(len(flat), -1, channels)
         total += flat.gather(1, index) * (k < count).reshape(len(i), -1, 1)
     samples = count.reshape(len(count), -1, 1)
