@@ -119,6 +119,7 @@ def open_cityscapes(
         category_ids=tuple(BY_NAME[name].id for name in CLASSES) if objects else (),
         attributes={"city": {name: name.partition("_")[0] for name in ids}},
         groups=snippets({name: name for name in ids}),
+        variant="caravans excused" if excuse_caravans else "",
     )
 
 

@@ -61,6 +61,7 @@ def open_yolo(main: str, *, split: str = "val", oriented: bool | None = None) ->
         labels=YoloObjects(images, rows, polygons, kind),
         sources=(path, *(text for text in texts if text.is_file())),
         classes=classes,
+        variant="" if oriented is None else f"oriented {oriented}",
     )
 
 
