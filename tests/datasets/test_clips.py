@@ -87,6 +87,9 @@ def test_reads_bdds_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None
     assert dict(dataset.frames) == {"v1-0": Frame("v1-0", "v1", 0.0), "v1-1": Frame("v1-1", "v1", 0.2)}
     assert [dataset.truth(k).instances.tracks.tolist() for k in range(3)] == [[3], [4], [3]]
     assert dataset[2].sequence == ""  # a video's only frame
+    trees.save_text(tmp_path / "out.json", json.dumps([frames[0] | {"videoName": "../images/v1"}]))
+    with pytest.raises(DatasetError, match=r"videoName '\.\./images/v1' must be a path below the images folder"):
+        read_dataset(f"bdd:{tmp_path}/out.json,images={tmp_path}/images")
 
 
 def test_detection_labels_of_bdd_are_single_images(build: Build) -> None:
