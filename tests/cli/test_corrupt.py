@@ -45,6 +45,7 @@ def test_a_device_gives_the_same_pixels(tmp_path: Path, photos: Path) -> None:
     pytest.importorskip("torch", reason="needs torch")
     write_image(photos / "small.png", make_image(9, (20, 31, 3)))
     (photos / "broken.png").write_bytes(b"no image")
+    (photos / "._a.png").write_bytes(b"what macOS writes beside a file")
     out, one = tmp_path / "out", tmp_path / "one.png"
     run = stormproof("corrupt", photos, out, "-c", "fog@3,contrast@2", "--device", "cpu")
     assert run.returncode == 1

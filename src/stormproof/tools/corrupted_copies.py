@@ -23,6 +23,7 @@ from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.chain import check_alone
+from stormproof.datasets.annotations import list_images
 from stormproof.datasets.copies import condition_folder
 from stormproof.tools.manifest import Copy
 
@@ -54,7 +55,7 @@ def find_images(source: Path) -> list[Path]:
         return [source]
     if not source.is_dir():
         raise InvalidOption(f"{source} does not exist; give an image or a folder of images.")
-    paths = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
+    paths = sorted(list_images(source))
     if not paths:
         raise InvalidOption(f"{source} contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
     return paths
