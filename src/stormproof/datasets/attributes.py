@@ -87,9 +87,8 @@ def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instan
         if objects.masks is not None:
             pixels = depth[objects.masks[k].to_mask()]
         else:
-            x1, y1, x2, y2 = objects.boxes[k]
-            down, across = slice(int(y1), math.ceil(y2)), slice(int(x1), math.ceil(x2))
-            pixels = depth[down, across]
+            x1, y1, x2, y2 = np.maximum(objects.boxes[k], 0)  # a box may begin outside the image
+            pixels = depth[int(y1) : math.ceil(y2), int(x1) : math.ceil(x2)]
         known = pixels[np.isfinite(pixels) & (pixels > 0)]
         distance[k] = np.median(known) if known.size else np.nan
     return replace(objects, distance=distance)
@@ -158,8 +157,8 @@ def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:
             continue
         if len(row) != len(names):
             raise DatasetError(path, f"has {len(row)} values, the first line {len(names)}.", f"line {line}")
-        if row[at]:
-            table[row[0]] = row[at]
+        if row[at] and table.setdefault(row[0], row[at]) != row[at]:
+            raise DatasetError(path, f"gives {row[0]!r} another {names[at]} than before.", f"line {line}")
     return names[at], table
 
 

@@ -251,8 +251,6 @@ def read_sequences(path: Path) -> dict[str, Frame]:
         if frame is None:
             problem = f"{','.join(row)!r:.80} must be an image id, a sequence and a time in seconds."
             problems.append(DatasetError(path, problem, f"line {line}"))
-        elif frame.id in frames:
-            problems.append(DatasetError(path, f"lists {frame.id!r} a second time.", f"line {line}"))
         else:
             frames[frame.id] = frame
     raise_all(problems)
