@@ -88,7 +88,7 @@ def test_reads_bdds_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None
     assert [dataset.truth(k).instances.tracks.tolist() for k in range(3)] == [[3], [4], [3]]
     assert dataset[2].sequence == ""  # a video's only frame
     trees.save_text(tmp_path / "out.json", json.dumps([frames[0] | {"videoName": "../images/v1"}]))
-    with pytest.raises(DatasetError, match=r"videoName '\.\./images/v1' must be a path below the images folder"):
+    with pytest.raises(DatasetError, match=r"videoName '\.\./images/v1' must be a path"):
         read_dataset(f"bdd:{tmp_path}/out.json,images={tmp_path}/images")
 
 
