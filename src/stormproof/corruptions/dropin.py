@@ -108,7 +108,7 @@ def init_as_imagecorruptions() -> None:
     NumPy's global generator, as the originals do.
     """
     name = "imagecorruptions"
-    installed = None if name in sys.modules else find_spec(name)
+    installed = find_spec(name)
     places = (installed.submodule_search_locations or []) if installed else []  # for its frost photographs
     functions = {each: _function(each) for each in _SUBSETS["all"]}
     package = _module(name, {
