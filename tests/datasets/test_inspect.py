@@ -102,11 +102,11 @@ def test_reports_missing_images_without_opening_any(build: Build, tmp_path: Path
     assert "1 of 2 are missing" in inspect(spec)[1]
 
 
-@pytest.mark.slow
-def test_looks_at_200_images_of_an_endless_dataset() -> None:
-    found = json.loads(inspect("world:train,size=128x80", "--json")[1])
-    assert found["images"] > 10**6
-    assert found["looked_at"] == 200
+def test_looks_at_some_images_of_an_endless_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stormproof.cli.inspect._GLANCE", 5)
+    counts = json.loads(inspect("world:train,size=128x80", "--json")[1])
+    assert counts["images"] > 10**6
+    assert counts["looked_at"] == 5
 
 
 def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
