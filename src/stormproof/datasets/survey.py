@@ -26,7 +26,6 @@ from stormproof.datasets.annotation_checks import (
 from stormproof.datasets.chosen import ChosenImages
 from stormproof.datasets.dataset import Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import file_content, has_files, image_path
-from stormproof.datasets.opened import OpenedDataset
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 
@@ -177,8 +176,6 @@ def _stated_size(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, 
     """The size that the annotation of an image states, and whether images are rotated by their tags."""
     if isinstance(dataset, ChosenImages):
         return _stated_size(dataset.dataset, dataset.kept[index])
-    if isinstance(dataset, OpenedDataset):
-        return _stated_size(dataset.whole, index)
     rules = abilities(dataset).rules
     turned = rules.exif == "apply" if rules is not None and rules.exif_stated else None
     return dataset.labels.size(index) if isinstance(dataset, FileDataset) else None, turned
