@@ -154,9 +154,8 @@ class FileDataset:
     """Image files, each decoded when it is indexed.
 
     `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
-    `variant` names the options that change the truth read from the same files. `category_ids` are the
-    numbers of the classes in the format's own files, for writing results in that format. `things` are the
-    semantic classes with countable objects, if these are not `classes`.
+    `variant` names the options that change the truth read from the same files. `Abilities` says what the
+    others mean.
     """
 
     name: str
@@ -172,9 +171,9 @@ class FileDataset:
     federated: Federated | None = None
     variant: str = ""
     rules: PixelRules = AS_STORED
-    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
-    frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
-    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
     thread_safe: ClassVar[bool] = True
 
     def __len__(self) -> int:
