@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from stormproof.core.sample import Instances
@@ -103,6 +104,8 @@ def test_objects_return_from_voc(written: Written, scenes: list[Rendered], folde
             [0, *(_voc_value(n, s) for n, s in zip(names(scene), expected.ignore, strict=True))]
         )
         np.testing.assert_array_equal(maps.truth(i).semantic.labels, values[scene.instance])
+    with PIL.Image.open(folder / "voc/SegmentationClass/val_000000.png") as image:
+        assert image.mode == "P"
 
 
 def _voc_value(name: str, small: bool) -> int:
