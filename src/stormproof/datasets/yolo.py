@@ -272,7 +272,7 @@ def _held_form(objects: Instances) -> tuple[Form, YoloLines] | None:
 def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
     """What the line of an object holds after its class."""
     x1, y1, x2, y2 = objects.boxes[k].tolist()
-    box = _fractions(np.array([[(x1 + x2) / 2, (y1 + y2) / 2], [x2 - x1, y2 - y1]]) / size)
+    box = _fractions(_centre_and_sides(objects.boxes[k], size))
     if (held := _held_form(objects)) is not None:
         form, lines = held
         entry = lines.write(objects.data[form.name][k]).reshape(-1, form.shape[-1] if form.shape else 2)
@@ -282,6 +282,14 @@ def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
         return box
     ring = np.array(_outline(objects.masks[k]) or (x1, y1, x2, y1, x2, y2, x1, y2)).reshape(-1, 2)
     return _fractions(ring / size)
+
+
+def _centre_and_sides(box: Floats, size: npt.NDArray[Any]) -> Floats:
+    """The numbers of a box in fractions; one that is mostly outside the image becomes its part inside."""
+    low, high = box[:2], box[2:]
+    if (low + high < 0).any() or (low + high > 2 * size).any():
+        low, high = np.clip(low, 0, size), np.clip(high, 0, size)
+    return np.array([(low + high) / 2, high - low]) / size
 
 
 def _fractions(values: npt.NDArray[Any]) -> list[str]:
