@@ -312,7 +312,7 @@ def _with_rules(dataset: Any, rules: PixelRules) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SampleDataset:
-    """Samples in memory; the fingerprint covers their pixels and truth."""
+    """Samples in memory; the fingerprint covers their pixels, truth, depth and camera."""
 
     name: str
     samples: tuple[Sample, ...]
@@ -380,11 +380,18 @@ class SampleDataset:
                     total.update(mask.counts.tobytes())
                 if sample.sequence:
                     total.update(objects.tracks.tobytes())
+                plain = Instances(objects.boxes, objects.labels, objects.masks)
+                for name in ("area", "occlusion", "truncation", "distance"):
+                    stated = getattr(objects, name).tobytes()
+                    if stated != getattr(plain, name).tobytes():
+                        total.update(name.encode() + stated)
                 for name, values in sorted(objects.data.items()):
                     total.update(name.encode() + repr(values.shape).encode() + values.tobytes())
             total.update(sample.truth.map_bytes)
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
+            if sample.context.camera is not None:
+                total.update(repr(sample.context.camera).encode())
         if self.frames:
             total.update(to_json(frames_identity(self.frames)).encode())
         return total.hexdigest()
