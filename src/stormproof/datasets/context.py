@@ -146,9 +146,9 @@ class ContextFiles:
     """The context files of all samples by kind, and how to read them."""
 
     paths: Mapping[str, tuple[Path, ...]]
-    depth_scale: float | None
-    disparity_scale: float | None
-    fill_depth: bool
+    depth_scale: float | None = None
+    disparity_scale: float | None = None
+    fill_depth: bool = False
 
     def of(self, index: int) -> dict[str, Path]:
         """The files beside one sample."""
