@@ -127,8 +127,14 @@ def read_calibration(path: Path) -> Calibration:
     text = read_text(path)
     try:
         if path.suffix.lower() == ".json":
-            return _from_json(json.loads(text))
-        return _from_middlebury(text) if "cam0" in text else _from_kitti(text)
+            calibration = _from_json(json.loads(text))
+        else:
+            calibration = _from_middlebury(text) if "cam0" in text else _from_kitti(text)
+        camera = calibration.camera
+        numbers = (camera.fx, camera.fy, camera.cx, camera.cy, camera.baseline or 0.0, calibration.offset)
+        if not all(map(isfinite, numbers)) or min(camera.fx, camera.fy) <= 0:
+            raise ValueError("numbers must be finite, and focal lengths > 0")
+        return calibration
     except (
         KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip
