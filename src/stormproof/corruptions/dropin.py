@@ -85,12 +85,8 @@ def _name(name: str | None, number: int) -> str:
                 f"{name} needs {' and '.join(needs)}, which an image alone does not have; corrupt a dataset "
                 f"that has it: stormproof corrupt images:FOLDER,depth=FOLDER --conditions {name}@3 --out DIR."
             )
-        raise UnknownName(
-            "corruption of imagecorruptions",
-            name,
-            _SUBSETS["all"],
-            f"It is one of Stormproof's: write corrupt(image, '{name}@3').",
-        )
+        hint = f"It is one of Stormproof's: write corrupt(image, '{name}@3')."
+        raise UnknownName("corruption of imagecorruptions", name, _SUBSETS["all"], hint)
     if number == -1:
         raise InvalidCondition("Give corruption_name='fog' or corruption_number=9 (0 to 18).")
     if not 0 <= number < len(_SUBSETS["all"]):

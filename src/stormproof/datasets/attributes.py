@@ -114,30 +114,19 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
             fix = f"ids of this dataset look like {ids[0]!r}"
             raise DatasetError(asked, f"lists none of the {counted(len(ids), 'image')}; {fix}.")
         return _slice(Path(asked).stem, ["listed" if name in listed else "others" for name in ids])
-    path, column = _file(asked)
-    if path is None:
+    file, colon, column = (asked, "", "") if asked.endswith(".csv") else asked.rpartition(":")
+    if not file.endswith(".csv"):
         known = (*own, *MEASURED, COUNT)
-        raise UnknownName(
-            "attribute",
-            asked,
-            known,
-            f"Known here: {', '.join(known)}, or give a CSV file or a list of ids (.txt).",
-        )
-    name, table = _read_csv(path, column)
+        hint = f"Known here: {', '.join(known)}, or give a CSV file or a list of ids (.txt)."
+        raise UnknownName("attribute", asked, known, hint)
+    path = Path(file)
+    name, table = _read_csv(path, column if colon else None)
     names = (names_of(dataset, index) for index in indices)
     values = [next((table[key] for key in each if key in table), None) for each in names]
     if all(value is None for value in values):
         fix = f"ids of this dataset look like {ids[0]!r}"
         raise DatasetError(path, f"has no row for any of the {counted(len(ids), 'image')}; {fix}.")
     return _slice(name, values)
-
-
-def _file(asked: str) -> tuple[Path | None, str | None]:
-    """A CSV file and maybe one of its columns."""
-    if asked.endswith(".csv"):
-        return Path(asked), None
-    path, colon, column = asked.rpartition(":")
-    return (Path(path), column) if colon and path.endswith(".csv") else (None, None)
 
 
 def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:

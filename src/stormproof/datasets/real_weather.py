@@ -109,9 +109,8 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
         if frame in truths:
             frames[frame] = (path, truths[frame], CLEAR)
     objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in frames.values())
-    groups = drop_singletons(
-        {name: name.partition("_beta_")[0] for name in frames}
-    )  # one scene in several fogs
+    # One scene in several fogs is a group.
+    groups = drop_singletons({name: name.partition("_beta_")[0] for name in frames})
     return _street(root, f"foggy-cityscapes-{split}", frames, "fog", groups, objects=objects)
 
 

@@ -289,7 +289,8 @@ def _centre_and_sides(box: Floats, size: npt.NDArray[Any]) -> Floats:
     low, high = box[:2], box[2:]
     if (low + high < 0).any() or (low + high > 2 * size).any():
         low, high = np.clip(low, 0, size), np.clip(high, 0, size)
-    return np.array([(low + high) / 2, high - low]) / size
+    numbers: Floats = np.array([(low + high) / 2, high - low]) / size
+    return numbers
 
 
 def _fractions(values: npt.NDArray[Any]) -> list[str]:

@@ -93,7 +93,7 @@ def _as_camvid(scene: Rendered, index: int) -> Sample:
     return replace(scene.sample, truth=Truth(semantic=semantic))
 
 
-def _as_kitti(scene: Rendered) -> tuple[Sample, list[tuple[float, ...]]]:
+def _as_kitti(scene: Rendered) -> tuple[Sample, tuple[tuple[float, ...], ...]]:
     """A rider and the bicycle are one Cyclist, buses are Misc; bicycles alone, traffic lights and signs have
     no label. Also returns the box in space of each object, as KITTI's lines state it."""
     objects, rides = _objects(scene), _rides(scene)
@@ -112,8 +112,8 @@ def _as_kitti(scene: Rendered) -> tuple[Sample, list[tuple[float, ...]]]:
         truncation=np.array([objects.truncation[pair].min() for pair in pairs]),
     )
     solids = (scene.solids[k] for k in kept)
-    lines = [(one.alpha, one.height, one.width, one.length, *one.at, one.turn) for one in solids]
-    return replace(scene.sample, truth=Truth(truth)), lines
+    lines = ((one.alpha, one.height, one.width, one.length, *one.at, one.turn) for one in solids)
+    return replace(scene.sample, truth=Truth(truth)), tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
