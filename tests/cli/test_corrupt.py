@@ -133,6 +133,11 @@ def test_names_that_would_collide_keep_their_extension(tmp_path: Path) -> None:
     write_image(folder / "b.jpg", make_image(2))
     assert stormproof("corrupt", folder, tmp_path / "out", "-c", "fog@1").returncode == 0
     assert set(tree(tmp_path / "out")) == {"a.png.png", "a.jpg.png", "b.png", "manifest.json"}
+    write_image(folder / "a.jpg.png", make_image(3))
+    again = stormproof("corrupt", folder, tmp_path / "again", "-c", "fog@1")
+    assert again.returncode == 2
+    assert "a.jpg and a.jpg.png would both become a.jpg.png; rename one of them" in again.stderr
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize(
