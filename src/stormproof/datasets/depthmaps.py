@@ -250,8 +250,10 @@ class DepthFolder:
         mean, doubtful = estimate.mean_confidence, estimate.doubtful
         entry = {"id": sample_id, "key": key, "confidence": round(mean, 4), "doubtful": round(doubtful, 4)}
         try:
-            with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps(entry) + "\n")
+            with (self.folder / JOURNAL).open("a+b") as journal:
+                journal.seek(max(journal.tell() - 1, 0))
+                whole = journal.read() in (b"", b"\n")  # or a crash cut its last line short
+                journal.write(b"\n" * (not whole) + json.dumps(entry).encode() + b"\n")
         except OSError as error:
             raise OutputError(
                 f"Cannot write {self.folder / JOURNAL}: {error.strerror}; check the folder and its space."
