@@ -45,6 +45,7 @@ def test_a_device_gives_the_same_pixels(tmp_path: Path, photos: Path) -> None:
     pytest.importorskip("torch", reason="needs torch")
     write_image(photos / "small.png", make_image(9, (20, 31, 3)))
     (photos / "broken.png").write_bytes(b"no image")
+    (photos / "._a.png").write_bytes(b"what macOS writes beside a file")
     out, one = tmp_path / "out", tmp_path / "one.png"
     run = stormproof("corrupt", photos, out, "-c", "fog@3,contrast@2", "--device", "cpu")
     assert run.returncode == 1
@@ -132,6 +133,11 @@ def test_names_that_would_collide_keep_their_extension(tmp_path: Path) -> None:
     write_image(folder / "b.jpg", make_image(2))
     assert stormproof("corrupt", folder, tmp_path / "out", "-c", "fog@1").returncode == 0
     assert set(tree(tmp_path / "out")) == {"a.png.png", "a.jpg.png", "b.png", "manifest.json"}
+    write_image(folder / "a.jpg.png", make_image(3))
+    again = stormproof("corrupt", folder, tmp_path / "again", "-c", "fog@1")
+    assert again.returncode == 2
+    assert "a.jpg and a.jpg.png would both become a.jpg.png; rename one of them" in again.stderr
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize(

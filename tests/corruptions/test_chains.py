@@ -13,7 +13,7 @@ from stormproof.core.errors import InvalidCondition, InvalidOption, UnknownName
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.corruptions import apply, corrupt_image, find, truth_under
-from stormproof.corruptions.chain import in_order, moves_labels, needs, order_doubts
+from stormproof.corruptions.chain import in_order, moves_labels, needs, order_doubts, steps
 from stormproof.corruptions.geometry import move_map
 from stormproof.corruptions.grammar import read_condition, read_conditions
 from stormproof.corruptions.suites import BENCHMARK_15
@@ -217,14 +217,13 @@ def test_every_part_of_a_chain_keeps_its_owner_of_randomness() -> None:
     """Dirt on the pane stays through a clip; noise before it is drawn anew in every frame."""
     grey = np.full((*SIZE, 3), 128, np.uint8)
     frames = [Frame("0.png", "drive", 0.0), Frame("1.png", "drive", 0.5)]
-    found = find("spatter")
-    assert found.owner == "camera"
-    draws = [found.draw(frame, Condition.parse("spatter@4"), 0, place=1) for frame in frames]
+    (alone,) = steps(Condition.parse("spatter@4"))
+    assert alone.corruption.owner == "camera"
+    draws = [alone._replace(place=1).draw(frame, 0) for frame in frames]
     assert draws[0].key == draws[1].key
-    assert draws[0].key != found.draw(frames[0], Condition.parse("spatter@4"), 0).key
-    noise = find("gaussian_noise")
-    keys = {noise.draw(frame, Condition.parse("gaussian_noise@3"), 0, place=1).key for frame in frames}
-    assert len(keys) == 2
+    assert draws[0].key != alone.draw(frames[0], 0).key
+    _, noise = steps(Condition.parse("contrast@1+gaussian_noise@3"))
+    assert len({noise.draw(frame, 0).key for frame in frames}) == 2
     first, second = (corrupt_image(grey, "contrast@1+spatter@4", image_id=frame) for frame in frames)
     assert (first == second).all()
     noisy = [corrupt_image(grey, "gaussian_noise@1+spatter@4", image_id=frame) for frame in frames]

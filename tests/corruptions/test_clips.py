@@ -14,7 +14,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition
 from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Context, Sample
-from stormproof.corruptions import CORRUPTIONS, apply, corrupt_image, find, truth_under
+from stormproof.corruptions import CORRUPTIONS, apply, corrupt_image, truth_under
+from stormproof.corruptions.chain import steps
 from stormproof.corruptions.corruption import every_severity
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.recipes import physical
@@ -63,10 +64,14 @@ def test_owners_decide_what_changes_from_frame_to_frame(one: object) -> None:
     assert (first != later).any() == (one.name in MOVING)
 
 
+def draw_of(condition: str, frame: Frame) -> Draw:
+    (step,) = steps(Condition.parse(condition))
+    return step.draw(frame, 0)
+
+
 def test_a_stream_may_have_another_owner_than_its_recipe() -> None:
-    rain = find("rain")
-    draw = rain.draw(Frame("a", "clip", 0.5), Condition.parse("rain@3"), 0)
-    other = rain.draw(Frame("b", "clip", 0.9), Condition.parse("rain@3"), 0)
+    draw = draw_of("rain@3", Frame("a", "clip", 0.5))
+    other = draw_of("rain@3", Frame("b", "clip", 0.9))
     for stream in ("rows", "sizes", "glass", "places", "drops", "wind"):
         assert draw.uniform(stream) == other.uniform(stream)
     assert draw.uniform("noise") != other.uniform("noise")
@@ -84,7 +89,7 @@ def test_time_is_ignored_without_a_sequence(condition: str) -> None:
 def test_fog_drifts_with_the_wind() -> None:
     flat = np.full((64, 64, 3), 120, np.uint8)
     still, later = (corrupt_image(flat, "fog@3", image_id=Frame("a", "clip", t)) for t in (0.0, 5.0))
-    wind = find("fog").draw(Frame("a", "clip"), Condition.parse("fog@3"), 0).uniform("wind", -2, 2)
+    wind = draw_of("fog@3", Frame("a", "clip")).uniform("wind", -2, 2)
     shift = round(0.04 * 64 * wind * 5)
     assert shift
     assert (later == np.roll(still, shift, axis=1)).all()
@@ -95,7 +100,7 @@ def test_fog_drifts_by_the_width_of_the_image(size: tuple[int, int]) -> None:
     """By 0.04 widths a second for each m/s; the cloud's square begins at the corner of the image."""
     flat = np.full((*size, 3), 120, np.uint8)
     still, later = (corrupt_image(flat, "fog@3", image_id=Frame("a", "clip", t)) for t in (0.001, 5.0))
-    wind = find("fog").draw(Frame("a", "clip"), Condition.parse("fog@3"), 0).uniform("wind", -2, 2)
+    wind = draw_of("fog@3", Frame("a", "clip")).uniform("wind", -2, 2)
     shift = round(0.04 * size[1] * wind * 5)
     assert 1 < abs(shift) < size[1] - 1
     assert abs(shift) != abs(round(0.04 * size[0] * wind * 5))
@@ -108,7 +113,7 @@ def test_fog_drifts_by_the_width_of_the_image(size: tuple[int, int]) -> None:
 def test_snow_falls_along_its_streaks() -> None:
     flat = np.full((60, 80, 3), 40, np.uint8)
     still, later = (corrupt_image(flat, "snow@3", image_id=Frame("a", "clip", t)) for t in (0.0, 0.5))
-    angle = find("snow").draw(Frame("a", "clip"), Condition.parse("snow@3"), 0).uniform("angle", -135, -45)
+    angle = draw_of("snow@3", Frame("a", "clip")).uniform("angle", -135, -45)
     way = 0.27 * 80 * 0.5
     down, across = round(-way * np.sin(np.radians(angle))), round(-way * np.cos(np.radians(angle)))
     assert down > 0

@@ -7,7 +7,6 @@ import inspect
 import numpy as np
 import pytest
 
-import stormproof
 from helpers import reference
 from stormproof import corrupt, get_corruption_names
 from stormproof.core.errors import InvalidCondition, InvalidImage, MissingContext, UnknownName
@@ -94,13 +93,6 @@ def test_accepts_smaller_images_than_the_reference() -> None:
         tiny = np.full((size, size, 3), 90, np.uint8)
         for name in get_corruption_names("all"):
             assert corrupt(tiny, 5, name).shape == tiny.shape
-
-
-def test_public_names_exist() -> None:
-    for name in stormproof.__all__:
-        assert getattr(stormproof, name) is not None
-    with pytest.raises(AttributeError, match="no_such"):
-        stormproof.no_such  # noqa: B018
 
 
 def test_a_corruption_that_needs_depth_says_so_at_once() -> None:

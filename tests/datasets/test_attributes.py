@@ -64,5 +64,7 @@ def test_the_distance_of_an_object_is_the_median_of_its_pixels() -> None:
     masked = Instances([[1, 1, 4, 4]], [0], (RLE.from_mask(mask),))
     assert with_distances(masked, depth).distance.tolist() == [10.0]
     assert with_distances(box, depth).distance.tolist() == [pytest.approx(50.0)], "between 10 and 90, of ten"
+    beyond = Instances([[-1, 0, 4, 4], [0, -2, 4, 6]], [0, 0])  # as boxes that the frame cuts off may be
+    assert with_distances(beyond, depth).distance.tolist() == [pytest.approx(50.0)] * 2
     stated = Instances([[0, 0, 4, 4]], [0], distance=[7.0])
     assert with_distances(stated, depth).distance.tolist() == [7.0]

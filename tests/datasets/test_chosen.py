@@ -12,7 +12,7 @@ import stormproof as sp
 from helpers import tiny_datasets
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS
-from stormproof.core.errors import DatasetError
+from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets import read_dataset
 from stormproof.datasets.attributes import read_attribute
@@ -63,6 +63,13 @@ def test_a_list_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00a")
     with pytest.raises(DatasetError, match="not text in UTF-8"):
         with_chosen(of_ids("a"), only=str(path))
+
+
+def test_a_dataset_without_images_has_none_of_a_list(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="'a'; it has no images"):
+        with_chosen(of_ids(), only=listing(tmp_path, "a"))
+    with pytest.raises(InvalidOption, match="no image 'a'; it has no images"):
+        open_dataset(of_ids())["a"]
 
 
 def test_a_list_is_an_attribute_of_images(tmp_path: Path) -> None:
@@ -116,7 +123,7 @@ def test_what_lvis_searched_for_follows_the_images_that_are_kept(tmp_path: Path)
 def test_what_lvis_searched_for_is_kept_beside_depth_and_in_clips(tmp_path: Path) -> None:
     whole = read_dataset(tiny_datasets.lvis(tmp_path))
     known = abilities(whole).federated
-    with_depth = DatasetWithContext(whole, range(1, len(whole)), ContextFiles())
+    with_depth = DatasetWithContext(whole, range(1, len(whole)), ContextFiles({}))
     in_clips = DatasetInClips(whole, range(len(whole)), {})
     assert known is not None
     for dataset, first in ((with_depth, 1), (in_clips, 0)):

@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName
 from stormproof.core.randomness import Frame
-from stormproof.core.sample import Instances, Sample, Truth
+from stormproof.core.sample import Camera, Context, Instances, Sample, Truth
 from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import SampleDataset, identity_of
 
@@ -87,6 +87,9 @@ def test_reads_bdds_frames_of_a_video(tmp_path: Path, trees: ModuleType) -> None
     assert dict(dataset.frames) == {"v1-0": Frame("v1-0", "v1", 0.0), "v1-1": Frame("v1-1", "v1", 0.2)}
     assert [dataset.truth(k).instances.tracks.tolist() for k in range(3)] == [[3], [4], [3]]
     assert dataset[2].sequence == ""  # a video's only frame
+    trees.save_text(tmp_path / "out.json", json.dumps([frames[0] | {"videoName": "../images/v1"}]))
+    with pytest.raises(DatasetError, match=r"videoName '\.\./images/v1' must be a path"):
+        read_dataset(f"bdd:{tmp_path}/out.json,images={tmp_path}/images")
 
 
 def test_detection_labels_of_bdd_are_single_images(build: Build) -> None:
@@ -103,6 +106,16 @@ def test_samples_in_memory_may_be_frames() -> None:
     assert single.fingerprint != frames.fingerprint
     untracked = SampleDataset.of([Sample("a", image, Truth(Instances([[1, 1, 5, 5]], [0])))])
     assert single.fingerprint == untracked.fingerprint  # what runs recorded before there were tracks
+
+
+def test_the_fingerprint_of_samples_covers_all_that_decides_scores_and_pixels() -> None:
+    image, box = np.zeros((8, 9, 3), np.uint8), [[1, 1, 5, 5]]
+    samples = [
+        Sample("a", image, Truth(Instances(box, [0], **stated)), Context(camera=camera))
+        for camera in (None, Camera(10, 10, 4, 4))
+        for stated in ({}, {"area": [3]}, {"occlusion": [0.5]}, {"truncation": [0.5]}, {"distance": [7]})
+    ]
+    assert len({SampleDataset.of([one]).fingerprint for one in samples}) == len(samples)
 
 
 def test_the_world_moves() -> None:

@@ -119,6 +119,19 @@ def test_fingerprint_does_not_depend_on_the_place(
     assert moved.fingerprint == dataset.fingerprint
 
 
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("cityscapes", "excuse_caravans=true"),
+        ("coco-keypoints", f"sigmas=[{','.join(['0.1'] * 17)}]"),
+        ("yolo-obb", "oriented=true"),
+    ],
+)
+def test_fingerprint_depends_on_options_that_change_the_truth(build: Build, name: str, option: str) -> None:
+    spec = build(name).removesuffix(f",{option}")
+    assert read_dataset(f"{spec},{option}").fingerprint != read_dataset(spec).fingerprint
+
+
 def test_fingerprint_depends_on_the_annotations(dataset: Dataset, spec: str) -> None:
     sources = getattr(dataset, "sources", ())
     if not sources:

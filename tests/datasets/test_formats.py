@@ -353,6 +353,14 @@ def test_reads_objects_and_maps_from_a_tar(build: Build, trees: ModuleType) -> N
     np.testing.assert_array_equal(dataset[1].image, trees.make_image(2))
 
 
+def test_objects_in_a_tar_may_be_rows_of_a_coco_file(tmp_path: Path, trees: ModuleType) -> None:
+    """Their image_id is a number of that file; in the archive, the name says which image is meant."""
+    rows = [{"id": 7, "image_id": 139, "category": "dog", "bbox": [1, 2, 3, 4]}]
+    image = trees.png(trees.make_image())
+    trees.write_tar(tmp_path / "x.tar", {"a.png": image, "a.json": json.dumps(rows).encode()})
+    assert read_dataset(f"tar:{tmp_path}/x.tar").truth(0).instances.boxes.tolist() == [[1, 2, 4, 6]]
+
+
 def test_reads_tar_shards_by_range_and_pattern(tmp_path: Path, trees: ModuleType) -> None:
     for i in range(3):
         trees.write_tar(tmp_path / f"val-{i:04d}.tar", {f"{i}.png": trees.png(trees.make_image(i))})

@@ -59,9 +59,9 @@ def test_one_scene_in_several_fogs_is_one_group(build: Build) -> None:
 def test_cityscapes_frames_of_a_snippet_belong_together() -> None:
     """A drive of an hour has one sequence number in some cities; its labelled frames are far apart."""
     labelled = ["frankfurt_000000_000294", "frankfurt_000000_000576", "lindau_000000_000019"]
-    assert snippets({name: name for name in labelled}) == {}
+    assert snippets(labelled) == {}
     every = [f"aachen_000003_{k:06}" for k in range(30)]
-    assert len({*snippets({name: name for name in every}).values()}) == 1
+    assert len({*snippets(every).values()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,8 @@ def test_refuses_groups_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="names such as 'a/one' do not look like frames"):
         read_dataset(f"{spec},groups=names")
     for text, words in (("name,group\n", "first line 'id,group'"), ("id,group\none\n", "and its group"),
-                        ("id,group\nthree,x\n", "lists images that a lacks: 'three'")):  # fmt: skip
+                        ("id,group\nthree,x\n", "lists images that a lacks: 'three'"),
+                        ("id,group\none,x\none,y\n", "line 3: lists 'one' a second time")):  # fmt: skip
         table.write_text(text, encoding="utf-8")
         with pytest.raises(DatasetError, match=words):
             read_dataset(f"{spec},groups={table}")

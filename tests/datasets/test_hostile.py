@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from io import StringIO
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -272,8 +273,10 @@ def test_replaces_an_invalid_size_by_that_of_the_image(side: str, build: Callabl
     assert dataset[0].image.shape[:2] == dataset.size(0)
 
 
-@pytest.mark.parametrize("value", [10**400, [], "x", {}])
-@pytest.mark.parametrize("key", ["fx", "baseline"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [*product(("fx", "baseline"), (10**400, [], "x", {}, float("nan"))), ("fx", 0), ("fx", -700)],
+)
 def test_refuses_calibrations_with_invalid_numbers(key: str, value: object, tmp_path: Path) -> None:
     good = {"fx": 700, "fy": 700, "cx": 3, "cy": 2, "baseline": 0.5}
     (tmp_path / "plain.json").write_text(json.dumps(good | {key: value}))

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
+from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
 from stormproof.core.spec import OBJECT
 from stormproof.datasets import READERS
+from stormproof.datasets.dataset import SampleDataset
 from stormproof.models import ADAPTERS
 
 Build = Callable[..., str]
@@ -99,11 +102,11 @@ def test_reports_missing_images_without_opening_any(build: Build, tmp_path: Path
     assert "1 of 2 are missing" in inspect(spec)[1]
 
 
-@pytest.mark.slow
-def test_looks_at_200_images_of_an_endless_dataset() -> None:
-    found = json.loads(inspect("world:train,size=128x80", "--json")[1])
-    assert found["images"] > 10**6
-    assert found["looked_at"] == 200
+def test_looks_at_some_images_of_an_endless_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stormproof.cli.inspect._GLANCE", 5)
+    counts = json.loads(inspect("world:train,size=128x80", "--json")[1])
+    assert counts["images"] > 10**6
+    assert counts["looked_at"] == 5
 
 
 def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
@@ -117,6 +120,25 @@ def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
     assert [(problem.where, problem.what) for problem in found.problems] == [
         ("sample 'b'", "the id occurs twice.")
     ]
+
+
+def test_labels_that_name_no_class_are_a_problem() -> None:
+    from stormproof.datasets.survey import first_findings, survey
+
+    pixels = np.zeros((4, 4, 3), np.uint8)
+    truths = [
+        Truth(Instances([[0, 0, 2, 2]], [2])),
+        Truth(Instances([[0, 0, 2, 2]], [-1])),
+        *[Truth(semantic=SemanticMap(np.full((4, 4), 7, np.uint8)))] * 3,
+    ]
+    samples = [Sample(f"{k}", pixels, truth) for k, truth in enumerate(truths)]
+    dataset = SampleDataset.of(samples, classes=("car", "dog"), semantic_classes=("sky", "road"))
+    assert [problem.what for problem in survey(dataset, range(5)).problems] == [
+        "an object has label 2, but there are 2 classes.",
+        "an object has label -1, but there are 2 classes.",
+        *["the label map holds 7, but there are 2 semantic classes."] * 3,
+    ]
+    assert first_findings(dataset, 5) == []  # the run names them
 
 
 def test_a_kind_of_model_may_come_from_another_package(

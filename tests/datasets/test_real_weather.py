@@ -71,6 +71,10 @@ def test_coco_o_joins_its_domains(build: Build, tmp_path: Path) -> None:
     assert found.boxes.tolist() == [[1, 2, 12, 11]]
     assert dataset.classes == ("person", "car")
     assert dataset[5].id == "weather/7"
+    groups = tmp_path / "groups.csv"
+    groups.write_text("id,group\ncartoon/7,a\nsketch/7,a\n")
+    grouped = read_dataset(f"{spec},exif=apply,groups={groups}")  # as any dataset of image files
+    assert grouped.groups == {"cartoon/7": "a", "sketch/7": "a"}  # type: ignore[attr-defined]
     before = dataset.fingerprint
     (tmp_path / "tree/weather/annotations/instances_val2017.json").unlink()
     fewer = read_dataset(spec)

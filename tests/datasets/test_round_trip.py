@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from stormproof.core.sample import Instances
@@ -35,14 +38,20 @@ def scenes() -> list[Rendered]:
     return [render(0, "val", i, **SIZE, stereo=True, baseline=0.54) for i in range(COUNT)]
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Written:
-    """Write the scenes in a format and open what was written."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the scenes are written, in a folder for each format."""
+    return tmp_path_factory.mktemp("scenes")
 
+
+@pytest.fixture(scope="module")
+def written(folder: Path) -> Written:
+    """Write the scenes in a format, once, and open what was written."""
+
+    @cache
     def write(kind: str) -> Dataset:
-        root = tmp_path / kind
-        export(SceneOrder("val", COUNT, kind, **SIZE, stereo=True), root)
-        return read_dataset(SPECS[kind].format(root=root))
+        export(SceneOrder("val", COUNT, kind, **SIZE, stereo=True), folder / kind)
+        return read_dataset(SPECS[kind].format(root=folder / kind))
 
     return write
 
@@ -82,9 +91,9 @@ def test_objects_return_from_coco(written: Written, scenes: list[Rendered]) -> N
             np.testing.assert_array_equal(one.counts, other.counts)
 
 
-def test_objects_return_from_voc(written: Written, scenes: list[Rendered], tmp_path: Path) -> None:
+def test_objects_return_from_voc(written: Written, scenes: list[Rendered], folder: Path) -> None:
     boxes = written("voc")
-    maps = read_dataset(f"voc-seg:{tmp_path}/voc,split=val")
+    maps = read_dataset(f"voc-seg:{folder}/voc,split=val")
     for i, scene in enumerate(scenes):
         expected, found = objects(scene), boxes.truth(i).instances
         known = np.array([name in voc_reader.CLASSES for name in names(scene)], bool)
@@ -95,6 +104,8 @@ def test_objects_return_from_voc(written: Written, scenes: list[Rendered], tmp_p
             [0, *(_voc_value(n, s) for n, s in zip(names(scene), expected.ignore, strict=True))]
         )
         np.testing.assert_array_equal(maps.truth(i).semantic.labels, values[scene.instance])
+    with PIL.Image.open(folder / "voc/SegmentationClass/val_000000.png") as image:
+        assert image.mode == "P"
 
 
 def _voc_value(name: str, small: bool) -> int:
@@ -140,13 +151,12 @@ def test_objects_and_maps_return_from_cityscapes(written: Written, scenes: list[
 
 
 def test_cityscapes_polygons_say_nearly_the_same(
-    written: Written, scenes: list[Rendered], tmp_path: Path
+    written: Written, scenes: list[Rendered], folder: Path, tmp_path: Path
 ) -> None:
     """Outlines cannot say everything that a map of ids says: holes and slivers are lost."""
     written("cityscapes")
-    for path in (tmp_path / "cityscapes/gtFine").rglob("*Ids.png"):
-        path.unlink()
-    dataset = read_dataset(f"cityscapes:{tmp_path}/cityscapes")
+    shutil.copytree(folder / "cityscapes", tmp_path / "copy", ignore=shutil.ignore_patterns("*Ids.png"))
+    dataset = read_dataset(f"cityscapes:{tmp_path}/copy")
     for i, scene in enumerate(scenes):
         same = dataset.truth(i).semantic.labels == cityscapes_semantic(dataset, scene)
         assert same.mean() > 0.97

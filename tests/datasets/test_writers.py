@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.core.errors import UnknownName
+from stormproof.core.errors import InvalidTruth, UnknownName
 from stormproof.core.sample import Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.datasets import WRITERS, cityscapes, find_writer, read_dataset, voc
 from stormproof.datasets.dataset import Dataset
@@ -203,6 +203,21 @@ def test_every_writer_says_what_it_lacks_and_drops(name: str, tmp_path: Path) ->
     dropped = {"cityscapes": "objects of class stop sign", "camvid": "objects", "panoptic": "objects",
                "images": "objects and label maps"}  # fmt: skip
     assert writer.drops(both) == dropped.get(name, "label maps")
+
+
+def test_yolo_cuts_off_boxes_that_are_mostly_outside_the_image(tmp_path: Path) -> None:
+    boxes = [(-30.0, 5, 10, 20), (-2.0, 5, 12, 20), (50.0, 30, 90, 70)]
+    source = Sample("a", sample().image, Truth(Instances(boxes, [0, 0, 0])))
+    back = objects_of(written("yolo", tmp_path, [source], classes=("car",)))
+    expected = [(0, 5, 10, 20), (-2, 5, 12, 20), (50, 30, WIDTH, HEIGHT)]
+    np.testing.assert_allclose(back.boxes, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["camvid", "cityscapes", "panoptic"])
+def test_a_sample_without_the_map_that_a_format_needs_is_named(name: str, tmp_path: Path) -> None:
+    destination = Destination(tmp_path, classes=("car",), semantic_classes=("road", "sky"))
+    with pytest.raises(InvalidTruth, match="7 has no"):
+        find_writer(name).write(destination, "7", replace(sample(), truth=Truth()))
 
 
 def test_unknown_formats_are_refused_with_the_nearest() -> None:

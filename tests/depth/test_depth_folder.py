@@ -126,6 +126,8 @@ def test_a_journal_cut_short_costs_one_map(tmp_path: Path) -> None:
     again = DepthFolder(tmp_path)
     assert not make_depth(_sample("a"), again, FromGiven())
     assert make_depth(_sample("b"), again, FromGiven())
+    last = DepthFolder(tmp_path)
+    assert not any(make_depth(_sample(name), last, FromGiven()) for name in "ab")
 
 
 def _run(*arguments: str) -> str:

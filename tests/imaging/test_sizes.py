@@ -16,6 +16,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import SUITES, apply, find, on_device
+from stormproof.corruptions.chain import steps
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu.draws import Draws, philox_words
 from stormproof.imaging.gpu.each import BySize, Each
@@ -190,7 +191,7 @@ def test_a_padding_wider_than_needed_stays_as_it_is(whole: tuple[int, int]) -> N
 
 
 def test_random_words_of_the_host_equal_those_of_single_draws() -> None:
-    draws = find("fog").draws(IDS, Condition.parse("fog@3"), 7)
+    draws = steps(Condition.parse("fog@3"))[0].draws(IDS, 7)
     keys = np.array([draw.key for draw in draws], np.int64)
     for count in (1, 2, 9):
         expected = [draw.words("angle", count).tolist() for draw in draws]

@@ -229,6 +229,9 @@ def test_slices_by_attributes_of_files_pixels_and_objects(make: Make, tmp_path: 
     (tmp_path / "torn.csv").write_text("id,road\n001.png\n")
     with pytest.raises(DatasetError, match="line 2"):
         read_attribute(dataset, str(tmp_path / "torn.csv"), run.readable)
+    (tmp_path / "twice.csv").write_text("id,road\n001.png,wet\n001.png,wet\n001.png,dry\n")
+    with pytest.raises(DatasetError, match=r"line 4: gives '001\.png' another road than before"):
+        read_attribute(dataset, str(tmp_path / "twice.csv"), run.readable)
     (tmp_path / "many.csv").write_text("id,n\n" + "".join(f"{k:03d}.png,v{k}\n" for k in range(100)))
     many = SampleDataset.of([Sample(f"{k:03d}.png", np.zeros((8, 8, 3), np.uint8)) for k in range(100)])
     with pytest.raises(InvalidOption, match="100 different values"):

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import first_few
-from stormproof.core.randomness import Draw, Frame
+from stormproof.core.randomness import Draw, Frame, KeyedDraws
 from stormproof.corruptions.corruption import CORRUPTIONS, Corruption, find
+from stormproof.corruptions.needs import missing, refuse_part
 from stormproof.imaging import Field
 
 STAGES = ("scene", "optics", "sensor", "processor")
@@ -53,10 +54,34 @@ class Step(NamedTuple):
         return self.corruption.moves_labels(self.condition)
 
     def draw(self, identity: str | Frame, seed: int) -> Draw:
-        return self.corruption.draw(identity, self.condition, seed, place=self.place)
+        """The random numbers of an image.
+
+        Conditions without a whole severity draw as severity 0. In a clip, what belongs to the camera or the
+        scene is keyed by the sequence.
+        """
+        frame = identity if isinstance(identity, Frame) else Frame(identity)
+        alone = Draw.keyed(seed, frame.id, *self._key)
+        if not frame.sequence:
+            return alone
+        owner, streams = self.corruption.owners(self.condition)
+        clip = Draw.keyed(seed, "sequence", frame.sequence, *self._key).key
+        keys = {"frame": alone.key, "camera": clip, "scene": clip}
+        moving = "scene" in (owner, *streams.values())
+        others = {stream: keys[other] for stream, other in streams.items()}
+        return Draw(keys[owner], alone.identity, frame.time if moving else 0.0, others)
 
     def draws(self, identities: Sequence[str | Frame], seed: int) -> Sequence[Draw]:
-        return self.corruption.draws(identities, self.condition, seed, place=self.place)
+        """`draw` for each of many images."""
+        ids = [name for name in identities if isinstance(name, str)]
+        if len(ids) == len(identities):
+            return KeyedDraws(seed, ids, *self._key)
+        return [self.draw(identity, seed) for identity in identities]
+
+    @property
+    def _key(self) -> tuple[str | int, ...]:
+        """What keys random numbers besides the seed and the image; the first step draws as it does alone."""
+        severity = 0 if self.corruption.nested else self.condition.whole_severity or 0
+        return (self.corruption.name, severity, *([self.place] if self.place else []))
 
     def field(self, size: tuple[int, int], identity: str | Frame, seed: int) -> tuple[Field, Field]:
         """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""
@@ -80,8 +105,11 @@ def check(condition: Condition) -> None:
 
 def check_alone(condition: Condition) -> None:
     """Raise an error if a condition cannot be applied to an image without truth and context."""
+    check(condition)
     for step in steps(condition):
-        step.corruption.check_alone(step.condition)
+        refuse_part(step.condition)
+        if step.corruption.needs:
+            raise missing(step.corruption.name)
 
 
 def moves_labels(condition: Condition) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import Literal
 from stormproof.core import extensions
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
-from stormproof.core.randomness import OWNERS, Draw, Frame, KeyedDraws, Owner
+from stormproof.core.randomness import OWNERS, Draw, Owner
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Camera, Context, Image
-from stormproof.corruptions.needs import missing, part_of, pinhole, refuse_part, usable_depth
+from stormproof.corruptions.needs import part_of, pinhole, usable_depth
 from stormproof.imaging import Field
 
 Recipe = Callable[..., Image]
@@ -243,39 +243,6 @@ class Corruption:
             raise InvalidCondition(f"{condition}: owner must be {', '.join(OWNERS)}, not {chosen!r}.")
         return owner, {}
 
-    def draw(self, identity: str | Frame, condition: Condition, seed: int, *, place: int = 0) -> Draw:
-        """The random numbers of an image under a condition.
-
-        Conditions without a whole severity draw as severity 0. In a clip, what belongs to the camera or the
-        scene is keyed by the sequence. `place` is the part's place in a composed condition: the first draws
-        as it does alone.
-        """
-        frame = identity if isinstance(identity, Frame) else Frame(identity)
-        rest = self._rest(condition, place)
-        alone = Draw.keyed(seed, frame.id, *rest)
-        if not frame.sequence:
-            return alone
-        owner, streams = self.owners(condition)
-        clip = Draw.keyed(seed, "sequence", frame.sequence, *rest).key
-        keys = {"frame": alone.key, "camera": clip, "scene": clip}
-        moving = "scene" in (owner, *streams.values())
-        others = {stream: keys[other] for stream, other in streams.items()}
-        return Draw(keys[owner], alone.identity, frame.time if moving else 0.0, others)
-
-    def draws(
-        self, identities: Sequence[str | Frame], condition: Condition, seed: int, *, place: int = 0
-    ) -> Sequence[Draw]:
-        """`draw` for each of many images."""
-        ids = [name for name in identities if isinstance(name, str)]
-        if len(ids) == len(identities):
-            return KeyedDraws(seed, ids, *self._rest(condition, place))
-        return [self.draw(identity, condition, seed, place=place) for identity in identities]
-
-    def _rest(self, condition: Condition, place: int) -> tuple[str | int, ...]:
-        """What keys random numbers besides the seed and the image."""
-        alone = (self.name, 0 if self.nested else condition.whole_severity or 0)
-        return (*alone, place) if place else alone
-
     def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
         """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""
         assert self.moves is not None, f"{self.name} declares no field"
@@ -295,13 +262,6 @@ class Corruption:
         if self.is_random:
             return self.recipe(image, draw, **scene, **values)
         return self.recipe(image, **scene, **values)
-
-    def check_alone(self, condition: Condition) -> None:
-        """Raise an error if a condition cannot be applied to an image without truth and context."""
-        self.parameters(condition)
-        refuse_part(condition)
-        if self.needs:
-            raise missing(self.name)
 
     def files(self, condition: Condition) -> tuple[Path, ...]:
         """Files and folders that a condition names (textures, a lens); pixels depend on their content."""

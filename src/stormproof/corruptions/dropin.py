@@ -85,12 +85,8 @@ def _name(name: str | None, number: int) -> str:
                 f"{name} needs {' and '.join(needs)}, which an image alone does not have; corrupt a dataset "
                 f"that has it: stormproof corrupt images:FOLDER,depth=FOLDER --conditions {name}@3 --out DIR."
             )
-        raise UnknownName(
-            "corruption of imagecorruptions",
-            name,
-            _SUBSETS["all"],
-            f"It is one of Stormproof's: write corrupt(image, '{name}@3').",
-        )
+        hint = f"It is one of Stormproof's: write corrupt(image, '{name}@3')."
+        raise UnknownName("corruption of imagecorruptions", name, _SUBSETS["all"], hint)
     if number == -1:
         raise InvalidCondition("Give corruption_name='fog' or corruption_number=9 (0 to 18).")
     if not 0 <= number < len(_SUBSETS["all"]):
@@ -108,7 +104,7 @@ def init_as_imagecorruptions() -> None:
     NumPy's global generator, as the originals do.
     """
     name = "imagecorruptions"
-    installed = None if name in sys.modules else find_spec(name)
+    installed = find_spec(name)
     places = (installed.submodule_search_locations or []) if installed else []  # for its frost photographs
     functions = {each: _function(each) for each in _SUBSETS["all"]}
     package = _module(name, {

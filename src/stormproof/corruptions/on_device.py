@@ -49,11 +49,10 @@ def corrupt_batch(
 
     `images` is uint8, N×3×H×W (N×1×H×W for grey), or floats from 0 to 1, which are rounded to 8 bits and
     returned as floats. The pixels equal those of `corrupt_image` for the same ids and seed; frames of clips
-    are identified by a `Frame` instead of an id. `depth` is N×H×W
-    in metres, for corruptions that need it, and `cameras` gives focal lengths where they are known. `sizes`
-    gives the (height, width) of images that lie in the top left corners of one padded batch; the padding
-    stays unchanged. Most recipes treat all sizes at once, the others one size after another. A batch that is
-    too large for the device's memory is split.
+    are identified by a `Frame` instead of an id. `depth` is N×H×W in metres, for corruptions that need it,
+    and `cameras` gives focal lengths where they are known. `sizes` gives the (height, width) of images that
+    lie in the top left corners of one padded batch; the padding stays unchanged. Most recipes treat all sizes
+    at once, the others one size after another. A batch that is too large for the device's memory is split.
 
     >>> import torch
     >>> corrupt_batch(torch.full((2, 3, 8, 8), 128, dtype=torch.uint8), "contrast@3").shape

@@ -1,9 +1,9 @@
 """Checks for errors in annotations that open without one: pure functions over facts about labelled images.
 
 A test on broken labels certifies nothing, and scores alone do not tell a wrong box from a weak network. Each
-check sees all inspected images together and yields findings. `Level` says how sure it is: a problem is almost
-certainly an error in the files, a warning may be intended, a note describes. Rare defects are notes: large
-public datasets have a few of each kind.
+check sees all inspected images together and yields findings. `Gravity` says how sure it is: a problem is
+almost certainly an error in the files, a warning may be intended, a note describes. Rare defects are notes:
+large public datasets have a few of each kind.
 """
 
 from __future__ import annotations

@@ -139,12 +139,19 @@ def read_csv(path: Path) -> list[list[str]]:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not empty, each with its line; the first line must name `columns`."""
+    """The rows of a CSV file that are not empty, each with its line; the first line must name `columns`, and
+    no two rows may begin with the same value."""
     rows = read_csv(path)
     first = rows[0] if rows else []
     if first != [*columns]:
         raise DatasetError(path, f"needs the first line {','.join(columns)!r}, not {','.join(first)!r:.80}.")
-    return ((line, row) for line, row in enumerate(rows[1:], 2) if row)
+    listed: set[str] = set()
+    for line, row in enumerate(rows[1:], 2):
+        if row and row[0] in listed:
+            raise DatasetError(path, f"lists {row[0]!r} a second time.", f"line {line}")
+        if row:
+            listed.add(row[0])
+            yield line, row
 
 
 def raise_all(problems: Sequence[DatasetError]) -> None:

@@ -87,9 +87,8 @@ def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instan
         if objects.masks is not None:
             pixels = depth[objects.masks[k].to_mask()]
         else:
-            x1, y1, x2, y2 = objects.boxes[k]
-            down, across = slice(int(y1), math.ceil(y2)), slice(int(x1), math.ceil(x2))
-            pixels = depth[down, across]
+            x1, y1, x2, y2 = np.maximum(objects.boxes[k], 0)  # a box may begin outside the image
+            pixels = depth[int(y1) : math.ceil(y2), int(x1) : math.ceil(x2)]
         known = pixels[np.isfinite(pixels) & (pixels > 0)]
         distance[k] = np.median(known) if known.size else np.nan
     return replace(objects, distance=distance)
@@ -115,30 +114,19 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
             fix = f"ids of this dataset look like {ids[0]!r}"
             raise DatasetError(asked, f"lists none of the {counted(len(ids), 'image')}; {fix}.")
         return _slice(Path(asked).stem, ["listed" if name in listed else "others" for name in ids])
-    path, column = _file(asked)
-    if path is None:
+    file, colon, column = (asked, "", "") if asked.endswith(".csv") else asked.rpartition(":")
+    if not file.endswith(".csv"):
         known = (*own, *MEASURED, COUNT)
-        raise UnknownName(
-            "attribute",
-            asked,
-            known,
-            f"Known here: {', '.join(known)}, or give a CSV file or a list of ids (.txt).",
-        )
-    name, table = _read_csv(path, column)
+        hint = f"Known here: {', '.join(known)}, or give a CSV file or a list of ids (.txt)."
+        raise UnknownName("attribute", asked, known, hint)
+    path = Path(file)
+    name, table = _read_csv(path, column if colon else None)
     names = (names_of(dataset, index) for index in indices)
     values = [next((table[key] for key in each if key in table), None) for each in names]
     if all(value is None for value in values):
         fix = f"ids of this dataset look like {ids[0]!r}"
         raise DatasetError(path, f"has no row for any of the {counted(len(ids), 'image')}; {fix}.")
     return _slice(name, values)
-
-
-def _file(asked: str) -> tuple[Path | None, str | None]:
-    """A CSV file and maybe one of its columns."""
-    if asked.endswith(".csv"):
-        return Path(asked), None
-    path, colon, column = asked.rpartition(":")
-    return (Path(path), column) if colon and path.endswith(".csv") else (None, None)
 
 
 def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:
@@ -158,8 +146,8 @@ def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:
             continue
         if len(row) != len(names):
             raise DatasetError(path, f"has {len(row)} values, the first line {len(names)}.", f"line {line}")
-        if row[at]:
-            table[row[0]] = row[at]
+        if row[at] and table.setdefault(row[0], row[at]) != row[at]:
+            raise DatasetError(path, f"gives {row[0]!r} another {names[at]} than before.", f"line {line}")
     return names[at], table
 
 

@@ -62,7 +62,7 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
         name=path.stem,
         root=path.parent,
         ids=ids,
-        images=tuple(_image(directory, name, frame) for name, frame in zip(names, frames, strict=True)),
+        images=tuple(_image(directory, name, frame, path) for name, frame in zip(names, frames, strict=True)),
         labels=BddBoxes(tuple(tuple(_boxed_labels(frame)) for frame in frames)),
         sources=sources,
         classes=CLASSES,
@@ -76,9 +76,10 @@ def _frames(path: Path) -> list[Any]:
     return content if isinstance(content, list) else expect_list(content, "frames", path)
 
 
-def _image(directory: Path, name: Path, frame: Mapping[str, Any]) -> Path:
-    video = frame.get("videoName")
-    inside = directory / video / name if isinstance(video, str) and video else directory / name
+def _image(directory: Path, name: Path, frame: Mapping[str, Any], path: Path) -> Path:
+    if not frame.get("videoName"):
+        return directory / name
+    inside = directory / file_name(frame, path, f"frame {frame['name']!r}", "videoName") / name
     return inside if is_file(inside) else directory / name
 
 

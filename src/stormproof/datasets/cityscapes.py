@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,28 +111,28 @@ def open_cityscapes(
         name=f"cityscapes-{split}",
         root=root,
         ids=ids,
-        images=tuple(images.get(name) or _expected_image(place, name) for name in ids),
+        images=tuple(
+            images.get(name, place / name.partition("_")[0] / f"{name}_leftImg8bit.png") for name in ids
+        ),
         labels=CityscapesLabels(sources, excuse_caravans),
         sources=sources,
         classes=CLASSES if objects else (),
         semantic_classes=SEMANTIC_CLASSES,
         category_ids=tuple(BY_NAME[name].id for name in CLASSES) if objects else (),
         attributes={"city": {name: name.partition("_")[0] for name in ids}},
-        groups=snippets({name: name for name in ids}),
+        groups=snippets(ids),
+        variant="caravans excused" if excuse_caravans else "",
     )
 
 
-def snippets(frames: Mapping[str, str]) -> dict[str, str]:
-    """Groups of images whose frames belong to one snippet; `frames` are names such as aachen_000003_000019.
+def snippets(frames: Iterable[str]) -> dict[str, str]:
+    """Groups of frames that belong to one snippet; their names are such as aachen_000003_000019.
 
     Cityscapes labels one frame of each snippet of 30. A sequence number may be that of a snippet (most
     cities) or of a drive of an hour (Frankfurt, Hamburg), so it is the distance between frames that counts.
     """
-    places = {
-        name: (frame.rpartition("_")[0], int(frame.rpartition("_")[2]))
-        for name, frame in frames.items()
-        if _FRAME.fullmatch(frame)
-    }
+    parts = {frame: frame.rpartition("_") for frame in frames if _FRAME.fullmatch(frame)}
+    places = {frame: (drive, int(number)) for frame, (drive, _, number) in parts.items()}
     return close_frames(places, gap=_SNIPPET)
 
 
@@ -147,10 +147,6 @@ def annotation_files(root: Path, annotations: str) -> dict[str, Path]:
     if not files:
         raise DatasetError(root, f"contains no *_{annotations}_{INSTANCE_IDS}, …{POLYGONS} or …{LABEL_IDS}.")
     return files
-
-
-def _expected_image(place: Path, name: str) -> Path:
-    return place / name.partition("_")[0] / f"{name}_leftImg8bit.png"
 
 
 @dataclass(frozen=True)

@@ -98,14 +98,15 @@ def open_coco(
         semantic_classes=(BACKGROUND, *drawn) if drawn else (),
         category_ids=tuple(categories),
         federated=read_federated(records, expect_list(content, "categories", path), annotations, path),
-        variant=_variant(drawn, masks=masks, excused=maskless == "excuse"),
+        variant=_variant(drawn, masks=masks, excused=maskless == "excuse", sigmas=sigmas),
     )
 
 
-def _variant(drawn: Sequence[str], *, masks: bool, excused: bool) -> str:
+def _variant(drawn: Sequence[str], *, masks: bool, excused: bool, sigmas: str | None) -> str:
     """What distinguishes these labels from all that the file holds."""
-    said = f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only"
-    return "; ".join(filter(None, (said, "maskless objects excused" if masks and excused else "")))
+    kind = f"semantic {', '.join(drawn)}" if drawn else "" if masks else "boxes only"
+    excuse = "maskless objects excused" if masks and excused else ""
+    return "; ".join(filter(None, (kind, excuse, f"sigmas {sigmas}" if sigmas else "")))
 
 
 def _image_file(record: Mapping[str, Any], path: Path) -> Path:

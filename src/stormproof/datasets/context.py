@@ -26,7 +26,6 @@ from stormproof.datasets.depthmaps import (
     JOURNAL,
     MOST_DOUBTFUL,
     SUFFIXES,
-    Calibration,
     DepthFolder,
     depth_from_disparity,
     fill_unknown,
@@ -39,7 +38,13 @@ from stormproof.datasets.image_files import require_listed
 
 # What formats append to the name of a frame in its various files.
 _ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")
-_Files = tuple[Path, ...] | None
+# The kinds of files that samples may have, by option, and what messages call them.
+_KINDS = {
+    "depth": (SUFFIXES, "depth map"),
+    "disparity": (SUFFIXES, "disparity map"),
+    "calib": (CALIBRATION_SUFFIXES, "calibration"),
+    "right": (IMAGE_SUFFIXES, "right image"),
+}
 _CLIPS = ["id", "sequence", "time"]  # the header of a file of clips
 
 
@@ -70,15 +75,10 @@ def attach_context(
         raise InvalidOption(f"disparity_scale={disparity_scale} needs disparity=FOLDER.")
     if fill_depth and depth is None and (disparity is None or calib is None):
         raise InvalidOption("fill_depth needs depth=FOLDER, or disparity=FOLDER with calib=FOLDER.")
-    files = ContextFiles(
-        depth=_companions(dataset, depth, SUFFIXES, "depth map"),
-        disparity=_companions(dataset, disparity, SUFFIXES, "disparity map"),
-        calibration=_companions(dataset, calib, CALIBRATION_SUFFIXES, "calibration"),
-        right=_companions(dataset, right, IMAGE_SUFFIXES, "right image"),
-        depth_scale=depth_scale,
-        disparity_scale=disparity_scale,
-        fill_depth=fill_depth,
-    )
+    given = {"depth": depth, "disparity": disparity, "calib": calib, "right": right}
+    folders = {kind: text for kind, text in given.items() if text is not None}
+    paths = {kind: _companions(dataset, text, *_KINDS[kind]) for kind, text in folders.items()}
+    files = ContextFiles(paths, depth_scale, disparity_scale, fill_depth)
     place = None if depth is None else locate(depth, abilities(dataset).root)
     estimated = DepthFolder(place) if place is not None and (place / JOURNAL).is_file() else None
     kept = _confident(dataset, estimated, min_confidence)
@@ -113,10 +113,8 @@ def _depth_remark(names: Sequence[str], folder: DepthFolder) -> str:
     )
 
 
-def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], noun: str) -> _Files:
+def _companions(dataset: Dataset, text: str, suffixes: Iterable[str], noun: str) -> tuple[Path, ...]:
     """The file of each sample in a folder, or the same file for all."""
-    if text is None:
-        return None
     place, source = locate(text, abilities(dataset).root), abilities(dataset).image_source
     if place.is_file():
         return (place,) * len(dataset)
@@ -145,51 +143,38 @@ def _names(name: str, source: Source | None) -> list[str]:
 
 @dataclass(frozen=True)
 class ContextFiles:
-    """The context files of all samples, and how to read them."""
+    """The context files of all samples by kind, and how to read them."""
 
-    depth: _Files = None
-    disparity: _Files = None
-    calibration: _Files = None
-    right: _Files = None
+    paths: Mapping[str, tuple[Path, ...]]
     depth_scale: float | None = None
     disparity_scale: float | None = None
     fill_depth: bool = False
 
+    def of(self, index: int) -> dict[str, Path]:
+        """The files beside one sample."""
+        return {kind: paths[index] for kind, paths in self.paths.items()}
+
     def read(self, index: int, context: Context) -> Context:
         """The context of a sample, with what its files add."""
-        calibration = None if self.calibration is None else read_calibration(self.calibration[index])
-        if calibration is not None:
+        files, calibration = self.of(index), None
+        if "calib" in files:
+            calibration = read_calibration(files["calib"])
             context = replace(context, camera=calibration.camera)
-        if self.depth is not None:
-            context = replace(context, depth=read_depth(self.depth[index], self.depth_scale))
-        if self.disparity is not None:
-            context = self._with_disparity(index, context, calibration)
-        if self.right is not None:
-            context = replace(context, right=read_image(self.right[index]))
+        if "depth" in files:
+            context = replace(context, depth=read_depth(files["depth"], self.depth_scale))
+        if "disparity" in files:
+            disparity = read_disparity(files["disparity"], self.disparity_scale)
+            context = replace(context, disparity=disparity)
+            if calibration is not None and calibration.camera.baseline is None:
+                problem = "has no baseline, which is needed to compute depth from disparity."
+                raise DatasetError(files["calib"], problem)
+            if calibration is not None:
+                context = replace(context, depth=depth_from_disparity(disparity, calibration))
+        if "right" in files:
+            context = replace(context, right=read_image(files["right"]))
         if self.fill_depth and context.depth is not None:
             context = replace(context, depth=fill_unknown(context.depth))
         return context
-
-    def _with_disparity(self, index: int, context: Context, calibration: Calibration | None) -> Context:
-        assert self.disparity is not None
-        disparity = read_disparity(self.disparity[index], self.disparity_scale)
-        context = replace(context, disparity=disparity)
-        if calibration is None:
-            return context
-        if calibration.camera.baseline is None:
-            file = self.calibration[index] if self.calibration else ""
-            raise DatasetError(file, "has no baseline, which is needed to compute depth from disparity.")
-        return replace(context, depth=depth_from_disparity(disparity, calibration))
-
-    def of(self, index: int) -> tuple[Path, ...]:
-        """The files beside one sample."""
-        kinds = (self.depth, self.disparity, self.calibration, self.right)
-        return tuple(kind[index] for kind in kinds if kind is not None)
-
-    def paths(self) -> list[Path]:
-        """The files beside all samples, each once."""
-        kinds = (self.depth, self.disparity, self.calibration, self.right)
-        return list(dict.fromkeys(path for kind in kinds for path in kind or ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +187,8 @@ class DatasetWithContext(ChosenImages):
     @cached_property
     def fingerprint(self) -> str:
         """Covers the dataset's own and names and sizes of context files: depth decides how haze looks."""
-        files = [[path.name, path.stat().st_size] for path in self.files.paths()]
+        every = dict.fromkeys(path for paths in self.files.paths.values() for path in paths)
+        files = [[path.name, path.stat().st_size] for path in every]
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
         if self.is_subset:
             options.append(list(self.kept))  # type: ignore[arg-type]
@@ -216,16 +202,15 @@ class DatasetWithContext(ChosenImages):
         return replace(sample, context=context)
 
     def context_files(self, index: int) -> tuple[Path, ...]:
-        return self.files.of(self.kept[index])
+        return tuple(self.files.of(self.kept[index]).values())
 
     def _check_sizes(self, index: int, sample: Sample, context: Context) -> None:
-        size = sample.image.shape[:2]
-        arrays = {"disparity": context.disparity, "depth": context.depth, "right": context.right}
-        for kind, array in arrays.items():
-            files: _Files = getattr(self.files, kind)
-            if array is not None and files is not None and array.shape[:2] != size:
+        size, files = sample.image.shape[:2], self.files.of(index)
+        for kind in ("disparity", "depth", "right"):
+            array = getattr(context, kind)
+            if array is not None and kind in files and array.shape[:2] != size:
                 problem = f"is {array.shape[:2]} (height, width), but the image is {size}; resize it."
-                raise DatasetError(files[index], problem, f"sample {sample.id!r}")
+                raise DatasetError(files[kind], problem, f"sample {sample.id!r}")
 
 
 def with_sequences(dataset: Dataset, *, sequences: str | None = None) -> Dataset:
@@ -238,7 +223,7 @@ def with_sequences(dataset: Dataset, *, sequences: str | None = None) -> Dataset
     path = locate(sequences, abilities(dataset).root)
     frames = read_sequences(path)
     require_listed(dataset, frames, path)
-    listed = {name: frames[name] for name in dataset.ids if name in frames}
+    listed = {name: frames[name] for name in dataset.ids if name in frames}  # in the dataset's order
     return DatasetInClips(dataset, range(len(dataset)), listed)
 
 
@@ -251,8 +236,6 @@ def read_sequences(path: Path) -> dict[str, Frame]:
         if frame is None:
             problem = f"{','.join(row)!r:.80} must be an image id, a sequence and a time in seconds."
             problems.append(DatasetError(path, problem, f"line {line}"))
-        elif frame.id in frames:
-            problems.append(DatasetError(path, f"lists {frame.id!r} a second time.", f"line {line}"))
         else:
             frames[frame.id] = frame
     raise_all(problems)
@@ -272,11 +255,7 @@ def _frame(row: Sequence[str]) -> Frame | None:
 class DatasetInClips(ChosenImages):
     """A dataset whose images, or some of them, are frames of clips."""
 
-    listed: Mapping[str, Frame]
-
-    @property
-    def frames(self) -> Mapping[str, Frame]:
-        return self.listed
+    frames: Mapping[str, Frame]
 
     @cached_property
     def fingerprint(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from sys import intern
 from typing import Any
@@ -37,7 +37,7 @@ class Listed:
     sha256: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Manifest:
     """A list of the copies below a folder, and how they were made."""
 
@@ -48,10 +48,14 @@ class Manifest:
     from_dataset: bool  # sources are then ids of the dataset's images, else paths of files
     made_by: str
 
-    @property
+    @cached_property
     def folders(self) -> Mapping[str, Mapping[str, str]]:
         """The conditions of the files below every folder, each with its first file; "." is the manifest's."""
-        return _conditions_by_folder(self.path, *_state(self.path))
+        folders: dict[str, dict[str, str]] = {}
+        for name, listed in self.files.items():
+            for folder in reversed(PurePosixPath(name).parents):
+                folders.setdefault(folder.as_posix(), {}).setdefault(listed.condition, name)
+        return folders
 
 
 def condition_folder(condition: Condition) -> str:
@@ -181,11 +185,12 @@ def _find_folder(root: Path, condition: Condition) -> Path:
         if (root / name).is_dir():
             return root / name
     manifest = _manifest_in(root)
-    recorded = [] if manifest is None else [name for name in manifest.folders if name != "."]
-    for name in recorded:
-        if manifest is not None and manifest.folders[name].keys() == {text} and (root / name).is_dir():
+    for name, conditions in manifest.folders.items() if manifest is not None else ():
+        if name != "." and conditions.keys() == {text} and (root / name).is_dir():
             return root / name
-    looked = ", ".join(dict.fromkeys((*names, *(name for name in recorded if "/" not in name))))
+        if name != "." and "/" not in name:
+            names.append(name)
+    looked = ", ".join(dict.fromkeys(names))
     raise DatasetError(root, f"has no folder of copies for {text}; looked for {looked}.")
 
 
@@ -201,12 +206,10 @@ def _manifest_of(root: Path, folder: Path) -> Manifest | None:
 def _manifest_in(folder: Path) -> Manifest | None:
     """The manifest in a folder; None if there is none, or if it is another program's."""
     path = folder / MANIFEST
-    return _read_manifest(path, *_state(path)) if path.is_file() else None
-
-
-def _state(path: Path) -> tuple[int, int]:
+    if not path.is_file():
+        return None
     status = path.stat()
-    return status.st_mtime_ns, status.st_size
+    return _read_manifest(path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=128)
@@ -240,15 +243,6 @@ def _integer(value: Any) -> int:
 def _intern(file: Mapping[str, Any]) -> Listed:
     """An entry; names repeat by condition and by image, and are kept once: there may be 400,000 entries."""
     return Listed(intern(file["source"]), intern(file["condition"]), bytes.fromhex(file["sha256"]))
-
-
-@lru_cache(maxsize=8)
-def _conditions_by_folder(path: Path, modified: int, size: int) -> dict[str, dict[str, str]]:
-    manifest, folders = _read_manifest(path, modified, size), dict[str, dict[str, str]]()
-    for name, listed in () if manifest is None else manifest.files.items():
-        for folder in reversed(PurePosixPath(name).parents):
-            folders.setdefault(folder.as_posix(), {}).setdefault(listed.condition, name)
-    return folders
 
 
 @lru_cache(maxsize=128)

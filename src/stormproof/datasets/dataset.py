@@ -154,9 +154,8 @@ class FileDataset:
     """Image files, each decoded when it is indexed.
 
     `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
-    `variant` names the options that change the truth read from the same files. `category_ids` are the
-    numbers of the classes in the format's own files, for writing results in that format. `things` are the
-    semantic classes with countable objects, if these are not `classes`.
+    `variant` names the options that change the truth read from the same files. `Abilities` says what the
+    others mean.
     """
 
     name: str
@@ -172,9 +171,9 @@ class FileDataset:
     federated: Federated | None = None
     variant: str = ""
     rules: PixelRules = AS_STORED
-    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
-    frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
-    groups: Mapping[str, str] = field(default_factory=dict)  # of images that are not independent, by id
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
     thread_safe: ClassVar[bool] = True
 
     def __len__(self) -> int:
@@ -313,7 +312,7 @@ def _with_rules(dataset: Any, rules: PixelRules) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SampleDataset:
-    """Samples in memory; the fingerprint covers their pixels and truth."""
+    """Samples in memory; the fingerprint covers their pixels, truth, depth and camera."""
 
     name: str
     samples: tuple[Sample, ...]
@@ -381,11 +380,18 @@ class SampleDataset:
                     total.update(mask.counts.tobytes())
                 if sample.sequence:
                     total.update(objects.tracks.tobytes())
+                plain = Instances(objects.boxes, objects.labels, objects.masks)
+                for name in ("area", "occlusion", "truncation", "distance"):
+                    stated = getattr(objects, name).tobytes()
+                    if stated != getattr(plain, name).tobytes():
+                        total.update(name.encode() + stated)
                 for name, values in sorted(objects.data.items()):
                     total.update(name.encode() + repr(values.shape).encode() + values.tobytes())
             total.update(sample.truth.map_bytes)
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
+            if sample.context.camera is not None:
+                total.update(repr(sample.context.camera).encode())
         if self.frames:
             total.update(to_json(frames_identity(self.frames)).encode())
         return total.hexdigest()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -127,8 +127,14 @@ def read_calibration(path: Path) -> Calibration:
     text = read_text(path)
     try:
         if path.suffix.lower() == ".json":
-            return _from_json(json.loads(text))
-        return _from_middlebury(text) if "cam0" in text else _from_kitti(text)
+            calibration = _from_json(json.loads(text))
+        else:
+            calibration = _from_middlebury(text) if "cam0" in text else _from_kitti(text)
+        camera = calibration.camera
+        numbers = (camera.fx, camera.fy, camera.cx, camera.cy, camera.baseline or 0.0, calibration.offset)
+        if not all(map(isfinite, numbers)) or min(camera.fx, camera.fy) <= 0:
+            raise ValueError("numbers must be finite, and focal lengths > 0")
+        return calibration
     except (
         KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip
@@ -189,23 +195,28 @@ class DepthEstimate:
         return float((self.confidence < DOUBT).mean())
 
 
+class _Entry(NamedTuple):
+    """What the journal says about a map; NaN where it does not."""
+
+    key: str = ""
+    confidence: float = nan
+    doubtful: float = nan
+
+
 class DepthFolder:
     """A folder of estimated depth: for each sample an NPY file in metres and its confidence, and a journal of
     what each map was made from."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = make_folder(folder)
-        self._keys: dict[str, str] = {}
-        self._confidences: dict[str, float] = {}
-        self._doubtful: dict[str, float] = {}
-        self._read_journal()
+        self._entries = dict(_read_journal(self.folder / JOURNAL))
 
     def path(self, sample_id: str) -> Path:
         return self.folder / f"{stem_of(sample_id)}.npy"
 
     def holds(self, sample_id: str, key: str) -> bool:
         """Whether the sample's map exists and was made from the inputs that the key identifies."""
-        return self._keys.get(sample_id) == key and self.path(sample_id).is_file()
+        return self._entry(sample_id).key == key and self.path(sample_id).is_file()
 
     def read(self, sample_id: str) -> DepthEstimate:
         """The sample's map and its confidence."""
@@ -220,11 +231,14 @@ class DepthFolder:
 
     def mean_confidence(self, sample_id: str) -> float:
         """The mean confidence of the sample's map; NaN if the folder does not know it."""
-        return self._confidences.get(sample_id, float("nan"))
+        return self._entry(sample_id).confidence
 
     def doubtful(self, sample_id: str) -> float:
         """The fraction of doubtful pixels in the sample's map; NaN if the folder does not know it."""
-        return self._doubtful.get(sample_id, float("nan"))
+        return self._entry(sample_id).doubtful
+
+    def _entry(self, sample_id: str) -> _Entry:
+        return self._entries.get(sample_id, _Entry())
 
     def write(self, sample_id: str, key: str, estimate: DepthEstimate) -> None:
         """Store a map and its confidence; each file appears whole or not at all."""
@@ -236,26 +250,26 @@ class DepthFolder:
         mean, doubtful = estimate.mean_confidence, estimate.doubtful
         entry = {"id": sample_id, "key": key, "confidence": round(mean, 4), "doubtful": round(doubtful, 4)}
         try:
-            with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps(entry) + "\n")
+            with (self.folder / JOURNAL).open("a+b") as journal:
+                journal.seek(max(journal.tell() - 1, 0))
+                whole = journal.read() in (b"", b"\n")  # or a crash cut its last line short
+                journal.write(b"\n" * (not whole) + json.dumps(entry).encode() + b"\n")
         except OSError as error:
             raise OutputError(
                 f"Cannot write {self.folder / JOURNAL}: {error.strerror}; check the folder and its space."
             ) from None
-        self._keys[sample_id], self._confidences[sample_id] = key, mean
-        self._doubtful[sample_id] = doubtful
+        self._entries[sample_id] = _Entry(key, mean, doubtful)
 
     def _confidence_path(self, sample_id: str) -> Path:
         # Depth maps have other suffixes, so a dataset that opens the folder does not read this as one.
         return self.folder / f"{stem_of(sample_id)}.confidence.npz"
 
-    def _read_journal(self) -> None:
-        path = self.folder / JOURNAL
-        for line in read_text(path).splitlines() if path.is_file() else ():
-            try:
-                entry = json.loads(line)
-                self._keys[entry["id"]] = entry["key"]
-                self._confidences[entry["id"]] = float(entry.get("confidence", "nan"))
-                self._doubtful[entry["id"]] = float(entry.get("doubtful", "nan"))
-            except (ValueError, KeyError, TypeError):
-                continue  # a line cut short by a crash: its map is made again
+
+def _read_journal(path: Path) -> Iterator[tuple[str, _Entry]]:
+    for line in read_text(path).splitlines() if path.is_file() else ():
+        try:
+            entry = json.loads(line)
+            confidence, doubtful = (float(entry.get(name, nan)) for name in ("confidence", "doubtful"))
+            yield str(entry["id"]), _Entry(entry["key"], confidence, doubtful)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # a line cut short by a crash: its map is made again

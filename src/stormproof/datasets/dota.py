@@ -56,11 +56,7 @@ def open_dota(main: str, *, split: str | None = None, labels: str | None = None)
     names = _LABELS if labels is None else (labels,)
     texts = next((root / name for name in names if (root / name).is_dir()), None)
     if not folder.is_dir() or texts is None:
-        splits = (
-            [each.name for each in sorted(root.iterdir()) if (each / "images").is_dir()]
-            if root.is_dir()
-            else []
-        )
+        splits = sorted(images.parent.name for images in root.glob("*/images") if images.is_dir())
         fix = f"; add split={splits[0]}" if splits else ""
         raise DatasetError(root, f"must contain the folders images and {' or '.join(names[:2])}{fix}.")
     images = list_images(folder)

@@ -96,7 +96,7 @@ def close_frames(places: Mapping[str, tuple[str, int]], *, gap: int) -> dict[str
         if place[0] != last[0] or place[1] - last[1] > gap:
             group = f"{place[0]} from {place[1]}"
         groups[name], last = group, place
-    return {name: group for name, group in drop_singletons(groups).items() if name in places}
+    return drop_singletons(groups)
 
 
 def file_names(dataset: Dataset) -> dict[str, str]:

@@ -64,7 +64,7 @@ def require_listed(dataset: Dataset, names: Iterable[str], path: Path) -> None:
     """Refuse a file that lists images which the dataset does not have."""
     strangers = [repr(name) for name in sorted({*names} - {*dataset.ids})]
     if strangers:
-        fix = f"ids of this dataset look like {dataset.ids[0]!r}"
+        fix = f"ids of this dataset look like {dataset.ids[0]!r}" if len(dataset) else "it has no images"
         raise DatasetError(path, f"lists images that {dataset.name} lacks: {first_few(strangers)}; {fix}.")
 
 

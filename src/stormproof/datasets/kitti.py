@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -222,27 +222,11 @@ FARTHEST = 255.99  # metres; larger depths do not fit into 16 bits
 _NO_3D_BOX = "-1 -1 -1 -1000 -1000 -1000 -10"  # how KITTI writes an unmeasured 3-D box
 
 
-class SolidBox(Protocol):
-    """A 3-D box in camera coordinates and metres; `turn` (KITTI's rotation_y) and `alpha` are in radians."""
-
-    @property
-    def height(self) -> float: ...
-    @property
-    def width(self) -> float: ...
-    @property
-    def length(self) -> float: ...
-    @property
-    def at(self) -> tuple[float, float, float]: ...
-    @property
-    def turn(self) -> float: ...
-    @property
-    def alpha(self) -> float: ...
-
-
 def write_sample(
-    destination: Destination, name: str, sample: Sample, solids: Sequence[SolidBox] = ()
+    destination: Destination, name: str, sample: Sample, solids: Sequence[Sequence[float]] = ()
 ) -> tuple[Path, Record]:
-    """Write one sample; `solids`, if given, are the 3-D boxes of its objects."""
+    """Write one sample; `solids`, if given, are its objects in space, in the numbers of KITTI's lines: alpha,
+    then height, width, length, x, y, z and rotation_y."""
     path, context = destination.write_image("training/image_2", name, sample.image), sample.context
     lines = dict.fromkeys(_lines(sample.truth.objects, destination.classes, solids))
     destination.write_text("training/label_2", f"{name}.txt", "".join(f"{line}\n" for line in lines))
@@ -256,7 +240,7 @@ def write_sample(
     return path, {"name": name}
 
 
-def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[SolidBox]) -> Iterator[str]:
+def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[Sequence[float]]) -> Iterator[str]:
     """A line per object; one region that excuses several classes gives the same line several times."""
     for k, corners in enumerate(objects.boxes.tolist()):
         box = " ".join(f"{v:.2f}" for v in corners)
@@ -265,9 +249,8 @@ def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[SolidBox
             continue
         alpha, space = "-10", _NO_3D_BOX
         if solids:
-            solid = solids[k]
-            sides = (solid.height, solid.width, solid.length)
-            alpha, space = f"{solid.alpha:.2f}", " ".join(f"{v:.2f}" for v in (*sides, *solid.at, solid.turn))
+            alpha, *rest = (f"{value:.2f}" for value in solids[k])
+            space = " ".join(rest)
         cut = objects.truncation[k]
         truncation = "-1" if np.isnan(cut) else f"{cut:.2f}"
         grade = _grade(float(objects.occlusion[k]))

@@ -38,8 +38,8 @@ class OpenedDataset(Wrapper):
         """A sample by position or by id; it carries the class names."""
         if isinstance(index, str):
             if index not in self.ids:
-                first = self.ids[0]
-                raise InvalidOption(f"{self.name} has no image {index!r}; its first image is {first!r}.")
+                shown = f"its first image is {self.ids[0]!r}" if len(self) else "it has no images"
+                raise InvalidOption(f"{self.name} has no image {index!r}; {shown}.")
             index = self.ids.index(index)
         if isinstance(index, slice):
             raise InvalidOption("A dataset has no slices; open it with limit=N, or pick samples one by one.")

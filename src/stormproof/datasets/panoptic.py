@@ -6,7 +6,7 @@ Cityscapes' own panoptic files have the same form. So have a model's predictions
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,14 @@ def open_panoptic(main: str, *, images: str | None = None, masks: str | None = N
         for i, r in enumerate(expect_list(content, "images", path))
     }
     annotations = expect_list(content, "annotations", path)
-    raise_all([error for i, row in enumerate(annotations) for error in _unknown_image(row, i, records, path)])
+    owned = [identifier(row, "image_id", path, f"annotation number {i}") for i, row in enumerate(annotations)]
+    unknown = "image_id {!r} is not among the file's images."
+    raise_all([DatasetError(path, unknown.format(number), f"annotation {i}")
+               for i, number in enumerate(owned) if number not in records])  # fmt: skip
     directory = image_folder(path, images)
     maps = folder(locate(masks, path.parent) if masks else path.with_suffix(""), "panoptic PNGs")
     files = tuple(maps / file_name(row, path, f"image {row['image_id']}") for row in annotations)
-    owners = [records[row["image_id"]] for row in annotations]
+    owners = [records[number] for number in owned]
     label = {category: i for i, category in enumerate(categories)}
     return FileDataset(
         name=path.stem,
@@ -79,12 +82,6 @@ def _image(directory: Path, name: Path) -> Path:
     """An image's file; Cityscapes' panoptic files name one beside the annotations that does not exist."""
     frame, middle, rest = str(name).partition("_gtFine_leftImg8bit")
     return directory / frame.partition("_")[0] / f"{frame}_leftImg8bit{rest}" if middle else directory / name
-
-
-def _unknown_image(row: object, i: int, records: Mapping[Any, object], path: Path) -> Iterator[DatasetError]:
-    number = identifier(row, "image_id", path, f"annotation number {i}")
-    if number not in records:
-        yield DatasetError(path, f"image_id {number!r} is not among the file's images.", f"annotation {i}")
 
 
 def read_segments(row: Mapping[str, Any], label: Mapping[int, int], path: Path) -> dict[int, int]:
@@ -212,15 +209,13 @@ def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, R
 
 
 def _finish(destination: Destination, records: Sequence[Record]) -> None:
-    numbers = [image_id(record["id"]) for record in records]
-    images = [
-        {"id": number, **{key: record[key] for key in ("file_name", "height", "width")}}
-        for number, record in zip(numbers, records, strict=True)
-    ]
-    annotations = [
-        {"image_id": number, "file_name": record["png"], "segments_info": record["segments"]}
-        for number, record in zip(numbers, records, strict=True)
-    ]
+    images, annotations = [], []
+    for record in records:
+        number, size = image_id(record["id"]), {key: record[key] for key in ("height", "width")}
+        images.append({"id": number, "file_name": record["file_name"], **size})
+        annotations.append(
+            {"image_id": number, "file_name": record["png"], "segments_info": record["segments"]}
+        )
     path = destination.path("annotations", f"panoptic_{destination.split}.json")
     write_index(path, annotations, images, destination, destination.things or destination.classes)
 

@@ -7,15 +7,13 @@ score --by` scores these separately. BDD's weather is an attribute of `bdd`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate
-from stormproof.core.identity import to_json
-from stormproof.core.sample import Sample, Truth
+from stormproof.core.sample import Truth
 from stormproof.datasets.annotations import list_images, split_folder
 from stormproof.datasets.cityscapes import (
     CLASSES,
@@ -28,7 +26,7 @@ from stormproof.datasets.cityscapes import (
     annotation_files,
 )
 from stormproof.datasets.coco import open_coco
-from stormproof.datasets.dataset import READERS, FileDataset, Source, fingerprint_of
+from stormproof.datasets.dataset import READERS, FileDataset, Labels
 from stormproof.datasets.groups import drop_singletons
 
 CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
@@ -111,9 +109,8 @@ def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "
         if frame in truths:
             frames[frame] = (path, truths[frame], CLEAR)
     objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in frames.values())
-    groups = drop_singletons(
-        {name: name.partition("_beta_")[0] for name in frames}
-    )  # one scene in several fogs
+    # One scene in several fogs is a group.
+    groups = drop_singletons({name: name.partition("_beta_")[0] for name in frames})
     return _street(root, f"foggy-cityscapes-{split}", frames, "fog", groups, objects=objects)
 
 
@@ -132,7 +129,7 @@ def _street(
 
 
 @READERS.declare("coco-o")
-def open_coco_o(main: str, *, masks: bool = False) -> JoinedDataset:
+def open_coco_o(main: str, *, masks: bool = False) -> FileDataset:
     """COCO-O (Mao et al. 2023): `DOMAIN/annotations/instances_val2017.json` with `DOMAIN/val2017`.
 
     The attribute `domain` is cartoon, handmake, painting, sketch, tattoo or weather.
@@ -150,57 +147,27 @@ def open_coco_o(main: str, *, masks: bool = False) -> JoinedDataset:
     for domain, part in parts.items():
         if part.classes != first.classes:
             raise DatasetError(root / domain, f"has other classes than {root / next(iter(parts))}.")
-    return JoinedDataset("coco-o", root, parts, first.classes, first.category_ids)
+    owners = {f"{domain}/{name}": domain for domain, part in parts.items() for name in part.ids}
+    joined = [(part.labels, k) for part in parts.values() for k in range(len(part))]
+    return FileDataset(
+        name="coco-o", root=root, ids=tuple(owners),
+        images=tuple(image for part in parts.values() for image in part.images), labels=JoinedLabels(joined),
+        sources=tuple(source for part in parts.values() for source in part.sources),
+        classes=first.classes, category_ids=first.category_ids, variant=first.variant,
+        attributes={"domain": owners},
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedDataset:
-    """Datasets of the same classes as one; an image's id begins with the name of its part."""
+@dataclass(frozen=True)
+class JoinedLabels:
+    """The labels of several datasets as one: for each image, whose labels it has, and its place there."""
 
-    name: str
-    root: Path
-    parts: Mapping[str, FileDataset]
-    classes: tuple[str, ...]
-    category_ids: tuple[int, ...]
-    semantic_classes: tuple[str, ...] = ()
-
-    @cached_property
-    def _places(self) -> list[tuple[str, int]]:
-        return [(name, k) for name, part in self.parts.items() for k in range(len(part))]
-
-    @cached_property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(f"{name}/{self.parts[name].ids[k]}" for name, k in self._places)
-
-    def image_source(self, index: int) -> Source:
-        name, k = self._places[index]
-        return self.parts[name].image_source(k)
-
-    @cached_property
-    def attributes(self) -> dict[str, dict[str, str]]:
-        """The name of its part, for each image."""
-        owners = (name for name, _ in self._places)
-        return {"domain": dict(zip(self.ids, owners, strict=True))}
-
-    @cached_property
-    def fingerprint(self) -> str:
-        held = [[name, part.fingerprint] for name, part in self.parts.items()]
-        return fingerprint_of(to_json([self.name, held]).encode(), ())
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: int) -> Sample:
-        name, k = self._places[index]
-        sample = self.parts[name][k]
-        return Sample(
-            self.ids[index], sample.image, sample.truth, sample.context, self.classes, self.semantic_classes
-        )
+    places: Sequence[tuple[Labels, int]]
 
     def truth(self, index: int) -> Truth:
-        name, k = self._places[index]
-        return self.parts[name].truth(k)
+        labels, place = self.places[index]
+        return labels.truth(place)
 
-    def size(self, index: int) -> tuple[int, int]:
-        name, k = self._places[index]
-        return self.parts[name].size(k)
+    def size(self, index: int) -> tuple[int, int] | None:
+        labels, place = self.places[index]
+        return labels.size(place)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import DatasetError, StormproofError
+from stormproof.core.errors import DatasetError, InvalidTruth, StormproofError
 from stormproof.core.files import is_file
 from stormproof.core.imagefile import image_header
 from stormproof.core.sample import Truth
@@ -26,7 +26,6 @@ from stormproof.datasets.annotation_checks import (
 from stormproof.datasets.chosen import ChosenImages
 from stormproof.datasets.dataset import Dataset, FileDataset, abilities
 from stormproof.datasets.image_files import file_content, has_files, image_path
-from stormproof.datasets.opened import OpenedDataset
 
 _FIRST_IMAGES = 64  # images inspected before a run begins
 
@@ -89,8 +88,8 @@ def survey(
     for index in indices:
         with _noting(inspection, dataset.ids[index]):
             truth = dataset.truth(index)
-            _add_truth(inspection, truth, dataset.size(index))
             facts[index] = facts_of(dataset, index, truth)
+            _add_truth(inspection, truth, dataset.size(index), facts[index])
         step()
     return _with_findings(inspection, dataset, facts)
 
@@ -101,10 +100,11 @@ def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Ins
     for index, name in enumerate(dataset.ids):
         with _noting(inspection, name):
             sample = dataset[index]
-            _add_truth(inspection, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
+            facts[index] = facts_of(dataset, index, sample.truth)
+            size = (sample.image.shape[0], sample.image.shape[1])
+            _add_truth(inspection, sample.truth, size, facts[index])
             for kind in ("depth", "disparity", "camera", "right"):
                 inspection.context[kind] += getattr(sample.context, kind) is not None
-            facts[index] = facts_of(dataset, index, sample.truth)
         if index not in facts:  # the image cannot be read, but perhaps its labels can
             with suppress(StormproofError, OSError):
                 facts[index] = facts_of(dataset, index, dataset.truth(index))
@@ -125,7 +125,10 @@ def first_findings(dataset: Dataset, images: int) -> list[Finding]:
 
 
 def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
-    """What the annotation checks need to know about an image; only the header of its file is read."""
+    """What the annotation checks need to know about an image; only the header of its file is read.
+
+    Labels that name no class are refused: nothing could be counted by class.
+    """
     stored, orientation = _header(dataset, index)
     stated, turned = _stated_size(dataset, index)
     objects, semantic = truth.objects, truth.semantic
@@ -134,6 +137,8 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         pixels = dict(enumerate(np.bincount(semantic.labels.ravel()).tolist()))
         void = pixels.pop(semantic.ignore, 0)
         pixels = {value: count for value, count in pixels.items() if count}
+    _refuse_unnamed(objects.labels.tolist(), dataset.classes, "an object has label", "classes")
+    _refuse_unnamed(pixels or (), dataset.semantic_classes, "the label map holds", "semantic classes")
     return ImageFacts(
         id=dataset.ids[index],
         size=stated or dataset.size(index),
@@ -152,6 +157,12 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
     )
 
 
+def _refuse_unnamed(labels: Iterable[int], names: Sequence[str], holds: str, nouns: str) -> None:
+    for label in labels:
+        if not 0 <= label < len(names):
+            raise InvalidTruth(f"{holds} {label}, but there are {len(names)} {nouns}.")
+
+
 def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:
     """The size and the orientation tag in an image's file; None and upright without one."""
     path = image_path(dataset, index)
@@ -165,8 +176,6 @@ def _stated_size(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, 
     """The size that the annotation of an image states, and whether images are rotated by their tags."""
     if isinstance(dataset, ChosenImages):
         return _stated_size(dataset.dataset, dataset.kept[index])
-    if isinstance(dataset, OpenedDataset):
-        return _stated_size(dataset.whole, index)
     rules = abilities(dataset).rules
     turned = rules.exif == "apply" if rules is not None and rules.exif_stated else None
     return dataset.labels.size(index) if isinstance(dataset, FileDataset) else None, turned
@@ -254,21 +263,17 @@ def _noting(inspection: Inspection, name: str) -> Iterator[None]:
             inspection.problems.append(Problem(problem.where or f"sample {name!r}", problem.what))
 
 
-def _add_truth(inspection: Inspection, truth: Truth, size: tuple[int, int]) -> None:
+def _add_truth(inspection: Inspection, truth: Truth, size: tuple[int, int], facts: ImageFacts) -> None:
     inspection.sizes[size] += 1
-    objects, semantic = truth.instances, truth.semantic
+    objects = truth.instances
     if objects is not None:
         inspection.labels["boxes"] += 1
         if objects.masks is not None:
             inspection.labels["masks"] += 1
         inspection.labels.update([*objects.data])  # of further forms, by their names
-        excused = objects.crowd | objects.ignore
-        inspection.excused += len(
-            np.unique(objects.boxes[excused], axis=0)
-        )  # one region may excuse every class
-        inspection.objects.update(inspection.classes[label] for label in objects.labels[~excused])
+        # One region may excuse every class.
+        inspection.excused += len(np.unique(facts.boxes[facts.excused], axis=0))
+        inspection.objects.update(inspection.classes[label] for label in facts.labels[~facts.excused])
     inspection.labels.update([*truth.maps])
-    if semantic is not None:
-        for value, count in enumerate(np.bincount(semantic.labels.ravel()).tolist()):
-            if count and value != semantic.ignore:
-                inspection.pixels[inspection.semantic_classes[value]] += count
+    for value, count in (facts.pixels or {}).items():
+        inspection.pixels[inspection.semantic_classes[value]] += count

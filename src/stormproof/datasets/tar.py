@@ -109,7 +109,7 @@ class TarLabels(Labels):
         rows = [] if member is None else _annotations(member)
         number = {name: i for i, name in enumerate(self.classes)}
         records = [
-            {"id": i, "image_id": key, **row, "category_id": number.get(_category(row), _category(row))}
+            {"id": i, **row, "image_id": key, "category_id": number.get(_category(row), _category(row))}
             for i, row in enumerate(rows)
         ]
         height, width = source_size(self.images[index], self.rules)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import PIL.Image
 
 from stormproof.core import extensions
+from stormproof.core.errors import InvalidTruth
 from stormproof.core.files import make_folder, whole_file
 from stormproof.core.imagefile import write_image
 from stormproof.core.registry import Registry
@@ -100,6 +101,7 @@ WRITERS: Registry[Writer] = Registry(extensions.WRITERS, "stormproof.datasets")
 
 def semantic_labels(sample: Sample, void: int) -> npt.NDArray[np.uint8]:
     """The semantic map, with `void` for pixels without truth."""
-    assert sample.truth.semantic is not None
-    labels = sample.truth.semantic.labels
-    return np.where(labels == sample.truth.semantic.ignore, void, labels).astype(np.uint8)
+    semantic = sample.truth.semantic
+    if semantic is None:
+        raise InvalidTruth(f"{sample.id} has no label map, which this format needs.")
+    return np.where(semantic.labels == semantic.ignore, void, semantic.labels).astype(np.uint8)

@@ -61,6 +61,7 @@ def open_yolo(main: str, *, split: str = "val", oriented: bool | None = None) ->
         labels=YoloObjects(images, rows, polygons, kind),
         sources=(path, *(text for text in texts if text.is_file())),
         classes=classes,
+        variant="" if oriented is None else f"oriented {oriented}",
     )
 
 
@@ -256,9 +257,10 @@ def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, R
     ]
     destination.write_text(f"labels/{destination.split}", f"{name}.txt", "".join(lines))
     held = _held_form(objects)
-    return path, {} if held is None or not len(objects) else {
-        held[1].key: held[1].state(objects.data[held[0].name])
-    }
+    if held is None or not len(objects):
+        return path, {}
+    form, kind = held
+    return path, {kind.key: kind.state(objects.data[form.name])}
 
 
 def _held_form(objects: Instances) -> tuple[Form, YoloLines] | None:
@@ -270,11 +272,8 @@ def _held_form(objects: Instances) -> tuple[Form, YoloLines] | None:
 def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
     """What the line of an object holds after its class."""
     x1, y1, x2, y2 = objects.boxes[k].tolist()
-    box, held = (
-        _fractions(np.array([[(x1 + x2) / 2, (y1 + y2) / 2], [x2 - x1, y2 - y1]]) / size),
-        _held_form(objects),
-    )
-    if held is not None:
+    box = _fractions(_centre_and_sides(objects.boxes[k], size))
+    if (held := _held_form(objects)) is not None:
         form, lines = held
         entry = lines.write(objects.data[form.name][k]).reshape(-1, form.shape[-1] if form.shape else 2)
         words = [(*_fractions(row[:2] / size), *(f"{value:g}" for value in row[2:])) for row in entry]
@@ -283,6 +282,15 @@ def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
         return box
     ring = np.array(_outline(objects.masks[k]) or (x1, y1, x2, y1, x2, y2, x1, y2)).reshape(-1, 2)
     return _fractions(ring / size)
+
+
+def _centre_and_sides(box: Floats, size: npt.NDArray[Any]) -> Floats:
+    """The numbers of a box in fractions; one that is mostly outside the image becomes its part inside."""
+    low, high = box[:2], box[2:]
+    if (low + high < 0).any() or (low + high > 2 * size).any():
+        low, high = np.clip(low, 0, size), np.clip(high, 0, size)
+    numbers: Floats = np.array([(low + high) / 2, high - low]) / size
+    return numbers
 
 
 def _fractions(values: npt.NDArray[Any]) -> list[str]:

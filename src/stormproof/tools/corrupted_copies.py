@@ -23,6 +23,7 @@ from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.chain import check_alone
+from stormproof.datasets.annotations import list_images
 from stormproof.datasets.copies import condition_folder
 from stormproof.tools.manifest import Copy
 
@@ -54,7 +55,7 @@ def find_images(source: Path) -> list[Path]:
         return [source]
     if not source.is_dir():
         raise InvalidOption(f"{source} does not exist; give an image or a folder of images.")
-    paths = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
+    paths = sorted(list_images(source))
     if not paths:
         raise InvalidOption(f"{source} contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
     return paths
@@ -67,17 +68,19 @@ def plan(
     for condition in conditions:
         check_alone(condition)  # errors must not wait for a worker
     root = source.parent if source.is_file() else source
-    images = find_images(source)
-    taken = Counter(image.relative_to(root).with_suffix("") for image in images)
+    places = [image.relative_to(root) for image in find_images(source)]
+    alike = Counter(place.with_suffix("") for place in places)
     folders = [(str(c), f"{condition_folder(c)}/" if len(conditions) > 1 else "") for c in conditions]
-    jobs = []
-    for image in images:
-        own = image.relative_to(root)
-        unique = taken[own.with_suffix("")] == 1
+    jobs, taken = [], dict[Path, Path]()
+    for place in places:
+        unique = alike[place.with_suffix("")] == 1
         # a.jpg and a.png would both become a.png; such names keep their extension
-        target = own.with_suffix(suffix) if unique else own.with_name(own.name + suffix)
+        target = place.with_suffix(suffix) if unique else place.with_name(place.name + suffix)
+        if taken.setdefault(target, place) != place:
+            both = f"{taken[target]} and {place}"
+            raise InvalidOption(f"{source}: {both} would both become {target}; rename one of them.")
         outputs = tuple((c, f"{folder}{target.as_posix()}") for c, folder in folders)
-        jobs.append(Job(image, own.as_posix(), outputs, destination, seed))
+        jobs.append(Job(root / place, place.as_posix(), outputs, destination, seed))
     return jobs
 
 

@@ -98,12 +98,6 @@ def draft_values(spec: Spec, probe: Probe) -> dict[str, Any]:
     return {"classes": "dataset", **shown, **given, "input": fed}
 
 
-def names_classes(spec: Spec, probe: Probe) -> bool:
-    """Whether the graph, the card or the spec names the classes."""
-    given, _ = read_card(Path(spec.main), spec.options.get("card"))
-    return any("classes" in one for one in (spec.options, given, probe.card))
-
-
 def fix_network(
     spec: Spec,
     probe: Probe,
@@ -115,10 +109,11 @@ def fix_network(
 ) -> Fixed:
     """Open a network file and apply every hint. `data`, if given, is labelled: it decides the classes where
     nothing names them, and the input with `tune`. `watch` shows the progress of trials."""
+    given, _ = read_card(Path(spec.main), spec.options.get("card"))
     network = _open_draft(spec, draft_values(spec, probe))
     network, changes = apply_hints(network, images)
     doubts: list[str] = []
-    if not names_classes(spec, probe):
+    if not any("classes" in one for one in (spec.options, given, probe.card)):
         network, said, sure = choose_classes(network, probe, images, data, watch)
         (changes if sure else doubts).append(said)
     tuning = None
@@ -130,7 +125,7 @@ def fix_network(
             doubts.append(f"the input could not be tried on these images: {error}")
         else:
             network = replace(network, card=network.card.model_copy(update={"input": tuning.chosen.input}))
-    elif probe.guessed and not _states_input(spec):
+    elif probe.guessed and "input" not in given:
         doubts.append(
             f"input: {probe.guessed} is usual for such networks, but a guess; with labelled images, --data "
             "DATASET, the usual others are tried."
@@ -138,11 +133,6 @@ def fix_network(
     return Fixed(
         network, tuple(changes), tuple(doubts), tuning, frozenset(probe.card) & {"options", "label_offset"}
     )
-
-
-def _states_input(spec: Spec) -> bool:
-    given, _ = read_card(Path(spec.main), spec.options.get("card"))
-    return "input" in given
 
 
 def _open_draft(spec: Spec, values: Mapping[str, Any]) -> Network:

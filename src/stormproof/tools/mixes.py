@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.loading import framework
@@ -77,7 +79,6 @@ def torch_dataset(mixed: Mixed) -> Any:
     masks and a semantic map if the dataset has them.
     """
     framework("torch", extra="torch")
-    import numpy as np
     import torch
     from torch.utils.data import Dataset as TorchDataset
 

@@ -22,7 +22,7 @@ from stormproof.corruptions.geometry import select
 from stormproof.datasets import camvid, cityscapes, find_writer, kitti, voc
 from stormproof.datasets.writing import Destination, Record
 from stormproof.world.classes import BICYCLE, COCO_IDS, OBJECTS, PERSON, SEMANTIC, VOID
-from stormproof.world.samples import BASELINE, SPLITS, Rendered, Solid, check_scene, render
+from stormproof.world.samples import BASELINE, SPLITS, Rendered, check_scene, render
 
 _KITTI = {"car": "Car", "truck": "Truck", "bus": "Misc", "person": "Pedestrian"}
 _CITYSCAPES = {"stop sign": "traffic sign"}
@@ -93,9 +93,9 @@ def _as_camvid(scene: Rendered, index: int) -> Sample:
     return replace(scene.sample, truth=Truth(semantic=semantic))
 
 
-def _as_kitti(scene: Rendered) -> tuple[Sample, tuple[Solid, ...]]:
+def _as_kitti(scene: Rendered) -> tuple[Sample, tuple[tuple[float, ...], ...]]:
     """A rider and the bicycle are one Cyclist, buses are Misc; bicycles alone, traffic lights and signs have
-    no label. Also returns the box in space of each object."""
+    no label. Also returns the box in space of each object, as KITTI's lines state it."""
     objects, rides = _objects(scene), _rides(scene)
     bicycles = {group: k for k, group in enumerate(scene.groups)
                 if group >= 0 and objects.labels[k] == BICYCLE}  # fmt: skip
@@ -111,7 +111,9 @@ def _as_kitti(scene: Rendered) -> tuple[Sample, tuple[Solid, ...]]:
         occlusion=np.array([objects.occlusion[pair].min() for pair in pairs]),
         truncation=np.array([objects.truncation[pair].min() for pair in pairs]),
     )
-    return replace(scene.sample, truth=Truth(truth)), tuple(scene.solids[k] for k in kept)
+    solids = (scene.solids[k] for k in kept)
+    lines = ((one.alpha, one.height, one.width, one.length, *one.at, one.turn) for one in solids)
+    return replace(scene.sample, truth=Truth(truth)), tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
