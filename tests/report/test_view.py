@@ -12,7 +12,7 @@ import pytest
 from helpers.toy_scores import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.metrics.published import measured_change
-from stormproof.report.charts import spec_of, with_labels
+from stormproof.report.charts import prepare_rows, spec_of, with_labels
 from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
@@ -253,6 +253,16 @@ def test_plots_the_share_kept_over_rmse_with_arrows_between_two_runs() -> None:
     assert fog["y"] == pytest.approx(85.0)
     assert fog["y2"] == pytest.approx(100 * 0.74 / 0.8)
     assert {r["x"] for r in rows_of(view, "snr")} == {19.0, 18.0, 17.0, 16.0, 15.0}
+
+
+def test_a_corruption_that_leaves_a_run_without_a_number_has_no_arrow() -> None:
+    """As precision has none where nothing is predicted."""
+    quality = {f"{name}@{s}": {"rmse": 10.0 * s} for name in ("fog", "snow") for s in range(1, 6)}
+    first, second = (toy_scores(name, details={"quality": quality}) for name in "ab")
+    silent = replace(second, cells={"AP": {**second.cells["AP"], "fog@5": math.nan}})
+    figure = next(f for f in make_view([first, silent]).figures() if f.id == "rmse")
+    arrows = {row["label"]: "y2" in row for row in prepare_rows(figure, figure.rows)}
+    assert arrows == {"fog": False, "snow": True}
 
 
 def test_two_runs_on_one_dataset_are_overlaid_by_snr_and_three_stand_beside_each_other() -> None:

@@ -243,7 +243,9 @@ def _by_corruption(run: Scores, measure: str) -> list[Datum]:
 
 def _arrow(row: Datum, after: dict[str, Datum]) -> Datum:
     end = after.get(row["label"])
-    return row if end is None else {**row, "x2": end["x"], "y2": end["y"]}
+    if end is None or not math.isfinite(end["x"] + end["y"]):
+        return row
+    return {**row, "x2": end["x"], "y2": end["y"]}
 
 
 def _kamann_group(corruption: str) -> str:
