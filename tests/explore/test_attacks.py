@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,20 @@ def test_listening_beyond_this_machine_needs_a_chosen_token(folder: Path) -> Non
         Server(exploration, host="0.0.0.0")
     with pytest.raises(InvalidOption, match="16 letters"):
         Server(exploration, token="short")
+
+
+def test_a_server_on_all_addresses_answers_to_any_of_them_and_to_no_other_name(folder: Path) -> None:
+    """Whoever opens it from another machine uses an address that this one need not know."""
+    server = Server(explore_runs([folder]), host="0.0.0.0", token=TOKEN)
+    server.start()
+    client = Client(server.port)
+    known = ("localhost", "127.0.0.1", "192.168.1.5", "[fe80::1]", socket.gethostname())
+    status = {name: client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status for name in known}
+    assert status == dict.fromkeys(known, 200)
+    for name in ("evil.example", "127.0.0.1.evil.example", "", "[::1"):
+        assert client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status == 421
+    assert client.get("/", host=f"127.0.0.1:{server.port}").status == 403
+    server.stop()
 
 
 def test_two_servers_have_different_tokens(data: str) -> None:

@@ -57,7 +57,9 @@ class Server:
         self.port = int(self._socket.getsockname()[1])
         self.host = host
         self._desk = Desk(exploration)
-        app = make_app(self._desk, token=self._token, hosts=self._hosts(), framed=framed)
+        app = make_app(
+            self._desk, token=self._token, hosts=self._hosts(), anywhere=is_anywhere(host), framed=framed
+        )
         settings = uvicorn.Config(
             app, log_level="error", access_log=False, server_header=False, lifespan="off", ws="none"
         )
@@ -72,7 +74,9 @@ class Server:
         return f"<explore at {self.link}>"
 
     def _hosts(self) -> frozenset[str]:
-        names = [LOOPBACK, "localhost", "[::1]"] if is_loopback(self.host) else [self.host]
+        near = is_loopback(self.host) or is_anywhere(self.host)
+        names = [LOOPBACK, "localhost", "[::1]"] if near else [self.host]
+        names += [socket.gethostname()] if is_anywhere(self.host) else []
         names += [f"[{self.host}]"] if ":" in self.host else []
         return frozenset(f"{name}:{self.port}".lower() for name in names)
 
@@ -107,6 +111,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_anywhere(host: str) -> bool:
+    """Whether a server listens on every address of its machine.
+
+    >>> is_anywhere("0.0.0.0"), is_anywhere("::"), is_anywhere("192.168.1.5")
+    (True, True, False)
+    """
+    return host in ("0.0.0.0", "::")
 
 
 def _listening(host: str, port: int) -> socket.socket:
