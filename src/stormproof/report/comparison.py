@@ -21,7 +21,14 @@ from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
-from stormproof.report.sections import FEW_OBJECTS, class_measure, group_by_severity, per_cent, unit
+from stormproof.report.sections import (
+    FEW_OBJECTS,
+    class_measure,
+    group_by_severity,
+    per_cent,
+    printed_difference,
+    unit,
+)
 from stormproof.report.sentences import classes_of, comparable, keeping, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
@@ -33,6 +40,7 @@ from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors
 
 _IMAGES = 20  # of those that changed most
+CHANGE_NOTE = "A change is the difference of the two numbers as they are printed."
 CLEAN = "clean"
 RANKS = ("rank before", "rank after", "change of rank")
 RANK_NOTE = (
@@ -94,7 +102,7 @@ class Change(NamedTuple):
 
     @property
     def points(self) -> float:
-        return self.after - self.before
+        return printed_difference(self.after, self.before)
 
 
 def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
@@ -261,7 +269,8 @@ def curve_change_table(a: Scores, b: Scores, along: Sequence[CurveChange]) -> Ta
                      change.points, *known))  # fmt: skip
     columns = ("measure", "space", "stylized", "α", a.name, b.name, "change",
                *(("95 % from", "to", "clear") if sure else ()))  # fmt: skip
-    note = "At the first, the middle and the last α; all of them: 'stormproof score A B --table alpha'."
+    note = "At the first, the middle and the last α; all of them: 'stormproof score A B --table alpha'. "
+    note += CHANGE_NOTE
     return Table(
         "changes", "Score left along α, in % of clean, and its change in points", columns, rows, 1, note
     )
@@ -330,7 +339,7 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         place = (old[name], new[name], new[name] - old[name]) if name in old else (None, None, None)
         known = _interval_cells(measures()[measure].scale, change.sure) if sure else ()
         rows.append((name, change.before, change.after, change.points, *known, *place))
-    note = f"Sorted from what got worse to what got better.{RANK_NOTE}"
+    note = f"Sorted from what got worse to what got better. {CHANGE_NOTE}{RANK_NOTE}"
     if sure:
         target = interval_target(a.clips)
         note += f" Intervals are for {target}; clear: below 5 % by chance over all corruptions, "
@@ -379,18 +388,22 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     """Every class before and after, over the corrupted conditions that both runs hold."""
     kind = class_measure(measure)
     first, second = (_class_means(scores, kind) for scores in (a, b))
-    change = {name: second[name] - first[name] for name in first if name in second}
     objects = a.detail("objects").get(CLEAN, {})
+    changes = [
+        Change(name, 100 * first[name], 100 * second[name])
+        for name in first
+        if name in second and objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
+    ]
     rows = [
-        (name, objects.get(name, "–"), 100 * first[name], 100 * second[name], 100 * change[name])
-        for name in sorted(change, key=lambda n: change[n])
-        if objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
+        (each.name, objects.get(each.name, "–"), each.before, each.after, each.points)
+        for each in sorted(changes, key=lambda each: each.points)
     ]
     if not rows:
         return []
     columns = ("class", "objects", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
     note = (
-        f"Without intervals: changes may be chance. Classes of fewer than {FEW_OBJECTS} objects are left out."
+        f"Without intervals: changes may be chance. {CHANGE_NOTE} Classes of fewer than {FEW_OBJECTS} "
+        "objects are left out."
     )
     table = Table("class-changes", f"{kind} under corruption by class", columns, rows, note=note)
     text = f"{kind} of each class, averaged over the corrupted conditions that both runs hold."

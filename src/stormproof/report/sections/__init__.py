@@ -95,7 +95,7 @@ def printed_difference(ours: float, theirs: float, digits: int = 1) -> float:
     >>> printed_difference(61.6, 50.4, 0), round(61.6 - 50.4)
     (12.0, 11)
     """
-    return round(ours, digits) - round(theirs, digits)
+    return round(round(ours, digits) - round(theirs, digits), digits)
 
 
 def class_measure(measure: str) -> str:
