@@ -160,8 +160,7 @@ class JudgedCondition:
         """The errors of the detections scored `score` or more."""
         if self.objects is None:
             return None
-        boxes = self.objects.named_boxes
-        return box_error_types(self.objects.truth, select(boxes, np.flatnonzero(boxes.scores >= score)))
+        return box_error_types(self.objects.truth, _sure(self.objects.named_boxes, score))
 
 
 def judge_conditions(run: Run, conditions: Sequence[str]) -> dict[str, JudgedCondition]:

@@ -113,19 +113,15 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     both = make_view([a, b], measure=measure)
     first, second = over_common(*disambiguate_names([a, b]))
     chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
-    title = f"{plain(first.name)} → {plain(second.name)}"
+    notices = (*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices)
+    both = replace(both, title=f"{plain(first.name)} → {plain(second.name)}", notices=notices)
     changes = changes_of(first, second, chosen)
     if len(changes) < 2 and (along := curve_changes(first, second, chosen)):
-        title_of = curve_sentence(first, second, along)
-        table = curve_change_table(first, second, along)
-        notices = (*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices)
-        said = (title_of, *both.sentences[1:])
-        return replace(both, title=title, sentences=said, summary=table, decision=None, notices=notices)
+        said = (curve_sentence(first, second, along), *both.sentences[1:])
+        return replace(both, sentences=said, summary=curve_change_table(first, second, along), decision=None)
     if len(changes) < 2:
         alone = f"{first.name} and {second.name} share no complete corruption of {chosen}."
-        notices = (*_other_images(first, second), *both.notices)
-        return replace(both, title=title, sentences=(alone, *both.sentences[1:]), notices=notices)
-    table = change_table(first, second, chosen, changes)
+        return replace(both, sentences=(alone, *both.sentences[1:]))
     figure, by_severity = _figures(first, second, chosen, changes)
     sections = drawable(
         (
@@ -138,15 +134,13 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     )
     return replace(
         both,
-        title=title,
         sentences=(verdict(first, second, chosen, changes), *both.sentences[1:]),
-        summary=table,
+        summary=change_table(first, second, chosen, changes),
         first=figure,
         breaking=None,
         weak_points="",
         decision=None,
         sections=(*sections, *both.sections),
-        notices=(*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices),
     )
 
 
@@ -177,17 +171,14 @@ def over_common(a: Scores, b: Scores) -> tuple[Scores, Scores]:
     """Both runs over the conditions that both hold, so that their means are of the same conditions."""
     common = tuple(text for text in a.conditions if text in b.conditions)
     benchmark = a.benchmark if a.benchmark == b.benchmark else None
-    first, second = (
-        s
-        if s.origin.given
-        else replace(s, conditions=common, benchmark=benchmark, cells=_only(s.cells, common))
-        for s in (a, b)
-    )
-    return first, second
 
+    def reduced(scores: Scores) -> Scores:
+        if scores.origin.given:
+            return scores
+        cells = {m: {text: row[text] for text in common if text in row} for m, row in scores.cells.items()}
+        return replace(scores, conditions=common, benchmark=benchmark, cells=cells)
 
-def _only(cells: Mapping[str, Mapping[str, float]], common: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {m: {text: row[text] for text in common if text in row} for m, row in cells.items()}
+    return reduced(a), reduced(b)
 
 
 def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
@@ -294,23 +285,14 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     unknown = [f"{where} not both have a score" for c, where in places if math.isnan(c.points)]
     said = f"{measure} changes {' and '.join(known)}" if known else f"no change of {measure} is known"
     said += f" ({'; '.join(unknown)})" if unknown else ""
-    return (
+    said = (
         f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
         f", {len(down)} {clearly}worse{worse}."
-        f"{_images_to_decide(a, mean)}{_shares_kept(a, b, measure)}"
     )
-
-
-def _shares_kept(a: Scores, b: Scores, measure: str) -> str:
-    ranked, _ = comparable([a, b], measure)
-    said = keeping(ranked, measure) if len(ranked) == 2 else ""
-    return f" {said}" if said else ""
-
-
-def _images_to_decide(a: Scores, mean: Change) -> str:
-    """How many images would likely decide whether the mean under corruption changes, if that is not clear."""
     more = more_images(mean.sure, a)
-    return f" Under corruption: {more[:1].lower()}{more[1:]}" if more else ""
+    more = f"Under corruption: {more[:1].lower()}{more[1:]}" if more else ""
+    ranked, _ = comparable([a, b], measure)
+    return " ".join(filter(None, (said, more, keeping(ranked, measure) if len(ranked) == 2 else "")))
 
 
 def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:

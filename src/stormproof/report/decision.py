@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from stormproof.core.table import Entry, Table
-from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures
 from stormproof.report.sections import per_cent, printed_difference
 from stormproof.report.sentences import (
-    Values,
+    Number,
+    changes,
     clean_of,
     comparable,
     hurt_most,
@@ -27,13 +25,13 @@ from stormproof.report.sentences import (
 from stormproof.results.aggregates import mean_of
 from stormproof.results.calibrated import MARK, footnote
 from stormproof.results.documents import images_scored
-from stormproof.results.interval import Difference, Interval, paired_differences
+from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
 _WORST = "hurt most by"
 _NOT_CLEAR = "not clear"
 # Both, for a run that keeps more of a lower clean score may be the worse one to ship.
-_AGAINST: dict[str, Callable[[Values], Score]] = {
+_AGAINST: dict[str, Number] = {
     "clean, against the first": clean_of,
     "corrupted, against the first": mean_of,
 }
@@ -134,7 +132,7 @@ def _worst(scores: Scores, measure: str) -> str | None:
     return ", ".join(map(spoken, named)) or f"{_NOT_CLEAR}; on these images {', '.join(map(spoken, lowest))}"
 
 
-def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:
+def _against_first(runs: Sequence[Scores], measure: str, number: Number) -> dict[str, str]:
     """By name, whether a number is clearly better or worse than the first run's; with Holm's correction over
     the runs."""
     ranked, _ = comparable(runs, measure)
@@ -148,7 +146,7 @@ def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Value
     gaps = {name: value - base for name, value in values.items()}
     if any(map(math.isnan, gaps.values())):
         return {}
-    sure = _pair(first, others, measure, number, gaps)
+    sure = changes(first, {s.name: (s, number) for s in others}, measure)
     sign = 1 if measures()[measure].higher else -1
     for name, gap in gaps.items():
         difference = printed_difference(per_cent(measure, values[name]), per_cent(measure, base))
@@ -160,19 +158,3 @@ def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Value
             words = words.replace(other, "")
         said[name] = f"{better}: {words}" if name in sure else words
     return said
-
-
-def _pair(
-    first: Scores,
-    others: Sequence[Scores],
-    measure: str,
-    number: Callable[[Values], Score],
-    gaps: dict[str, float],
-) -> dict[str, Difference]:
-    spreads = {scores.name: scores.spread(measure) for scores in (first, *others)}
-    counts = {scores.replicates.count if scores.replicates else 0 for scores in (first, *others)}
-    if not all(spreads.values()) or len(counts) > 1:
-        return {}
-    base = np.asarray(number(spreads[first.name]))
-    drawn = {scores.name: np.asarray(number(spreads[scores.name])) - base for scores in others}
-    return paired_differences(gaps, drawn, images=first.units)
