@@ -91,8 +91,6 @@ def test_refuses_another_model_than_that_of_the_run(folder: Path) -> None:
 
 
 def test_without_the_model_the_slider_has_the_stored_steps(folder: Path) -> None:
-    from stormproof.explore.storms import steps
-
     known = Desk(explore_runs([folder])).known_conditions()
     assert [step["condition"] for step in steps("fog", {}, known, live=False)] == ["fog@1", "fog@3"]
     live = steps("fog", {}, known, live=True)
@@ -368,15 +366,6 @@ def test_a_run_without_starlette_says_how_to_get_it(folder: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(MissingExtra, match=r"explore\]"):
         Run(folder).explore()
-
-
-def test_python_code_gets_the_link_of_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server = Run(folder).explore()
-    try:
-        assert capsys.readouterr().out.startswith("http://127.0.0.1:")
-        assert Client(server.port).get(server.link.partition(str(server.port))[2]).status == 200
-    finally:
-        server.stop()
 
 
 def test_a_run_without_its_model_offers_its_composed_conditions() -> None:

@@ -5,13 +5,12 @@ It holds no arithmetic: numbers come from `Scores`, verdicts from `metrics`, pix
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
@@ -221,10 +220,9 @@ class Desk:
         }
 
     def _row(self, loss: ImageLoss) -> dict[str, Any]:
-        errors = {"error": loss.error, "clean": loss.clean, "rise": loss.rise}
         return {
             "index": self.exploration.index[loss.image], "id": plain(loss.image), "raw": loss.image,
-            **{name: _none_if_nan(value) for name, value in errors.items()},
+            "error": loss.error, "clean": loss.clean, "rise": loss.rise,
         }  # fmt: skip
 
     def _ranked(self, subject: Subject, condition: Condition) -> list[ImageLoss]:
@@ -234,7 +232,7 @@ class Desk:
         if errors is None or text not in errors.by_condition:
             run = subject.run
             ids = run.ids if run is not None else self.exploration.ids[: self.exploration.images]
-            return [ImageLoss(name, text, float("nan"), float("nan")) for name in ids]
+            return [ImageLoss(name, text, math.nan, math.nan) for name in ids]
         losses = image_losses(errors, text)
         if condition.is_clean:
             return sorted(losses, key=lambda loss: -loss.error)
@@ -374,7 +372,7 @@ class Desk:
         errors = subject.scores.image_errors if subject.scores is not None else None
         if errors is None or condition not in errors.by_condition or image not in errors.ids:
             return None
-        return _none_if_nan(float(errors.by_condition[condition][errors.ids.index(image)]))
+        return float(errors.by_condition[condition][errors.ids.index(image)])
 
     def picture(self, index: int, condition: Condition, require: Callable[[], None]) -> bytes:
         """An image under a condition, every pixel as the model is given it."""
@@ -418,7 +416,3 @@ class Desk:
         by_name = {subject.name: answer for subject, answer in answers}
         judged_objects = any(answer["judged"] for answer in seen["subjects"])
         return acts.table(seen["raw"], seen["condition"], seen["truth"] if judged_objects else (), by_name)
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if np.isnan(value) else value

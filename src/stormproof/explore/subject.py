@@ -100,25 +100,15 @@ class Subject:
         if run is not None:
             specs = (run.record.model.spec, run.record.dataset.spec)
         self.specs = specs  # of the model and of the dataset
+        known = model if run is None else run.record.model
+        assert known is not None
+        # The model's own names, of objects and of maps; empty if its labels are the dataset's.
+        self.classes, self.semantic_classes = known.classes, known.semantic_classes
         self.name = name or (plain(run.record.name or run.record.model.name) if run else "")
         self.scores: Scores | None = None
         self.problem = ""  # why there are no scores
         self._opening = threading.Lock()
         self._stored = lru_cache(maxsize=_PARTS)(self._read)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The model's own class names; empty if its labels are the dataset's."""
-        if self.run is not None:
-            return self.run.record.model.classes
-        return self.model.classes if self.model is not None else ()
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        """The model's own names of the classes of maps; empty if they are the dataset's."""
-        if self.run is not None:
-            return self.run.record.model.semantic_classes
-        return self.model.semantic_classes if self.model is not None else ()
 
     @property
     def only_maps(self) -> bool:

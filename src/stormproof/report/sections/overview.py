@@ -94,7 +94,7 @@ def every_condition(scope: Scope) -> Section | None:
     levels = group_by_severity(all_conditions(run for run, _ in scope.every()))
     if any(len(held) != 1 for held in levels.values()):
         return mapped
-    return replace(mapped, figures=tuple(_bars_of(f) if f.id == "grid" else f for f in mapped.figures if f))
+    return replace(mapped, figures=tuple(_bars_of(f) if f.id == "grid" else f for f in mapped.figures))
 
 
 def map_of_conditions(scope: Scope) -> Section | None:
