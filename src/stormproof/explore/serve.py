@@ -143,15 +143,11 @@ def open_browser(link: str) -> bool:
         return False
 
 
-_SERVERS: list[Server] = []  # of this process; a notebook's stay until it ends
-
-
 def explore_here(run: Run, say: Callable[[str], Any] = print) -> Any:
     """Show a run in the cell of a notebook; without one, print the link. Returns the server."""
     exploration = explore_runs([run.folder], data=run.dataset)
     server = Server(exploration, framed=True)
     server.start()
-    _SERVERS.append(server)
     try:
         import IPython
         from IPython import display as shown

@@ -297,9 +297,8 @@ def with_interval(difference: float, sure: Difference | None, unit: float, digit
     words = f"{difference:+z.{digits}f}"
     if sure is None or math.isnan(sure.interval.se):
         return words
-    low, high = unit * sure.interval.low, unit * sure.interval.high
     clear = "clear" if sure.clear else "not clear"
-    return f"{words} (95 %: {low:+z.{digits}f} to {high:+z.{digits}f}, {clear})"
+    return f"{words} (95 %: {sure.interval.span(unit, digits=digits, sign='+z')}, {clear})"
 
 
 # One run
