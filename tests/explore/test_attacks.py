@@ -11,7 +11,7 @@ import pytest
 
 from helpers.explorer import TOKEN, Client
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, RunError
 from stormproof.explore.app import ANSWERS
 from stormproof.explore.desk import Desk
 from stormproof.explore.serve import Server
@@ -141,6 +141,15 @@ def test_a_server_on_all_addresses_answers_to_any_of_them_and_to_no_other_name(f
         assert client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status == 421
     assert client.get("/", host=f"127.0.0.1:{server.port}").status == 403
     server.stop()
+
+
+def test_an_address_in_use_asks_for_another_port_and_a_strange_one_for_another_host(folder: Path) -> None:
+    exploration = explore_runs([folder])
+    taken = Server(exploration)
+    with pytest.raises(RunError, match="choose another --port"):
+        Server(exploration, port=taken.port)
+    with pytest.raises(RunError, match="choose another --host"):
+        Server(exploration, host="192.0.2.1", token=TOKEN)  # of no machine: for documentation
 
 
 def test_two_servers_have_different_tokens(data: str) -> None:

@@ -17,7 +17,7 @@ from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
 from stormproof.report.sources import scores_of
-from stormproof.report.view import group_rows, make_view
+from stormproof.report.view import group_rows, make_view, only_grouped
 from stormproof.results.interval import LEADING
 from stormproof.results.scores import Replicates, Scores
 
@@ -331,6 +331,11 @@ def test_unknown_measure_and_reference_are_named() -> None:
         make_view([toy_scores()], reference="nobody")
     with pytest.raises(InvalidOption, match="at least one run"):
         make_view([])
+
+
+def test_runs_without_tags_cannot_be_grouped() -> None:
+    with pytest.raises(UnknownName, match="Tags that tell these runs apart: none"):
+        only_grouped(make_view([toy_scores("a"), toy_scores("b")]), "backbone")
 
 
 def test_the_json_of_a_view_has_a_version_a_summary_and_sections() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import re
 import secrets
@@ -130,7 +131,8 @@ def _listening(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except OSError as error:
         made.close()
-        raise RunError(f"Cannot listen on {host}:{port}: {error.strerror}; choose another --port.") from None
+        fix = "choose another --port" if error.errno == errno.EADDRINUSE else "choose another --host"
+        raise RunError(f"Cannot listen on {host}:{port}: {error.strerror}; {fix}.") from None
     made.listen()
     return made
 
