@@ -131,7 +131,8 @@ def _listening(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except OSError as error:
         made.close()
-        fix = "choose another --port" if error.errno == errno.EADDRINUSE else "choose another --host"
+        is_elsewhere = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        fix = f"choose another {'--host' if is_elsewhere else '--port'}"
         raise RunError(f"Cannot listen on {host}:{port}: {error.strerror}; {fix}.") from None
     made.listen()
     return made
