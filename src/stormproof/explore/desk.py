@@ -198,15 +198,17 @@ class Desk:
         count: int,
     ) -> dict[str, Any]:  # fmt: skip
         """A window of a cell's images, worst first, with what each lost; and how many there are."""
-        subject = self.exploration.subject(place)
-        rows = self._ranked(subject, condition)
+        rows = self._ranked(self.exploration.subject(place), condition)
+        for kind, value in filters.items():
+            if value:
+                counts = self._counts(place, condition, kind, value, score)
+                rows = [loss for loss in rows if counts.get(loss.image)]
+                rows.sort(key=lambda loss: -counts[loss.image])
         columns: Mapping[str, Any] = {}
         if filters.get("error") or filters.get("fate"):
             columns = self._columns(place, str(condition), score)
-        for kind, value in filters.items():
-            if value:
-                rows = self._filtered(rows, subject, place, condition, kind, value, columns)
-        where = self._place(place, condition) if columns else {}
+        ids = self._find_condition(place, condition).ids if columns else ()
+        where = {name: k for k, name in enumerate(ids)}
         return {
             "total": len(rows),
             "first": first,
@@ -238,26 +240,24 @@ class Desk:
             return sorted(losses, key=lambda loss: -loss.error)
         return sorted(losses, key=lambda loss: (-loss.rise, -loss.error))
 
-    def _filtered(
-        self, rows: list[ImageLoss], subject: Subject, place: int, condition: Condition, kind: str,
-        value: str, columns: Mapping[str, Any],
-    ) -> list[ImageLoss]:  # fmt: skip
+    def _counts(
+        self, place: int, condition: Condition, kind: str, value: str, score: float
+    ) -> dict[str, int]:
+        """By image, how much it shows of what a filter asks for."""
         if kind == "slice":
             name, _, wanted = value.partition(":")
-            attribute = self._attribute(name)
             names = self.exploration.ids[: self.exploration.images]
-            held = dict(zip(names, attribute.values, strict=True))
-            return [loss for loss in rows if held.get(loss.image) == wanted]
-        if subject.run is None:
+            values = self._attribute(name).values
+            return {image: int(held == wanted) for image, held in zip(names, values, strict=True)}
+        if self.exploration.subject(place).run is None:
             raise InvalidOption(f"Filtering by {kind} needs a run.")
-        where = self._place(place, condition)
+        cell = self._find_condition(place, condition)
         if kind == "class":
-            shown = self._find_condition(place, condition).shown(value)
-            return [loss for loss in rows if shown[where[loss.image]]]
+            return dict(zip(cell.ids, map(int, cell.shown(value)), strict=True))
+        columns = self._columns(place, str(condition), score)
         if value not in columns:
             raise UnknownName("filter", value, list(columns), f"There are {', '.join(columns)}.")
-        kept = [loss for loss in rows if columns[value][where[loss.image]] > 0]
-        return sorted(kept, key=lambda loss: -columns[value][where[loss.image]])
+        return dict(zip(cell.ids, map(int, columns[value]), strict=True))
 
     def slices(self, name: str) -> dict[str, Any]:
         """The values of an attribute of images."""
@@ -290,9 +290,6 @@ class Desk:
         if str(condition) not in conditions:
             raise InvalidOption(f"The run has no complete cell {condition}.")
         return conditions[str(condition)]
-
-    def _place(self, place: int, condition: Condition) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self._find_condition(place, condition).ids)}
 
     def _judge_conditions(self, place: int, text: str) -> dict[str, JudgedCondition]:
         run = self.exploration.subject(place).run

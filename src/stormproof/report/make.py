@@ -77,7 +77,7 @@ def make_report(
     runs = disambiguate_names(scored)
     view = make_view(runs, measure=options.measure, reference=options.reference)
     if options.by is not None:
-        view = _with_slices(view, runs, opened, options, say)
+        view = _with_slices(view, options.by, runs, opened, options, say)
     say("drawing")
     room = int(options.budget * 1e6) - len(page(view).encode())
     imagery = _make_imagery(runs, opened, options, room, say)
@@ -85,10 +85,9 @@ def make_report(
 
 
 def _with_slices(
-    view: View, runs: Sequence[Scores], opened: Mapping[Path, Run], options: Options, say: Say
+    view: View, by: str, runs: Sequence[Scores], opened: Mapping[Path, Run], options: Options, say: Say
 ) -> View:
     """The view with a section of scores by an attribute, for runs only: published tables have no images."""
-    by = options.by or ""
     say(f"slicing by {by}")
     by_name = {
         scores.name: opened.get(scores.folder) or Run(scores.folder, data=options.data)
