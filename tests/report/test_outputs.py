@@ -158,8 +158,6 @@ def test_every_source_makes_a_page(runs: dict[str, Path], tmp_path: Path) -> Non
         assert call("report", *sources, "--images", "0", "--out", str(out)).exit_code == 0
         assert all(call("show", source).exit_code == 0 for source in sources)
     assert call("compare", str(entry), str(runs["boxes"])).exit_code == 0
-    assert call("figures", folder, "--format", "svg", "--out", str(tmp_path / "figures")).exit_code == 0
-    assert (tmp_path / "figures" / "corruptions.svg").exists()
 
 
 def test_a_model_that_finds_nothing_has_a_page(tmp_path: Path) -> None:
