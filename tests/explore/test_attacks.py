@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 
 from helpers.explorer import TOKEN, Client
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, RunError
 from stormproof.explore.app import ANSWERS
 from stormproof.explore.desk import Desk
 from stormproof.explore.serve import Server
@@ -126,6 +127,29 @@ def test_listening_beyond_this_machine_needs_a_chosen_token(folder: Path) -> Non
         Server(exploration, host="0.0.0.0")
     with pytest.raises(InvalidOption, match="16 letters"):
         Server(exploration, token="short")
+
+
+def test_a_server_on_all_addresses_answers_to_any_of_them_and_to_no_other_name(folder: Path) -> None:
+    """Whoever opens it from another machine uses an address that this one need not know."""
+    server = Server(explore_runs([folder]), host="0.0.0.0", token=TOKEN)
+    server.start()
+    client = Client(server.port)
+    known = ("localhost", "127.0.0.1", "192.168.1.5", "[fe80::1]", socket.gethostname())
+    status = {name: client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status for name in known}
+    assert status == dict.fromkeys(known, 200)
+    for name in ("evil.example", "127.0.0.1.evil.example", "", "[::1"):
+        assert client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status == 421
+    assert client.get("/", host=f"127.0.0.1:{server.port}").status == 403
+    server.stop()
+
+
+def test_an_address_in_use_asks_for_another_port_and_a_strange_one_for_another_host(folder: Path) -> None:
+    exploration = explore_runs([folder])
+    taken = Server(exploration)
+    with pytest.raises(RunError, match="choose another --port"):
+        Server(exploration, port=taken.port)
+    with pytest.raises(RunError, match="choose another --host"):
+        Server(exploration, host="192.0.2.1", token=TOKEN)  # of no machine: for documentation
 
 
 def test_two_servers_have_different_tokens(data: str) -> None:

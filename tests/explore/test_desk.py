@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import cv2
 import numpy as np
 import pytest
 
-from helpers.explorer import CONDITIONS, MODEL, Client
+from helpers.explorer import CONDITIONS, MODEL, TOKEN, Client
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidCondition, InvalidOption
+from stormproof.core.errors import InvalidCondition, InvalidOption, RunError
 from stormproof.datasets.opened import open_dataset
+from stormproof.explore import app as served
 from stormproof.explore.desk import Desk, Dropped, Turns
 from stormproof.explore.judged import THRESHOLDS
 from stormproof.explore.pictures import Shelf
+from stormproof.explore.serve import Server
 from stormproof.explore.storms import asked_condition, steps, usable_corruptions
 from stormproof.explore.subject import explore_models, explore_runs, open_run
 from stormproof.metrics.inputs import Objects
@@ -88,8 +91,6 @@ def test_refuses_another_model_than_that_of_the_run(folder: Path) -> None:
 
 
 def test_without_the_model_the_slider_has_the_stored_steps(folder: Path) -> None:
-    from stormproof.explore.storms import steps
-
     known = Desk(explore_runs([folder])).known_conditions()
     assert [step["condition"] for step in steps("fog", {}, known, live=False)] == ["fog@1", "fog@3"]
     live = steps("fog", {}, known, live=True)
@@ -221,6 +222,54 @@ def test_shows_the_finished_part_of_a_run(folder: Path, tmp_path: Path) -> None:
     assert desk.progress()["runs"] == [None]
 
 
+def test_a_complete_run_keeps_its_scores_while_another_grows(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(folder, copy)
+    last = sorted((copy / "parts").glob("*.parquet"))[-1]
+    kept = last.rename(tmp_path / last.name)
+    desk = Desk(explore_runs([folder, copy]))
+    desk.exploration.make_scores()
+    whole, part = desk.exploration.subjects
+    kept.rename(last)  # the run goes on
+    desk.progress()
+    assert desk.exploration.subjects[0] is whole
+    assert whole.scores is not None
+    assert desk.exploration.subjects[1] is not part
+
+
+FAILING = """
+def fails(images):
+    raise ValueError("out of memory")
+
+fails.classes = ("cat",)
+"""
+
+
+def test_a_model_that_fails_is_an_answer_with_its_message(data: str, tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    server = Server(explore_models([f"{tmp_path}/failing.py:fails"], data), token=TOKEN)
+    server.start()
+    answer = Client(server.port).ask("look", image=0, condition="fog@3")
+    server.stop()
+    assert answer.status == 400
+    assert answer.json == {"error": "The model failed: out of memory"}
+
+
+def test_charts_that_cannot_be_drawn_are_an_answer_that_says_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_memory() -> str:
+        raise RunError("Charts cannot be drawn: free memory.")
+
+    monkeypatch.setattr(served, "charting_script", without_memory)
+    monkeypatch.setattr(served, "charting", cache(served.charting.__wrapped__))
+    server = Server(explore_runs([folder]), token=TOKEN)
+    server.start()
+    answer = Client(server.port).get(f"/{TOKEN}/vega.js")
+    server.stop()
+    assert (answer.status, answer.body) == (503, b"Charts cannot be drawn: free memory.")
+
+
 def test_models_without_a_run_predict_live(data: str) -> None:
     desk = Desk(explore_models([MODEL], data))
     assert desk.session()["subjects"][0]["live"]
@@ -317,15 +366,6 @@ def test_a_run_without_starlette_says_how_to_get_it(folder: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(MissingExtra, match=r"explore\]"):
         Run(folder).explore()
-
-
-def test_python_code_gets_the_link_of_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server = Run(folder).explore()
-    try:
-        assert capsys.readouterr().out.startswith("http://127.0.0.1:")
-        assert Client(server.port).get(server.link.partition(str(server.port))[2]).status == 200
-    finally:
-        server.stop()
 
 
 def test_a_run_without_its_model_offers_its_composed_conditions() -> None:

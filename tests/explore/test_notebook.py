@@ -27,6 +27,7 @@ def test_explore_prints_the_link_without_a_notebook(folder: Path, capsys: pytest
     server = Run(folder).explore()
     printed = capsys.readouterr().out.strip()
     assert printed == server.link
+    assert printed.startswith("http://127.0.0.1:")
     assert "The storm map" in fetch(printed)[0]
     server.stop()
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.toy_scores import toy_scores
+from stormproof.core.table import cell_text
 from stormproof.report.comparison import (
     Change,
     change_table,
@@ -91,6 +92,23 @@ def test_a_change_shows_its_interval_and_whether_it_is_significant() -> None:
         "clean": None, "mean": None, "contrast": "no", "snow": "yes", "rain": "yes", "frost": "no",
         "fog": "yes",
     }  # fmt: skip
+
+
+def test_a_change_is_that_of_the_printed_numbers() -> None:
+    """Of 50.04 and 61.16 the difference is 11.12, but whoever reads 50.0 and 61.2 finds 11.2."""
+    old, new = with_classes("old", {"cat": 0.5004}, 0.5004), with_classes("new", {"cat": 0.6116}, 0.6116)
+    for made, score in ((old, 0.5004), (new, 0.6116)):
+        made.cells["AP"].update(dict.fromkeys(made.conditions, score))
+    view = compare_view(old, new)
+    tables = {table.id: table for table in view.tables() if table.id in ("changes", "class-changes")}
+    assert len(tables) == 2
+    for table in tables.values():
+        place = next(i for i, name in enumerate(table.columns) if name.startswith("change"))
+        for row in table.rows:
+            before, after, change = map(cell_text, row[place - 2 : place + 1])
+            assert f"{float(after) - float(before):.1f}" == change == "11.2"
+        assert "A change is the difference of the two numbers as they are printed." in table.note
+    assert "AP changes by +11.2 on clean images and by +11.2 under corruption" in view.sentences[0]
 
 
 @pytest.mark.parametrize("higher", [True, False])

@@ -347,13 +347,18 @@ def test_each_run_is_plotted_clean_against_corrupted(views, cells) -> None:
         assert clean[(name,)] == pytest.approx(100 * row["clean"])
 
 
+def printed(score: float) -> float:
+    return round(100 * score, 1)
+
+
 @of("change", "change-severity")
 def test_changes_between_two_runs_equal_their_difference(views, cells) -> None:
     old, new = cells["AP"]["keen"], cells["AP"]["wary"]
     bars, lines = marks(views[1], "change", "x"), marks(views[1], "change-severity", "series", "x")
-    assert bars[("clean",)] == pytest.approx(100 * (new["clean"] - old["clean"]))
+    assert bars[("clean",)] == pytest.approx(printed(new["clean"]) - printed(old["clean"]))
     for corruption in SERIES:
-        assert bars[(corruption,)] == pytest.approx(100 * (mean(new, corruption) - mean(old, corruption)))
+        change = printed(mean(new, corruption)) - printed(mean(old, corruption))
+        assert bars[(corruption,)] == pytest.approx(change)
     for corruption in GRADED:
         for s in range(1, 6):
             text = f"{corruption}@{s}"

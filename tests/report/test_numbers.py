@@ -402,7 +402,7 @@ def test_changes_and_their_ranks_by_hand() -> None:
     assert [rows["snow"][key] for key in ("old", "new", "moved")] == [1, 3, 2]
     assert [rows["contrast"][key] for key in ("old", "new", "moved")] == [3, 1, -2]
     assert rows["fog"]["moved"] == 0
-    assert rows["mean"]["change"] == pytest.approx(100 * (0.7 - 0.6) / 3)
+    assert rows["mean"]["change"] == pytest.approx(3.3)  # 23.3 less 20.0
 
 
 def test_the_headline_of_a_comparison_is_that_of_its_table(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -428,7 +428,8 @@ def test_the_headline_of_a_comparison_is_that_of_its_table(runs: dict[str, Path]
         for r in (first.replicates, second.replicates)
     ]
     assert first.images is not None
-    found = span(mean_line[3] / 100, drawn[1] - drawn[0], first.images)  # type: ignore[operator]
+    moved = (mean_line[2] - mean_line[1]) / 100  # type: ignore[operator]
+    found = span(moved, drawn[1] - drawn[0], first.images)
     assert (mean_line[4], mean_line[5]) == found
     assert mean_line[4] < mean_line[5]  # type: ignore[operator]
 

@@ -12,12 +12,12 @@ import pytest
 from helpers.toy_scores import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.metrics.published import measured_change
-from stormproof.report.charts import spec_of, with_labels
+from stormproof.report.charts import prepare_rows, spec_of, with_labels
 from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
 from stormproof.report.sources import scores_of
-from stormproof.report.view import group_rows, make_view
+from stormproof.report.view import group_rows, make_view, only_grouped
 from stormproof.results.interval import LEADING
 from stormproof.results.scores import Replicates, Scores
 
@@ -255,6 +255,16 @@ def test_plots_the_share_kept_over_rmse_with_arrows_between_two_runs() -> None:
     assert {r["x"] for r in rows_of(view, "snr")} == {19.0, 18.0, 17.0, 16.0, 15.0}
 
 
+def test_a_corruption_that_leaves_a_run_without_a_number_has_no_arrow() -> None:
+    """As precision has none where nothing is predicted."""
+    quality = {f"{name}@{s}": {"rmse": 10.0 * s} for name in ("fog", "snow") for s in range(1, 6)}
+    first, second = (toy_scores(name, details={"quality": quality}) for name in "ab")
+    silent = replace(second, cells={"AP": {**second.cells["AP"], "fog@5": math.nan}})
+    figure = next(f for f in make_view([first, silent]).figures() if f.id == "rmse")
+    arrows = {row["label"]: "y2" in row for row in prepare_rows(figure, figure.rows)}
+    assert arrows == {"fog": False, "snow": True}
+
+
 def test_two_runs_on_one_dataset_are_overlaid_by_snr_and_three_stand_beside_each_other() -> None:
     quality = {f"{name}@{s}": {"snr": 20.0 - s} for name in ("fog", "snow") for s in range(1, 6)}
     runs = [toy_scores(name, details={"quality": quality}) for name in ("clean", "noisy", "third")]
@@ -321,6 +331,11 @@ def test_unknown_measure_and_reference_are_named() -> None:
         make_view([toy_scores()], reference="nobody")
     with pytest.raises(InvalidOption, match="at least one run"):
         make_view([])
+
+
+def test_runs_without_tags_cannot_be_grouped() -> None:
+    with pytest.raises(UnknownName, match="Tags that tell these runs apart: none"):
+        only_grouped(make_view([toy_scores("a"), toy_scores("b")]), "backbone")
 
 
 def test_the_json_of_a_view_has_a_version_a_summary_and_sections() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from helpers.toy_scores import toy_scores
 from stormproof.metrics.fates import confident, is_same
+from stormproof.report.make import spread
 from stormproof.report.worst import Loss, each_image_once, table, worst_first
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors, ImageLoss
@@ -31,6 +32,19 @@ def test_of_several_runs_the_largest_rise_comes_first() -> None:
         ("one", "b"),
         ("two", "a"),
     ]
+
+
+def test_the_browser_shows_images_that_every_run_could_read() -> None:
+    """b suffers most in the first run, which is alone in having read it; then c, then a."""
+    first = ImageErrors(("a", "b", "c"), {"clean": np.zeros(3), "fog@3": np.array([0.1, 0.9, 0.5])})
+    second = ImageErrors(("a", "c"), {"clean": np.zeros(2), "fog@3": np.array([0.2, math.nan])})
+    assert spread([first], 3) == ["b", "c", "a"]
+    assert spread([first, second], 4) == ["c", "a"]
+
+
+def test_no_image_is_shown_of_runs_on_clean_images_only() -> None:
+    assert spread([ImageErrors(("a", "b"), {"clean": np.zeros(2)})], 4) == []
+    assert spread([], 4) == []
 
 
 def words(measure: str, clean: float, error: float) -> str:

@@ -8,6 +8,7 @@ Files are sent from a list made at the start; no path of a request is ever opene
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import json
 import math
 import threading
@@ -16,6 +17,7 @@ from concurrent.futures import Future
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -170,14 +172,20 @@ ANSWERS: dict[str, Answer] = {
 }
 
 
-def make_app(desk: Desk, *, token: str, hosts: frozenset[str], framed: bool = False) -> ASGIApp:
-    """The application; `hosts` are the values of the Host header that name this server."""
+def make_app(
+    desk: Desk, *, token: str, hosts: frozenset[str], anywhere: bool = False, framed: bool = False
+) -> ASGIApp:
+    """The application; `hosts` are the values of the Host header that name this server, and any address does
+    if it listens `anywhere`."""
     held = _static_files()
 
     async def send_file(request: Request) -> Response:
         name = request.path_params.get("name", PAGE)
         if name == VEGA and name not in held:
-            held[name] = (await run_in_threadpool(charting().result)).encode()
+            try:
+                held[name] = (await run_in_threadpool(charting().result)).encode()
+            except StormproofError as error:
+                return Response(str(error), 503)
         content = held.get(name)
         if content is None:
             return Response("There is no such file.", 404)
@@ -202,7 +210,7 @@ def make_app(desk: Desk, *, token: str, hosts: frozenset[str], framed: bool = Fa
         Route(f"/{token}/{{name}}", send_file),
     ]
     policy = _POLICY.format(FRAMES if framed else "'none'")
-    return Guard(Starlette(routes=routes), token=token, hosts=hosts, policy=policy)
+    return Guard(Starlette(routes=routes), token=token, hosts=hosts, anywhere=anywhere, policy=policy)
 
 
 @cache
@@ -229,11 +237,26 @@ def _static_files() -> dict[str, bytes]:
     return own | {name: shared.joinpath(name).read_bytes() for name in _OF_REPORT}
 
 
+def is_address(host: str) -> bool:
+    """Whether a Host header holds an address: unlike a name, nobody can make it lead to another machine.
+
+    >>> is_address("192.168.1.5:8765"), is_address("[::1]:8765"), is_address("127.0.0.1.example:8765")
+    (True, True, False)
+    """
+    try:
+        ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+    return True
+
+
 class Guard:
     """Lets a request through if it names this server, carries the token and only reads."""
 
-    def __init__(self, app: ASGIApp, *, token: str, hosts: frozenset[str], policy: str) -> None:
-        self._app, self._token, self._hosts = app, token.encode(), {host.encode() for host in hosts}
+    def __init__(
+        self, app: ASGIApp, *, token: str, hosts: frozenset[str], anywhere: bool, policy: str
+    ) -> None:
+        self._app, self._token, self._hosts, self._anywhere = app, token.encode(), hosts, anywhere
         self._headers = [
             (b"content-security-policy", policy.encode()),
             (b"cache-control", b"no-store"),
@@ -265,8 +288,8 @@ class Guard:
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "This server only answers; it takes nothing."
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+        hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or not (hosts[0] in self._hosts or (self._anywhere and is_address(hosts[0]))):
             return 421, "This server has another name."
         first = scope["raw_path"].split(b"/")[1] if scope.get("raw_path") else b""
         if not hmac.compare_digest(first, self._token):

@@ -5,13 +5,12 @@ It holds no arithmetic: numbers come from `Scores`, verdicts from `metrics`, pix
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
@@ -199,15 +198,17 @@ class Desk:
         count: int,
     ) -> dict[str, Any]:  # fmt: skip
         """A window of a cell's images, worst first, with what each lost; and how many there are."""
-        subject = self.exploration.subject(place)
-        rows = self._ranked(subject, condition)
+        rows = self._ranked(self.exploration.subject(place), condition)
+        for kind, value in filters.items():
+            if value:
+                counts = self._counts(place, condition, kind, value, score)
+                rows = [loss for loss in rows if counts.get(loss.image)]
+                rows.sort(key=lambda loss: -counts[loss.image])
         columns: Mapping[str, Any] = {}
         if filters.get("error") or filters.get("fate"):
             columns = self._columns(place, str(condition), score)
-        for kind, value in filters.items():
-            if value:
-                rows = self._filtered(rows, subject, place, condition, kind, value, columns)
-        where = self._place(place, condition) if columns else {}
+        ids = self._find_condition(place, condition).ids if columns else ()
+        where = {name: k for k, name in enumerate(ids)}
         return {
             "total": len(rows),
             "first": first,
@@ -221,10 +222,9 @@ class Desk:
         }
 
     def _row(self, loss: ImageLoss) -> dict[str, Any]:
-        errors = {"error": loss.error, "clean": loss.clean, "rise": loss.rise}
         return {
             "index": self.exploration.index[loss.image], "id": plain(loss.image), "raw": loss.image,
-            **{name: _none_if_nan(value) for name, value in errors.items()},
+            "error": loss.error, "clean": loss.clean, "rise": loss.rise,
         }  # fmt: skip
 
     def _ranked(self, subject: Subject, condition: Condition) -> list[ImageLoss]:
@@ -234,32 +234,30 @@ class Desk:
         if errors is None or text not in errors.by_condition:
             run = subject.run
             ids = run.ids if run is not None else self.exploration.ids[: self.exploration.images]
-            return [ImageLoss(name, text, float("nan"), float("nan")) for name in ids]
+            return [ImageLoss(name, text, math.nan, math.nan) for name in ids]
         losses = image_losses(errors, text)
         if condition.is_clean:
             return sorted(losses, key=lambda loss: -loss.error)
         return sorted(losses, key=lambda loss: (-loss.rise, -loss.error))
 
-    def _filtered(
-        self, rows: list[ImageLoss], subject: Subject, place: int, condition: Condition, kind: str,
-        value: str, columns: Mapping[str, Any],
-    ) -> list[ImageLoss]:  # fmt: skip
+    def _counts(
+        self, place: int, condition: Condition, kind: str, value: str, score: float
+    ) -> dict[str, int]:
+        """By image, how much it shows of what a filter asks for."""
         if kind == "slice":
             name, _, wanted = value.partition(":")
-            attribute = self._attribute(name)
             names = self.exploration.ids[: self.exploration.images]
-            held = dict(zip(names, attribute.values, strict=True))
-            return [loss for loss in rows if held.get(loss.image) == wanted]
-        if subject.run is None:
+            values = self._attribute(name).values
+            return {image: int(held == wanted) for image, held in zip(names, values, strict=True)}
+        if self.exploration.subject(place).run is None:
             raise InvalidOption(f"Filtering by {kind} needs a run.")
-        where = self._place(place, condition)
+        cell = self._find_condition(place, condition)
         if kind == "class":
-            shown = self._find_condition(place, condition).shown(value)
-            return [loss for loss in rows if shown[where[loss.image]]]
+            return dict(zip(cell.ids, map(int, cell.shown(value)), strict=True))
+        columns = self._columns(place, str(condition), score)
         if value not in columns:
             raise UnknownName("filter", value, list(columns), f"There are {', '.join(columns)}.")
-        kept = [loss for loss in rows if columns[value][where[loss.image]] > 0]
-        return sorted(kept, key=lambda loss: -columns[value][where[loss.image]])
+        return dict(zip(cell.ids, map(int, columns[value]), strict=True))
 
     def slices(self, name: str) -> dict[str, Any]:
         """The values of an attribute of images."""
@@ -292,9 +290,6 @@ class Desk:
         if str(condition) not in conditions:
             raise InvalidOption(f"The run has no complete cell {condition}.")
         return conditions[str(condition)]
-
-    def _place(self, place: int, condition: Condition) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self._find_condition(place, condition).ids)}
 
     def _judge_conditions(self, place: int, text: str) -> dict[str, JudgedCondition]:
         run = self.exploration.subject(place).run
@@ -374,7 +369,7 @@ class Desk:
         errors = subject.scores.image_errors if subject.scores is not None else None
         if errors is None or condition not in errors.by_condition or image not in errors.ids:
             return None
-        return _none_if_nan(float(errors.by_condition[condition][errors.ids.index(image)]))
+        return float(errors.by_condition[condition][errors.ids.index(image)])
 
     def picture(self, index: int, condition: Condition, require: Callable[[], None]) -> bytes:
         """An image under a condition, every pixel as the model is given it."""
@@ -418,7 +413,3 @@ class Desk:
         by_name = {subject.name: answer for subject, answer in answers}
         judged_objects = any(answer["judged"] for answer in seen["subjects"])
         return acts.table(seen["raw"], seen["condition"], seen["truth"] if judged_objects else (), by_name)
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if np.isnan(value) else value

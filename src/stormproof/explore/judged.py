@@ -160,8 +160,7 @@ class JudgedCondition:
         """The errors of the detections scored `score` or more."""
         if self.objects is None:
             return None
-        boxes = self.objects.named_boxes
-        return box_error_types(self.objects.truth, select(boxes, np.flatnonzero(boxes.scores >= score)))
+        return box_error_types(self.objects.truth, _sure(self.objects.named_boxes, score))
 
 
 def judge_conditions(run: Run, conditions: Sequence[str]) -> dict[str, JudgedCondition]:
@@ -211,32 +210,26 @@ def per_image(judged: JudgedCondition, clean: JudgedCondition | None, score: flo
     held = types.per_image()
     columns = {WORDS[name]: held[name] for name in TYPES if name != "Both"}
     before = None if clean is None else clean.error_types(score)
-    if before is None or clean is None or not np.array_equal(before.truth_image, types.truth_image):
+    if before is None or not np.array_equal(before.truth_image, types.truth_image):
         return columns
     lost = before.found & ~types.found
     columns["lost"] = np.bincount(types.truth_image[lost], minlength=types.images)
-    columns["new"] = _new(judged, clean, score)
+    if judged.objects is not None and clean is not None and clean.objects is not None:
+        columns["new"] = _new(judged.objects, clean.objects, score, types.images)
     return columns
 
 
-def _new(judged: JudgedCondition, clean: JudgedCondition, score: float) -> Ints:
+def _new(objects: Objects, clean: Objects, score: float, images: int) -> Ints:
     """Predictions where nothing is, nor was predicted when clean, by image."""
-    assert judged.objects is not None
-    assert clean.objects is not None
-    now, then = (_sure(each.objects.named_boxes, score) for each in (judged, clean) if each.objects)
-    truth = judged.objects.truth
-    counts = np.zeros(len(judged.ids), np.int64)
-    places = range(len(judged.ids))
-    for image, found, before, objects in zip(
-        places, _by_image(now, len(counts)), _by_image(then, len(counts)),
-        _by_image(truth, len(counts)), strict=True,
-    ):  # fmt: skip
-        if not len(found):
-            continue
-        boxes = np.concatenate([then.boxes[before], truth.boxes[objects]])
-        labels = np.concatenate([then.labels[before], truth.labels[objects]])
-        same = (iou(now.boxes[found], boxes) >= TAU) & (now.labels[found][:, None] == labels)
-        counts[image] = (~same.any(axis=1)).sum()
+    now, then, truth = _sure(objects.named_boxes, score), _sure(clean.named_boxes, score), objects.truth
+    counts = np.zeros(images, np.int64)
+    rows = zip(*(_by_image(each, images) for each in (now, then, truth)), strict=True)
+    for image, (found, before, there) in enumerate(rows):
+        if len(found):
+            boxes = np.concatenate([then.boxes[before], truth.boxes[there]])
+            labels = np.concatenate([then.labels[before], truth.labels[there]])
+            same = (iou(now.boxes[found], boxes) >= TAU) & (now.labels[found][:, None] == labels)
+            counts[image] = (~same.any(axis=1)).sum()
     return counts
 
 

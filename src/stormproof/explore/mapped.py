@@ -43,21 +43,17 @@ def _counted(counts: Any, vocabulary: Vocabulary) -> Pixels:
     return {
         "pixels": int(true.sum()),
         "wrong": int(true.sum() - right.sum()),
-        "iou": _known(float(mean_of_known(iou[labels]))),
+        "iou": float(mean_of_known(iou[labels])),
         "classes": {
             plain(vocabulary.classes[k]): {
                 "pixels": int(true[k]),
                 "wrong": int(true[k] + predicted[k] - 2 * right[k]),
-                "iou": _known(float(iou[k])),
+                "iou": float(iou[k]),
             }
             for k in labels
             if true[k] or predicted[k]
         },
     }
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
 
 
 def colours(classes: tuple[str, ...]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import re
 import secrets
@@ -57,7 +58,9 @@ class Server:
         self.port = int(self._socket.getsockname()[1])
         self.host = host
         self._desk = Desk(exploration)
-        app = make_app(self._desk, token=self._token, hosts=self._hosts(), framed=framed)
+        app = make_app(
+            self._desk, token=self._token, hosts=self._hosts(), anywhere=is_anywhere(host), framed=framed
+        )
         settings = uvicorn.Config(
             app, log_level="error", access_log=False, server_header=False, lifespan="off", ws="none"
         )
@@ -72,7 +75,9 @@ class Server:
         return f"<explore at {self.link}>"
 
     def _hosts(self) -> frozenset[str]:
-        names = [LOOPBACK, "localhost", "[::1]"] if is_loopback(self.host) else [self.host]
+        near = is_loopback(self.host) or is_anywhere(self.host)
+        names = [LOOPBACK, "localhost", "[::1]"] if near else [self.host]
+        names += [socket.gethostname()] if is_anywhere(self.host) else []
         names += [f"[{self.host}]"] if ":" in self.host else []
         return frozenset(f"{name}:{self.port}".lower() for name in names)
 
@@ -109,6 +114,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_anywhere(host: str) -> bool:
+    """Whether a server listens on every address of its machine.
+
+    >>> is_anywhere("0.0.0.0"), is_anywhere("::"), is_anywhere("192.168.1.5")
+    (True, True, False)
+    """
+    return host in ("0.0.0.0", "::")
+
+
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
@@ -117,7 +131,9 @@ def _listening(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except OSError as error:
         made.close()
-        raise RunError(f"Cannot listen on {host}:{port}: {error.strerror}; choose another --port.") from None
+        is_elsewhere = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        fix = f"choose another {'--host' if is_elsewhere else '--port'}"
+        raise RunError(f"Cannot listen on {host}:{port}: {error.strerror}; {fix}.") from None
     made.listen()
     return made
 
@@ -130,15 +146,11 @@ def open_browser(link: str) -> bool:
         return False
 
 
-_SERVERS: list[Server] = []  # of this process; a notebook's stay until it ends
-
-
 def explore_here(run: Run, say: Callable[[str], Any] = print) -> Any:
     """Show a run in the cell of a notebook; without one, print the link. Returns the server."""
     exploration = explore_runs([run.folder], data=run.dataset)
     server = Server(exploration, framed=True)
     server.start()
-    _SERVERS.append(server)
     try:
         import IPython
         from IPython import display as shown

@@ -126,7 +126,7 @@ def steps(
     the runs hold, with the same `top`.
     """
     if not live:
-        held = [(c.parts[0], c) for _, c in _conditions(known) if c.parts[1:] == _added(top)]
+        held = [(c.parts[0], c) for _, c in _conditions(known) if c.parts[1:] == top.parts]
         same = [(first, c) for first, c in held if first.corruption == name]
         stored = [each for each in same if not params or dict(each[0].params) == dict(params)]
         order = sorted(stored, key=lambda each: (each[0].params, each[0].severity or 0))
@@ -140,10 +140,6 @@ def steps(
     whole = [c if top.is_clean else Condition.composed([c, top]) for c in made]
     both = zip(made, whole, strict=True)
     return [{"severity": c.severity, **describe(asked_condition(str(all_), known))} for c, all_ in both]
-
-
-def _added(top: Condition) -> tuple[Condition, ...]:
-    return () if top.is_clean else top.parts
 
 
 def _switches(name: str, params: Mapping[str, Any]) -> bool:

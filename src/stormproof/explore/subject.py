@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, StormproofError, counted, message_of
+from stormproof.core.errors import InvalidOption, RunError, StormproofError, counted, message_of
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.core.text import plain
@@ -73,7 +73,10 @@ class Live:
     def predict(self, sample: Sample) -> Prediction:
         """The prediction for an image, checked as a run checks it, in the dataset's labels."""
         with self._one_at_a_time:
-            (returned,) = self._model([sample.image])
+            try:
+                (returned,) = self._model([sample.image])
+            except Exception as error:  # a framework may raise anything
+                raise RunError(f"The model failed: {message_of(error, longest=400)}") from error
         size = (sample.image.shape[0], sample.image.shape[1])
         model, dataset = self._model, self._dataset
         classes = len(model.classes or dataset.classes)
@@ -97,25 +100,15 @@ class Subject:
         if run is not None:
             specs = (run.record.model.spec, run.record.dataset.spec)
         self.specs = specs  # of the model and of the dataset
+        known = model if run is None else run.record.model
+        assert known is not None
+        # The model's own names, of objects and of maps; empty if its labels are the dataset's.
+        self.classes, self.semantic_classes = known.classes, known.semantic_classes
         self.name = name or (plain(run.record.name or run.record.model.name) if run else "")
         self.scores: Scores | None = None
         self.problem = ""  # why there are no scores
         self._opening = threading.Lock()
         self._stored = lru_cache(maxsize=_PARTS)(self._read)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The model's own class names; empty if its labels are the dataset's."""
-        if self.run is not None:
-            return self.run.record.model.classes
-        return self.model.classes if self.model is not None else ()
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        """The model's own names of the classes of maps; empty if they are the dataset's."""
-        if self.run is not None:
-            return self.run.record.model.semantic_classes
-        return self.model.semantic_classes if self.model is not None else ()
 
     @property
     def only_maps(self) -> bool:
@@ -324,12 +317,11 @@ def progress(subject: Subject) -> dict[str, int] | None:
 
 
 def grown(exploration: Exploration) -> Exploration:
-    """The same subjects, with runs opened again as far as they have come by now."""
+    """The same subjects, with unfinished runs opened again as far as they have come by now."""
     subjects = []
     for subject in exploration.subjects:
-        if subject.run is None:
-            subjects.append(subject)
-            continue
-        run = open_run(subject.run.folder, subject.dataset)
-        subjects.append(Subject(subject.dataset, run=run, model=subject.model, name=subject.name))
+        if subject.run is not None and is_unfinished(subject):
+            run = open_run(subject.run.folder, subject.dataset)
+            subject = Subject(subject.dataset, run=run, model=subject.model, name=subject.name)
+        subjects.append(subject)
     return Exploration(subjects, exploration.seed)

@@ -21,7 +21,14 @@ from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section, View
 from stormproof.report.make import write_page
 from stormproof.report.page import page
-from stormproof.report.sections import FEW_OBJECTS, class_measure, group_by_severity, per_cent, unit
+from stormproof.report.sections import (
+    FEW_OBJECTS,
+    class_measure,
+    group_by_severity,
+    per_cent,
+    printed_difference,
+    unit,
+)
 from stormproof.report.sentences import classes_of, comparable, keeping, more_images, spoken, with_interval
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
@@ -33,6 +40,7 @@ from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors
 
 _IMAGES = 20  # of those that changed most
+CHANGE_NOTE = "A change is the difference of the two numbers as they are printed."
 CLEAN = "clean"
 RANKS = ("rank before", "rank after", "change of rank")
 RANK_NOTE = (
@@ -94,7 +102,7 @@ class Change(NamedTuple):
 
     @property
     def points(self) -> float:
-        return self.after - self.before
+        return printed_difference(self.after, self.before)
 
 
 def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
@@ -105,19 +113,15 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     both = make_view([a, b], measure=measure)
     first, second = over_common(*disambiguate_names([a, b]))
     chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
-    title = f"{plain(first.name)} → {plain(second.name)}"
+    notices = (*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices)
+    both = replace(both, title=f"{plain(first.name)} → {plain(second.name)}", notices=notices)
     changes = changes_of(first, second, chosen)
     if len(changes) < 2 and (along := curve_changes(first, second, chosen)):
-        title_of = curve_sentence(first, second, along)
-        table = curve_change_table(first, second, along)
-        notices = (*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices)
-        said = (title_of, *both.sentences[1:])
-        return replace(both, title=title, sentences=said, summary=table, decision=None, notices=notices)
+        said = (curve_sentence(first, second, along), *both.sentences[1:])
+        return replace(both, sentences=said, summary=curve_change_table(first, second, along), decision=None)
     if len(changes) < 2:
         alone = f"{first.name} and {second.name} share no complete corruption of {chosen}."
-        notices = (*_other_images(first, second), *both.notices)
-        return replace(both, title=title, sentences=(alone, *both.sentences[1:]), notices=notices)
-    table = change_table(first, second, chosen, changes)
+        return replace(both, sentences=(alone, *both.sentences[1:]))
     figure, by_severity = _figures(first, second, chosen, changes)
     sections = drawable(
         (
@@ -130,15 +134,13 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     )
     return replace(
         both,
-        title=title,
         sentences=(verdict(first, second, chosen, changes), *both.sentences[1:]),
-        summary=table,
+        summary=change_table(first, second, chosen, changes),
         first=figure,
         breaking=None,
         weak_points="",
         decision=None,
         sections=(*sections, *both.sections),
-        notices=(*_other_images(first, second), *_other_classes(first, second, chosen), *both.notices),
     )
 
 
@@ -169,17 +171,14 @@ def over_common(a: Scores, b: Scores) -> tuple[Scores, Scores]:
     """Both runs over the conditions that both hold, so that their means are of the same conditions."""
     common = tuple(text for text in a.conditions if text in b.conditions)
     benchmark = a.benchmark if a.benchmark == b.benchmark else None
-    first, second = (
-        s
-        if s.origin.given
-        else replace(s, conditions=common, benchmark=benchmark, cells=_only(s.cells, common))
-        for s in (a, b)
-    )
-    return first, second
 
+    def reduced(scores: Scores) -> Scores:
+        if scores.origin.given:
+            return scores
+        cells = {m: {text: row[text] for text in common if text in row} for m, row in scores.cells.items()}
+        return replace(scores, conditions=common, benchmark=benchmark, cells=cells)
 
-def _only(cells: Mapping[str, Mapping[str, float]], common: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {m: {text: row[text] for text in common if text in row} for m, row in cells.items()}
+    return reduced(a), reduced(b)
 
 
 def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
@@ -261,7 +260,8 @@ def curve_change_table(a: Scores, b: Scores, along: Sequence[CurveChange]) -> Ta
                      change.points, *known))  # fmt: skip
     columns = ("measure", "space", "stylized", "α", a.name, b.name, "change",
                *(("95 % from", "to", "clear") if sure else ()))  # fmt: skip
-    note = "At the first, the middle and the last α; all of them: 'stormproof score A B --table alpha'."
+    note = "At the first, the middle and the last α; all of them: 'stormproof score A B --table alpha'. "
+    note += CHANGE_NOTE
     return Table(
         "changes", "Score left along α, in % of clean, and its change in points", columns, rows, 1, note
     )
@@ -285,23 +285,14 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     unknown = [f"{where} not both have a score" for c, where in places if math.isnan(c.points)]
     said = f"{measure} changes {' and '.join(known)}" if known else f"no change of {measure} is known"
     said += f" ({'; '.join(unknown)})" if unknown else ""
-    return (
+    said = (
         f"From {a.name} to {b.name}, {said}: {len(up)} of {len(each)} corruptions got {clearly}better{better}"
         f", {len(down)} {clearly}worse{worse}."
-        f"{_images_to_decide(a, mean)}{_shares_kept(a, b, measure)}"
     )
-
-
-def _shares_kept(a: Scores, b: Scores, measure: str) -> str:
-    ranked, _ = comparable([a, b], measure)
-    said = keeping(ranked, measure) if len(ranked) == 2 else ""
-    return f" {said}" if said else ""
-
-
-def _images_to_decide(a: Scores, mean: Change) -> str:
-    """How many images would likely decide whether the mean under corruption changes, if that is not clear."""
     more = more_images(mean.sure, a)
-    return f" Under corruption: {more[:1].lower()}{more[1:]}" if more else ""
+    more = f"Under corruption: {more[:1].lower()}{more[1:]}" if more else ""
+    ranked, _ = comparable([a, b], measure)
+    return " ".join(filter(None, (said, more, keeping(ranked, measure) if len(ranked) == 2 else "")))
 
 
 def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:
@@ -330,7 +321,7 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
         place = (old[name], new[name], new[name] - old[name]) if name in old else (None, None, None)
         known = _interval_cells(measures()[measure].scale, change.sure) if sure else ()
         rows.append((name, change.before, change.after, change.points, *known, *place))
-    note = f"Sorted from what got worse to what got better.{RANK_NOTE}"
+    note = f"Sorted from what got worse to what got better. {CHANGE_NOTE}{RANK_NOTE}"
     if sure:
         target = interval_target(a.clips)
         note += f" Intervals are for {target}; clear: below 5 % by chance over all corruptions, "
@@ -379,18 +370,22 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     """Every class before and after, over the corrupted conditions that both runs hold."""
     kind = class_measure(measure)
     first, second = (_class_means(scores, kind) for scores in (a, b))
-    change = {name: second[name] - first[name] for name in first if name in second}
     objects = a.detail("objects").get(CLEAN, {})
+    changes = [
+        Change(name, 100 * first[name], 100 * second[name])
+        for name in first
+        if name in second and objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
+    ]
     rows = [
-        (name, objects.get(name, "–"), 100 * first[name], 100 * second[name], 100 * change[name])
-        for name in sorted(change, key=lambda n: change[n])
-        if objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
+        (each.name, objects.get(each.name, "–"), each.before, each.after, each.points)
+        for each in sorted(changes, key=lambda each: each.points)
     ]
     if not rows:
         return []
     columns = ("class", "objects", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
     note = (
-        f"Without intervals: changes may be chance. Classes of fewer than {FEW_OBJECTS} objects are left out."
+        f"Without intervals: changes may be chance. {CHANGE_NOTE} Classes of fewer than {FEW_OBJECTS} "
+        "objects are left out."
     )
     table = Table("class-changes", f"{kind} under corruption by class", columns, rows, note=note)
     text = f"{kind} of each class, averaged over the corrupted conditions that both runs hold."

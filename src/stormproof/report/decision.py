@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from stormproof.core.table import Entry, Table
-from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures
 from stormproof.report.sections import per_cent, printed_difference
 from stormproof.report.sentences import (
-    Values,
+    Number,
+    changes,
     clean_of,
     comparable,
     hurt_most,
@@ -22,18 +20,17 @@ from stormproof.report.sentences import (
     share_kept,
     spoken,
     too_few,
-    with_interval,
 )
 from stormproof.results.aggregates import mean_of
 from stormproof.results.calibrated import MARK, footnote
 from stormproof.results.documents import images_scored
-from stormproof.results.interval import Difference, Interval, paired_differences
+from stormproof.results.interval import Interval
 from stormproof.results.scores import Scores
 
 _WORST = "hurt most by"
 _NOT_CLEAR = "not clear"
 # Both, for a run that keeps more of a lower clean score may be the worse one to ship.
-_AGAINST: dict[str, Callable[[Values], Score]] = {
+_AGAINST: dict[str, Number] = {
     "clean, against the first": clean_of,
     "corrupted, against the first": mean_of,
 }
@@ -110,14 +107,17 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     return {**line, _WORST: _worst(scores, measure)}
 
 
-def _with_ends(value: float, interval: Interval | None, unit: float, digits: int = 1) -> str | None:
+def _with_ends(
+    value: float, interval: Interval | None, unit: float, digits: int = 1, *, sign: str = "z",
+    between: str = " – ",
+) -> str | None:  # fmt: skip
     """'53.8 (48.1 – 59.0)'."""
     if not math.isfinite(value):
         return None
-    said = f"{value:z.{digits}f}"
+    said = f"{value:{sign}.{digits}f}"
     if interval is None or math.isnan(interval.se):
         return said
-    return f"{said} ({interval.span(unit, digits=digits, between=' – ', sign='z')})"
+    return f"{said} ({interval.span(unit, digits=digits, between=between, sign=sign)})"
 
 
 def _worst(scores: Scores, measure: str) -> str | None:
@@ -134,12 +134,13 @@ def _worst(scores: Scores, measure: str) -> str | None:
     return ", ".join(map(spoken, named)) or f"{_NOT_CLEAR}; on these images {', '.join(map(spoken, lowest))}"
 
 
-def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Values], Score]) -> dict[str, str]:
+def _against_first(runs: Sequence[Scores], measure: str, number: Number) -> dict[str, Entry]:
     """By name, whether a number is clearly better or worse than the first run's; with Holm's correction over
     the runs."""
     ranked, _ = comparable(runs, measure)
     first = runs[0]
-    said = {scores.name: "not comparable" for scores in runs[1:]} | {first.name: "the first"}
+    said: dict[str, Entry] = {scores.name: "not comparable" for scores in runs[1:]}
+    said[first.name] = "the first"
     if first not in ranked:
         return said
     others = [scores for scores in ranked if scores is not first]
@@ -148,31 +149,14 @@ def _against_first(runs: Sequence[Scores], measure: str, number: Callable[[Value
     gaps = {name: value - base for name, value in values.items()}
     if any(map(math.isnan, gaps.values())):
         return {}
-    sure = _pair(first, others, measure, number, gaps)
+    sure = changes(first, {s.name: (s, number) for s in others}, measure)
     sign = 1 if measures()[measure].higher else -1
     for name, gap in gaps.items():
         difference = printed_difference(per_cent(measure, values[name]), per_cent(measure, base))
-        words = with_interval(difference, sure.get(name), measures()[measure].scale)
-        better = "better" if sign * gap > 0 else "worse" if gap else "equal"
-        if name in sure and not sure[name].clear:
-            better = _NOT_CLEAR
-        for other in (", not clear", ", clear", "95 %: "):  # the table says them itself
-            words = words.replace(other, "")
-        said[name] = f"{better}: {words}" if name in sure else words
+        interval = sure[name].interval if name in sure else None
+        words = _with_ends(difference, interval, measures()[measure].scale, sign="+z", between=" to ")
+        if name in sure:
+            better = "better" if sign * gap > 0 else "worse" if gap else "equal"
+            words = f"{better if sure[name].clear else _NOT_CLEAR}: {words}"
+        said[name] = words
     return said
-
-
-def _pair(
-    first: Scores,
-    others: Sequence[Scores],
-    measure: str,
-    number: Callable[[Values], Score],
-    gaps: dict[str, float],
-) -> dict[str, Difference]:
-    spreads = {scores.name: scores.spread(measure) for scores in (first, *others)}
-    counts = {scores.replicates.count if scores.replicates else 0 for scores in (first, *others)}
-    if not all(spreads.values()) or len(counts) > 1:
-        return {}
-    base = np.asarray(number(spreads[first.name]))
-    drawn = {scores.name: np.asarray(number(spreads[scores.name])) - base for scores in others}
-    return paired_differences(gaps, drawn, images=first.units)

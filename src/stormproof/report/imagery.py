@@ -48,15 +48,21 @@ class Album:
 
     def add(self, image: Image, *, exact: bool = False) -> str | None:
         """The key of an image, or none if it does not fit any more; `exact` keeps every pixel's value."""
-        quality = 101 if exact else _QUALITY  # above 100 is lossless
-        packed = encode(image, ".webp", cv2.IMWRITE_WEBP_QUALITY, quality)
-        text = base64.b64encode(packed).decode()
-        if self.spent + len(text) + _ELEMENT > self.budget:
+        packed = self.pack(image, exact=exact)
+        if packed is None:
             return None
-        self.spent += len(text) + _ELEMENT
         key = str(len(self.webp))
-        self.webp[key] = text
+        self.webp[key] = packed
         return key
+
+    def pack(self, image: Image, *, exact: bool = False) -> str | None:
+        """The same as WebP in base64, for a page that holds it where it is shown."""
+        quality = 101 if exact else _QUALITY  # above 100 is lossless
+        packed = base64.b64encode(encode(image, ".webp", cv2.IMWRITE_WEBP_QUALITY, quality)).decode()
+        if self.spent + len(packed) + _ELEMENT > self.budget:
+            return None
+        self.spent += len(packed) + _ELEMENT
+        return packed
 
     def charge(self, content: object) -> None:
         """Count what the page holds beside the images: boxes and names."""

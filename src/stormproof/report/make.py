@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.core.errors import InvalidOption, StormproofError, counted
 from stormproof.core.files import make_folder, write_text
 from stormproof.core.private import shareable_words
 from stormproof.datasets.dataset import abilities
@@ -68,7 +68,7 @@ def make_report(
     sources: Sequence[Source], out: Path, options: Options, say: Say = lambda _: None
 ) -> list[Path]:
     """Write the page and, beside it, the same numbers as JSON."""
-    make_folder(out.parent)  # so that it fails before the work, if it fails
+    beside(out)  # so that it fails before the work, if it fails
     scored: list[Scores] = []
     for source in sources:
         say(f"scoring {source}, with intervals")
@@ -77,7 +77,7 @@ def make_report(
     runs = disambiguate_names(scored)
     view = make_view(runs, measure=options.measure, reference=options.reference)
     if options.by is not None:
-        view = _with_slices(view, runs, opened, options, say)
+        view = _with_slices(view, options.by, runs, opened, options, say)
     say("drawing")
     room = int(options.budget * 1e6) - len(page(view).encode())
     imagery = _make_imagery(runs, opened, options, room, say)
@@ -85,10 +85,9 @@ def make_report(
 
 
 def _with_slices(
-    view: View, runs: Sequence[Scores], opened: Mapping[Path, Run], options: Options, say: Say
+    view: View, by: str, runs: Sequence[Scores], opened: Mapping[Path, Run], options: Options, say: Say
 ) -> View:
     """The view with a section of scores by an attribute, for runs only: published tables have no images."""
-    by = options.by or ""
     say(f"slicing by {by}")
     by_name = {
         scores.name: opened.get(scores.folder) or Run(scores.folder, data=options.data)
@@ -110,11 +109,19 @@ def _with_slices(
 
 def write_page(out: Path, view: View, content: str) -> list[Path]:
     """Write a page and its JSON, each completely or not at all."""
-    make_folder(out.parent)
-    beside = out.with_suffix(".json")
+    numbers = beside(out)
     write_text(out, content)
-    write_text(beside, as_json(view))
-    return [out, beside]
+    write_text(numbers, as_json(view))
+    return [out, numbers]
+
+
+def beside(page: Path) -> Path:
+    """Where the numbers of a page go; its folder is made."""
+    numbers = page.with_suffix(".json")
+    if numbers == page:
+        raise InvalidOption(f"{page} is where the page's numbers go; name the page {page.stem}.html.")
+    make_folder(page.parent)
+    return numbers
 
 
 def _make_imagery(
@@ -163,7 +170,7 @@ def _images_of(
     if "flicker" in runs[0].cells:
         frames = abilities(scene.dataset).frames
         strip = filmstrip(RunPredictions(runs[0], scene, frozenset(frames)), frames, album)
-    say(f"making {len(chosen)} images under {len(conditions)} conditions")
+    say(f"making {counted(len(chosen), 'image')} under {counted(len(conditions), 'condition')}")
     browse = browser(scene, predictions, chosen, conditions, album)
     whole = sum(entry.pop("whole") for entry in browse["images"])
     if whole < len(chosen):
@@ -181,12 +188,18 @@ def _images_of(
 
 
 def spread(errors: Sequence[ImageErrors], count: int) -> list[str]:
-    """Images from those that suffer most to those that suffer least, evenly spread."""
-    if not errors:
+    """Images that all runs could read, from those that suffer most to those that suffer least, evenly spread;
+    none of runs on clean images only."""
+    rises = [
+        dict(zip(held.ids, np.nan_to_num(held.rise(text)).tolist(), strict=True))
+        for held in errors
+        for text in held.by_condition
+        if text != "clean"
+    ]
+    if not rises:
         return []
-    ids = errors[0].ids
-    rises = [held.rise(text) for held in errors for text in held.by_condition if text != "clean"]
-    mean = np.nan_to_num(np.array(rises), nan=0.0).mean(axis=0) if rises else np.zeros(len(ids))
+    ids = [name for name in rises[0] if all(name in each for each in rises)]
+    mean = np.array([[each[name] for name in ids] for each in rises]).mean(axis=0)
     order = np.argsort(-mean, kind="stable")
     places = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).round().astype(int))
     return [ids[order[place]] for place in places.tolist()]

@@ -28,6 +28,7 @@ _FEW = 20  # images or clips below which no corruption is said to hurt most
 _WHICH = "which corruption hurts most"
 
 Values = Mapping[str, Score]  # cells and aggregates by flat name: numbers, or arrays of replicates
+Number = Callable[[Values], Score]
 
 
 def spoken(name: str) -> str:
@@ -65,7 +66,7 @@ def mean_kept(scores: Scores, measure: str) -> float:
     return float(ratio(mean, clean)) if isinstance(mean, float) else math.nan
 
 
-def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score]) -> Interval | None:
+def interval_of(scores: Scores, measure: str, number: Number) -> Interval | None:
     """The 95 % interval of a number, where the scores have replicates."""
     spread = scores.spread(measure)
     if not spread:
@@ -76,24 +77,27 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
     )  # a share may exceed 1
 
 
-def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
+def change(a: Scores, b: Scores, measure: str, number: Number) -> Difference | None:
     """The paired difference of a number from `a` to `b`, where both have replicates of the same images."""
-    return changes(a, b, measure, {"": number}).get("")
+    return changes(a, {"": (b, number)}, measure).get("")
 
 
-def changes(
-    a: Scores, b: Scores, measure: str, numbers: Mapping[str, Callable[[Values], Score]]
-) -> dict[str, Difference]:
-    """The same of several numbers, with Holm's correction over them; nothing without such replicates."""
-    ours, theirs = a.spread(measure), b.spread(measure)
-    if not ours or not theirs or a.replicates is None or b.replicates is None:
+def changes(a: Scores, to: Mapping[str, tuple[Scores, Number]], measure: str) -> dict[str, Difference]:
+    """The same of several numbers or runs, with Holm's correction over them; nothing without such
+    replicates."""
+    if not share_replicates([a, *(b for b, _ in to.values())], measure):
         return {}
-    if a.replicates.count != b.replicates.count:
-        return {}
-    before, after = a.values(measure), b.values(measure)
-    gaps = {name: float(number(after) - number(before)) for name, number in numbers.items()}
-    drawn = {name: number(theirs) - number(ours) for name, number in numbers.items()}
+    ours, before = a.spread(measure), a.values(measure)
+    gaps = {name: float(number(b.values(measure)) - number(before)) for name, (b, number) in to.items()}
+    drawn = {name: np.asarray(number(b.spread(measure)) - number(ours)) for name, (b, number) in to.items()}
     return paired_differences(gaps, drawn, images=a.units)
+
+
+def share_replicates(runs: Sequence[Scores], measure: str) -> bool:
+    """Whether all runs have replicates of the measure, as many each."""
+    held = [scores.replicates for scores in runs]
+    counts = {r.count if r is not None and r.cells.get(measure) else 0 for r in held}
+    return len(counts) == 1 and 0 not in counts
 
 
 # Which runs one number can rank
@@ -181,7 +185,7 @@ def choose(runs: Sequence[Scores], measure: str) -> tuple[Scores | None, str]:
     if len(runs) != 2:
         return None, ""
     first, second = runs
-    gaps = changes(first, second, measure, _PLACES)
+    gaps = changes(first, {where: (second, number) for where, number in _PLACES.items()}, measure)
     ahead = {  # by place: the run that is clearly better there
         where: second if (gap.interval.estimate > 0) == measures()[measure].higher else first
         for where, gap in gaps.items()
@@ -218,7 +222,7 @@ def clean_of(values: Values) -> Score:
     return values.get("clean", math.nan)
 
 
-_PLACES: dict[str, Callable[[Values], Score]] = {"on clean images": clean_of, "under corruption": mean_of}
+_PLACES: dict[str, Number] = {"on clean images": clean_of, "under corruption": mean_of}
 
 
 def more_images(gap: Difference | None, scores: Scores) -> str:
@@ -252,16 +256,12 @@ def _numbers(best: Scores, other: Scores, measure: str, gap: Difference | None, 
     return f"{measure} {first:.1f} against {second:.1f}{f' of {whose}' if whose else ''}, {by}"
 
 
-def _leading(
-    runs: Sequence[Scores], measure: str, number: Callable[[Values], Score], *, highest: bool
-) -> list[Scores]:
+def _leading(runs: Sequence[Scores], measure: str, number: Number, *, highest: bool) -> list[Scores]:
     """The runs that may be first by a number; without replicates the first one."""
     values = {str(k): float(number(scores.values(measure))) for k, scores in enumerate(runs)}
-    spreads = [scores.spread(measure) for scores in runs]
-    counts = {scores.replicates.count if scores.replicates else 0 for scores in runs}
-    if not all(spreads) or len(counts) > 1:
+    if not share_replicates(runs, measure):
         return [runs[int((max if highest else min)(values, key=lambda k: values[k]))]]
-    drawn = {str(k): np.asarray(number(spread)) for k, spread in enumerate(spreads)}
+    drawn = {str(k): np.asarray(number(scores.spread(measure))) for k, scores in enumerate(runs)}
     return [runs[int(k)] for k in leaders(values, drawn, highest=highest, images=runs[0].units)]
 
 
@@ -297,9 +297,8 @@ def with_interval(difference: float, sure: Difference | None, unit: float, digit
     words = f"{difference:+z.{digits}f}"
     if sure is None or math.isnan(sure.interval.se):
         return words
-    low, high = unit * sure.interval.low, unit * sure.interval.high
     clear = "clear" if sure.clear else "not clear"
-    return f"{words} (95 %: {low:+z.{digits}f} to {high:+z.{digits}f}, {clear})"
+    return f"{words} (95 %: {sure.interval.span(unit, digits=digits, sign='+z')}, {clear})"
 
 
 # One run

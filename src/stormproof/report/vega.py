@@ -24,13 +24,11 @@ _PROGRAM = Path(__file__).with_name("vega_process.py")
 
 def draw_charts(specs: Sequence[tuple[str, dict[str, Any]]]) -> list[bytes]:
     """The files of charts, each given as a format (svg, pdf or png) and a Vega-Lite specification."""
-    drawn = []
-    for (kind, _), content in zip(specs, _run(specs), strict=True):
-        # Vega numbers gradients throughout the process; equal figures must be equal files.
-        drawn.append(
-            re.sub(rb'(url\(#|id=")gradient_\d+', rb"\1gradient", content) if kind == "svg" else content
-        )
-    return drawn
+    # Vega numbers gradients throughout the process; equal figures must be equal files.
+    return [
+        re.sub(rb'(url\(#|id=")gradient_\d+', rb"\1gradient", content) if kind == "svg" else content
+        for (kind, _), content in zip(specs, _run(specs), strict=True)
+    ]
 
 
 def charting_script() -> str:

@@ -186,7 +186,8 @@ def _mean(same: Sequence[Datum], name: str, scatter: bool) -> Datum:
 def only_grouped(view: View, tag: str) -> View:
     """A view whose figures show groups instead of runs, where they can."""
     if tag not in view.tags:
-        raise UnknownName("tag", tag, view.tags, f"Tags that tell these runs apart: {', '.join(view.tags)}.")
+        known = f"Tags that tell these runs apart: {', '.join(view.tags) or 'none'}."
+        raise UnknownName("tag", tag, view.tags, known)
 
     def by_tag(figure: Figure) -> Figure:
         return replace(figure, rows=figure.grouped[tag], series=tag) if tag in figure.grouped else figure

@@ -9,7 +9,7 @@ const isDark = () => (document.documentElement.dataset.theme ? document.document
 const charting = () => (library ??= new Promise((done, failed) => {
   const script = make("script", { src: "vega.js" });
   script.onload = () => done(window.vegaEmbed);
-  script.onerror = () => failed(new Error("The charts could not be loaded."));
+  script.onerror = () => fetch(script.src).then((answer) => answer.text(), () => "The charts could not be loaded.").then((words) => failed(new Error(words)));
   document.head.append(script);
 }));
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from types import MappingProxyType
+from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import SUITES
@@ -57,9 +58,8 @@ def _michaelis() -> Iterator[Submission]:
         measure = "VOC07 AP50" if dataset == "pascal_voc" else _MEASURES[task]
         cells = {text: grid.scores[Condition.parse(text)] for text in ("clean", *suite)}
         tags = model_tags(model)
-        entry = _entry(
-            "michaelis", model, dataset, _TASKS[task], measure, tags=tags, cells=cells, suite=suite
-        )
+        numbers = _of_grid(measure, cells, suite)
+        entry = _entry("michaelis", model, dataset, _TASKS[task], measure, numbers, tags=tags)
         made.setdefault((dataset, task, *tags.values()), []).append(entry)
     for alike in made.values():
         yield from _with_notes(alike)
@@ -160,7 +160,7 @@ def _pezzementi() -> Iterator[Submission]:
         suite = tuple(text for text in cells if text != "clean")
         grid = {text: float(value) for text, value in cells.items() if isinstance(value, float)}
         dataset = "nrec agricultural person detection"
-        yield _entry("pezzementi", system, dataset, "person detection", "ADR", cells=grid, suite=suite)
+        yield _entry("pezzementi", system, dataset, "person detection", "ADR", _of_grid("ADR", grid, suite))
 
 
 _MUTATORS = {
@@ -194,54 +194,37 @@ def mutation(mutator: str, parameters: str) -> str:
 
 
 def _averages(
-    paper: str,
-    model: str,
-    dataset: str,
-    task: Task,
-    measure: str,
-    row: PublishedRow,
-    tags: dict[str, str],
-    note: str,
-) -> Submission:
+    paper: str, model: str, dataset: str, task: Task, measure: str, row: PublishedRow,
+    tags: dict[str, str], note: str,
+) -> Submission:  # fmt: skip
     """An entry of a table that prints means over severities, in per cent."""
     words = {"architecture", "category", "detector"}
     means = {name: v / 100 for name, v in row.items() if name not in words and isinstance(v, float)}
     clean = means.pop("clean")
-    return _entry(paper, model, dataset, task, measure, tags=tags, means=means, clean=clean, note=note)
+    mean = fmean(means.values())
+    relative = mean / clean if measures()[measure].higher and mean and clean else None
+    numbers = {"P": clean, "mPC": mean, "rPC": relative, "by_corruption": means}
+    return _entry(paper, model, dataset, task, measure, numbers, tags=tags, note=note)
+
+
+def _of_grid(measure: str, cells: Mapping[str, float], suite: tuple[str, ...]) -> dict[str, Any]:
+    """What an entry holds of a grid over the conditions of `suite`."""
+    return {**derive(measure, cells, suite, None), "grid": dict(cells), "conditions": suite}
 
 
 def _entry(
-    paper: str,
-    model: str,
-    dataset: str,
-    task: Task,
-    measure: str,
-    *,
-    tags: Mapping[str, str] = MappingProxyType({}),
-    cells: Mapping[str, float] = MappingProxyType({}),
-    suite: tuple[str, ...] = (),
-    means: Mapping[str, float] = MappingProxyType({}),
-    clean: float | None = None,
-    note: str = "",
-) -> Submission:
-    """What a paper printed of one model: `cells` of a grid over the conditions of `suite`, or `means` over
-    severities beside the clean score."""
-    mean = fmean(means.values()) if means else None
-    numbers = derive(measure, cells, suite, None)
-    if means:
-        higher = measures()[measure].higher
-        numbers = {"P": clean, "mPC": mean, "rPC": mean / clean if higher and mean and clean else None}
+    paper: str, model: str, dataset: str, task: Task, measure: str, numbers: Mapping[str, Any], *,
+    tags: Mapping[str, str] = MappingProxyType({}), note: str = "",
+) -> Submission:  # fmt: skip
+    """What a paper printed of one model."""
     return Submission(
         origin="published",
         task=task,
         model=SubmittedModel(name=model, tags=dict(tags)),
         dataset=SubmittedDataset(name=dataset),
         measure=measure,
-        **numbers,  # type: ignore[arg-type]
-        grid=dict(cells),
-        conditions=suite,
-        by_corruption=dict(means),
         citation=published(paper).citation,
         note=note,
         provenance={"paper": paper, "source": "as printed"},
+        **numbers,
     )

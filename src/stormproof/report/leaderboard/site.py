@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from stormproof.core.condition import Condition
@@ -117,31 +118,22 @@ def build_site(submissions: Sequence[Submission], out: Path) -> list[Path]:
     written = [_write(out / "assets" / "charts.js", f"(function(){{{script}\n}})();")]
     template = environment().get_template("entry.html")
     for entry in entries:
-        written.append(
-            _write(out / "models" / f"{entry.slug}.html", template.render(entry=entry, **_page(entry)))
-        )
-        written.append(_write(out / "models" / f"{entry.slug}.json", as_json(entry.submission)))
-    boards = _boards(entries)
-    index = (
-        environment()
-        .get_template("leaderboard.html")
-        .render(
-            boards=boards,
-            entries=entries,
-            tasks=sorted({e.submission.task for e in entries}),
-            datasets=sorted({e.dataset for e in entries}),
-            backbones=sorted({e.backbone for e in entries} - {""}),
-        )
-    )
+        page = out / "models" / f"{entry.slug}.html"
+        written.append(_write(page, template.render(entry=entry, **_page(entry))))
+        written.append(_write(page.with_suffix(".json"), as_json(entry.submission)))
+    index = environment().get_template("leaderboard.html").render(
+        boards=_boards(entries), entries=entries,
+        tasks=sorted({e.submission.task for e in entries}),
+        datasets=sorted({e.dataset for e in entries}),
+        backbones=sorted({e.backbone for e in entries} - {""}),
+    )  # fmt: skip
     return [_write(out / "index.html", index), *written]
 
 
 def _boards(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     """Entries by contest, each with its heading."""
-    boards: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in entries:
-        boards.setdefault(contest(entry.submission), []).append(entry)
-    return [(_heading(board[0]), board) for board in boards.values()]
+    boards = [[*board] for _, board in groupby(entries, key=lambda entry: contest(entry.submission))]
+    return [(_heading(board[0]), board) for board in boards]
 
 
 def _heading(entry: Entry) -> str:

@@ -6,7 +6,7 @@ Each section is a function from a `Scope` to a `Section`, or to nothing where th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -95,7 +95,7 @@ def printed_difference(ours: float, theirs: float, digits: int = 1) -> float:
     >>> printed_difference(61.6, 50.4, 0), round(61.6 - 50.4)
     (12.0, 11)
     """
-    return round(ours, digits) - round(theirs, digits)
+    return round(round(ours, digits) - round(theirs, digits), digits)
 
 
 def class_measure(measure: str) -> str:
@@ -142,11 +142,13 @@ def level_name(condition: Condition) -> str:
     return "corrupted" if condition.severity is None else f"{condition.severity:g}"
 
 
-def corruption_means(run: Scores, name: str, columns: Mapping[str, float]) -> list[tuple[Entry, ...]]:
-    """A line for clean and for each corruption: means over its conditions, times each measure's factor."""
+def corruption_means(
+    run: Scores, name: str, columns: Sequence[str], *, scale: float = 100.0
+) -> list[tuple[Entry, ...]]:
+    """A line for clean and for each corruption: means of each measure over its conditions, times `scale`."""
     levels = {head: [str(c) for c in held] for head, held in all_levels(run.corrupted).items()}
     return [
-        (name, head, *(x * fmean(run.score(m, text) for text in texts) for m, x in columns.items()))
+        (name, head, *(scale * fmean(run.score(m, text) for text in texts) for m in columns))
         for head, texts in {"clean": ["clean"], **levels}.items()
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,66 +18,73 @@ from stormproof.results.interval import paired_differences
 from stormproof.results.leaders import leaders
 from stormproof.results.scores import Scores
 
-COLUMNS = {  # each with the factor by which it is printed
-    "D-ECE": 100.0, "LaECE0": 100.0, "LaACE0": 100.0, "precision": 100.0, "safe threshold": 100.0,
-    "safe recall": 100.0,
-}  # fmt: skip
-MAP_COLUMNS = {"ECE": 100.0, "Brier": 100.0, "pixel accuracy": 100.0}
 PERFECT = "perfect"
-_NOTES = {
-    "boxes": "Boxes scored 0.3 or more in bins of 0.1; a bin of few boxes is uncertain.",
-    "pixels": "Pixels in 15 bins of confidence; a bin of few pixels is uncertain.",
-}
-_MAPS = (
-    "A confidence of 0.8 is a promise that four of five such pixels are right. The diagram plots the share "
-    "that is right against the confidence; below the diagonal a model is overconfident. ECE is the mean "
-    "distance from the diagonal, weighted by pixels (Guo et al. 2017, 15 bins); Brier is the mean squared "
-    "difference of confidence and right (1) or wrong (0)."
-)
 _CLEAR = 0.02  # of scores: a difference from precision that is worth a word
 _ENOUGH = 100  # boxes from which a sentence relies on D-ECE: with fewer, chance alone makes it 0.1 or more
-_TEXT = (
+
+
+class _Kind(NamedTuple):
+    """What has a score that promises something, and how the section speaks of it."""
+
+    what: str
+    title: str
+    text: str
+    table: str
+    columns: tuple[str, ...]
+    right: str  # the title of the diagram's vertical axis
+    start: float  # of the diagonal, in per cent
+    note: str
+
+
+COLUMNS = ("D-ECE", "LaECE0", "LaACE0", "precision", "safe threshold", "safe recall")
+_BOXES = _Kind(
+    "boxes",
+    "Can scores be trusted?",
     "A score of 0.8 is a promise that four of five such boxes are right. The diagram plots the share that is "
     "right (IoU 0.5, all classes) against the score; below the diagonal a model is overconfident. D-ECE "
     "is the mean distance from the diagonal of boxes scored 0.3 or more; LaECE0 and LaACE0 also require that "
     "scores show how well boxes fit. The safe threshold is the lowest score at which precision is that of "
-    "clean boxes scored 0.3 or more; a dash: no threshold reaches it."
+    "clean boxes scored 0.3 or more; a dash: no threshold reaches it.",
+    "Calibration and thresholds (in %)",
+    COLUMNS,
+    "right at IoU 0.5 (%)",
+    30.0,
+    "Boxes scored 0.3 or more in bins of 0.1; a bin of few boxes is uncertain.",
+)
+_PIXELS = _Kind(
+    "pixels",
+    "Can confidence be trusted?",
+    "A confidence of 0.8 is a promise that four of five such pixels are right. The diagram plots the share "
+    "that is right against the confidence; below the diagonal a model is overconfident. ECE is the mean "
+    "distance from the diagonal, weighted by pixels (Guo et al. 2017, 15 bins); Brier is the mean squared "
+    "difference of confidence and right (1) or wrong (0).",
+    "Calibration (in %)",
+    ("ECE", "Brier", "pixel accuracy"),
+    "right (%)",
+    0.0,
+    "Pixels in 15 bins of confidence; a bin of few pixels is uncertain.",
 )
 
 
 @section(place=50)
 def calibration(scope: Scope) -> Section | None:
-    """Whether scores can be trusted under every condition."""
-    runs = [run for run in scope.runs if "D-ECE" in run.cells]
-    if not runs:
-        return _of_maps([run for run in scope.runs if "ECE" in run.cells])
-    said = [worth(run, name=run.name if len(runs) > 1 else "") for run in runs]
-    rows = [row for run in runs for row in corruption_means(run, run.name, COLUMNS)]
-    return Section(
-        "calibration",
-        "Can scores be trusted?",
-        _TEXT,
-        (_diagram(runs, "boxes", "right at IoU 0.5 (%)"),),
-        (Table("calibration", "Calibration and thresholds (in %)", ("run", "corruption", *COLUMNS), rows),),
-        short="Calibration",
-        finding=" ".join(filter(None, said)),
-    )
-
-
-def _of_maps(runs: Sequence[Scores]) -> Section | None:
-    """The same for semantic maps, where every pixel has a confidence."""
-    if not runs:
-        return None
-    rows = [row for run in runs for row in corruption_means(run, run.name, MAP_COLUMNS)]
-    return Section(
-        "calibration",
-        "Can confidence be trusted?",
-        _MAPS,
-        (_diagram(runs, "pixels", "right (%)"),),
-        (Table("calibration", "Calibration (in %)", ("run", "corruption", *MAP_COLUMNS), rows),),
-        short="Calibration",
-        finding="",
-    )
+    """Whether scores of boxes, or of every pixel of label maps, can be trusted under every condition."""
+    for kind in (_BOXES, _PIXELS):
+        runs = [run for run in scope.runs if kind.columns[0] in run.cells]
+        if not runs:
+            continue
+        said = [worth(run, name=run.name if len(runs) > 1 else "") for run in runs if kind is _BOXES]
+        rows = [row for run in runs for row in corruption_means(run, run.name, kind.columns)]
+        return Section(
+            "calibration",
+            kind.title,
+            kind.text,
+            (_diagram(runs, kind),),
+            (Table("calibration", kind.table, ("run", "corruption", *kind.columns), rows),),
+            short="Calibration",
+            finding=" ".join(filter(None, said)),
+        )
+    return None
 
 
 def worth(run: Scores, *, name: str = "") -> str:
@@ -153,13 +161,14 @@ def _say_needed(run: Scores, text: str) -> str:
     )
 
 
-def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
+def _diagram(runs: Sequence[Scores], kind: _Kind) -> Figure:
     rows: list[Datum] = []
-    start = 30.0 if what == "boxes" else 0.0
     for run in runs:
         pick = {"pick": (run.name,)} if len(runs) > 1 else {}
         for corruption, levels in all_levels(run.corrupted).items():
-            rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (start, 100.0)]
+            rows += [
+                {"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (kind.start, 100.0)
+            ]
             chosen = levels if len(levels) < 3 else (levels[0], levels[len(levels) // 2], levels[-1])
             for text, name in (("clean", "clean"), *((str(c), level_name(c)) for c in chosen)):
                 bins = run.detail("reliability").get(text, {})
@@ -168,8 +177,7 @@ def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
                     for x, y in zip(bins.get("score", ()), bins.get("precision", ()), strict=True)
                 ]
     return Figure(
-        "reliability", f"Share of {what} that are right against their score", Kind.LINES, Axis("score (%)"),
-        Axis(right, end=100.0), rows, series="severity", panel="corruption",
-        pick=("Run",) if len(runs) > 1 else (),
-        note=_NOTES[what],
+        "reliability", f"Share of {kind.what} that are right against their score", Kind.LINES,
+        Axis("score (%)"), Axis(kind.right, end=100.0), rows, series="severity", panel="corruption",
+        pick=("Run",) if len(runs) > 1 else (), note=kind.note,
     )  # fmt: skip

@@ -84,10 +84,9 @@ def filmstrip(run: RunPredictions, frames: Mapping[str, Frame], album: Album) ->
     rows = []
     for text in ("clean", *conditions):
         strip, counts = row(run, images, text)
-        key = album.add(strip)
-        if key is None:
+        picture = album.pack(strip)
+        if picture is None:
             break
-        picture = album.webp.pop(key)  # the page holds it where it is shown, not among the browser's images
         rows.append({"condition": text, "under": under(text), "webp": picture, "found": counts})
     if not rows:
         return None

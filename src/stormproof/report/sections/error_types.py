@@ -54,17 +54,13 @@ def error_types(scope: Scope) -> Section | None:
             row
             for run, prefix in runs
             for row in corruption_means(
-                run, names[run.name, prefix], {prefix + words.format(k): unit for k in _KINDS}
+                run, names[run.name, prefix], [prefix + words.format(k) for k in _KINDS], scale=scale
             )
         ]
-        for words, unit in (("dAP {}", 100.0), ("{} per image", 1.0))
+        for words, scale in (("dAP {}", 100.0), ("{} per image", 1.0))
     )
-    lrp = [
-        row
-        for run in scope.runs
-        if "oLRP" in run.cells
-        for row in corruption_means(run, run.name, dict.fromkeys(_LRP, 100.0))
-    ]
+    located = [run for run in scope.runs if "oLRP" in run.cells]
+    lrp = [row for run in located for row in corruption_means(run, run.name, _LRP)]
     columns = ("run", "corruption", *_KINDS)
     return Section(
         "error-types",

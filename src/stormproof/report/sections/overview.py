@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -30,7 +30,7 @@ from stormproof.report.sections import (
     unit,
     without_severity,
 )
-from stormproof.report.sentences import Values, interval_of, share_kept
+from stormproof.report.sentences import Number, Values, interval_of, share_kept
 from stormproof.results.aggregates import mean_of
 from stormproof.results.interval import Interval, interval_around
 from stormproof.results.scores import Scores
@@ -79,7 +79,7 @@ def _group_share(members: Sequence[str], values: Values) -> Score:
     return ratio(mean(values[name] for name in members), values["clean"])
 
 
-def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Datum:
+def _share(run: Scores, measure: str, number: Number) -> Datum:
     """A share of the clean score in per cent, with its interval where there is one."""
     value = 100 * float(number(run.values(measure)))
     return {"y": value, **limits(interval_of(run, measure, number), least=0.0)}
@@ -94,7 +94,7 @@ def every_condition(scope: Scope) -> Section | None:
     levels = group_by_severity(all_conditions(run for run, _ in scope.every()))
     if any(len(held) != 1 for held in levels.values()):
         return mapped
-    return replace(mapped, figures=tuple(_bars_of(f) if f.id == "grid" else f for f in mapped.figures if f))
+    return replace(mapped, figures=tuple(_bars_of(f) if f.id == "grid" else f for f in mapped.figures))
 
 
 def map_of_conditions(scope: Scope) -> Section | None:

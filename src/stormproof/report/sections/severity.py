@@ -209,13 +209,13 @@ def against_size(scope: Scope) -> Section | None:
         rows, series="group", panel="" if arrows or len(measured) == 1 else "model", note=note,
         cite="michaelis, Fig. 6",
     )  # fmt: skip
-    overlaid = arrows  # as a network trained on clean images and one trained on corrupted ones
-    beside = "dash" if overlaid else "panel" if len(measured) > 1 else ""
+    # Two are overlaid, such as a network trained on clean images and one trained on corrupted ones.
+    beside = "dash" if arrows else "panel" if len(measured) > 1 else ""
     by_snr = Figure(
         "snr", f"{m} against SNR, each condition", Kind.LINES, SNR, Axis(unit(m), zero=True),
         [row for run in measured for row in _by_snr(run, m, beside)],
         series="corruption", pick=("Group",), panel="model" if beside == "panel" else "",
-        dash="model" if overlaid else "", cite="kamann, Fig. 20",
+        dash="model" if arrows else "", cite="kamann, Fig. 20",
         note="Groups are those of Kamann et al., where brightness is a digital corruption."
         + (" Panels share their axes." if beside == "panel" else ""),
     )  # fmt: skip
@@ -243,7 +243,9 @@ def _by_corruption(run: Scores, measure: str) -> list[Datum]:
 
 def _arrow(row: Datum, after: dict[str, Datum]) -> Datum:
     end = after.get(row["label"])
-    return row if end is None else {**row, "x2": end["x"], "y2": end["y"]}
+    if end is None or not math.isfinite(end["x"] + end["y"]):
+        return row
+    return {**row, "x2": end["x"], "y2": end["y"]}
 
 
 def _kamann_group(corruption: str) -> str:

@@ -11,6 +11,7 @@ from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import limits, per_cent, unit
 from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
+from stormproof.results.scores import Scores
 from stormproof.results.slices import Slices
 
 _SHARED = (
@@ -36,7 +37,7 @@ def slice_section(by_run: Mapping[str, Slices]) -> Section:
             for number in slices.names:
                 if number == "rPC" or number not in values:
                     continue
-                word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
+                word = _word(number, scores)
                 row = {"x": name, "y": per_cent(slices.measure, values[number]), "series": word, **pick}
                 rows.append(row | limits(intervals.get(number), measures()[slices.measure].scale))
     figure = Figure(
@@ -56,22 +57,22 @@ def _clear(slices: Slices, name: str) -> str:
         return ""
     number = compared[-1]
     differing = {each: d for each, d in slices.differences(number).items() if d.clear}
-    whom = f"{name}: " if name else ""
-    words = "clean" if number == "P" else slices.whole.over.mean_name if number == "mean" else number
+    whom, words = f"{name}: " if name else "", _word(number, slices.whole)
     if not differing:
         return f"{whom}No slice differs clearly from all images ({slices.measure}, {words})."
-    parts = (
-        "{} {:+.1f} ({:+.1f} to {:+.1f})".format(
-            each, *(per_cent(slices.measure, v) for v in (i.estimate, i.low, i.high))
-        )
-        for each, i in sorted(
-            ((each, d.interval) for each, d in differing.items()), key=lambda x: x[1].estimate
-        )
-    )
+    scale = measures()[slices.measure].scale
+    parts = [
+        f"{each} {scale * d.interval.estimate:+.1f} ({d.interval.span(scale, sign='+')})"
+        for each, d in sorted(differing.items(), key=lambda pair: pair[1].interval.estimate)
+    ]
     return (
         f"{whom}Clearly different from all images, in points of {slices.measure} ({words}): "
         f"{'; '.join(parts)}."
     )
+
+
+def _word(number: str, scores: Scores) -> str:
+    return {"P": "clean", "mean": scores.over.mean_name}.get(number, number)
 
 
 def _class_table(slices: Slices, run: str, several: bool) -> Table:

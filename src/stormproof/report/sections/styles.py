@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.metrics.sequences import SIZES, curve_of, distance_matrix, relative_performance
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
@@ -71,11 +70,12 @@ def _sequences(run: Scores, prefix: str) -> dict[Variant, Sequence]:
     """Scores by α for each variant; pixel space begins at clean and ends at feature space's α = 1."""
     sequences: dict[Variant, Sequence] = {}
     for condition in run.corrupted:
-        curve = _curve(condition)
+        if (curve := curve_of(condition)) is None:
+            continue
+        space, mode, alpha = curve
         row = {name: run.score(prefix + name, str(condition)) for name in SIZES}
-        if curve is not None and not all(map(math.isnan, row.values())):
-            variant, alpha = curve
-            sequences.setdefault(variant, {})[alpha] = row
+        if not all(map(math.isnan, row.values())):
+            sequences.setdefault(Variant(mode, space), {})[alpha] = row
     for variant, sequence in sequences.items():
         feature = sequences.get(Variant(variant.mode, "feature"), {})
         if variant.space == "pixel":
@@ -83,13 +83,6 @@ def _sequences(run: Scores, prefix: str) -> dict[Variant, Sequence]:
             if 1.0 in feature:
                 sequence[1.0] = feature[1.0]
     return sequences
-
-
-def _curve(condition: Condition) -> tuple[Variant, float] | None:
-    if not isinstance(dict(condition.params).get("alpha"), int | float):
-        return None
-    parts = curve_of(condition)
-    return None if parts is None else (Variant(parts[1], parts[0]), parts[2])
 
 
 def _rows(

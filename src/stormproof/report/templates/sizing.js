@@ -7,6 +7,11 @@
     return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 220 : 320,
       gradientLength: Math.min(180, Math.round(width / 4)) } };
   };
+  const LETTER = 7; // pixels of a letter of an axis, at most
+  const inTwoLines = (words) => {
+    const half = words.lastIndexOf(" ", words.length / 2 + 4);
+    return half < 0 ? words : [words.slice(0, half), words.slice(half + 1)];
+  };
   const sized = (kind, from, rows, width) => {
     const spec = JSON.parse(JSON.stringify(from));
     spec.datasets = { rows };
@@ -33,6 +38,9 @@
         });
       }
       if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
+      const { x, color } = inner.layer[0].encoding, cell = (spec.facet ? inner.width : width - 170) / count(x.field);
+      if (LETTER * longest(x.field) < cell) x.axis = { ...x.axis, labelAngle: 0 };
+      if (width < 600) color.legend = { ...color.legend, title: inTwoLines(color.legend.title) }; // it begins beside the names
       if (count("x") * 30 > (spec.facet ? inner.width + 8 : width - 170)) inner.layer = inner.layer.slice(0, 1);
     } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
       if (inner.layer) inner.layer = inner.layer.filter((layer) => !layer.encoding.text);
