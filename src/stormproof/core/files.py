@@ -395,6 +395,15 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
+def append_text(path: Path, text: str) -> None:
+    """Add to the end of a text file in UTF-8; the file is made if there is none."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror or error}; {_FIX}.") from error
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON, atomically."""
     write_text(path, indented_json(content) + "\n")
