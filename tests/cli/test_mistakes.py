@@ -79,6 +79,12 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "misspelt requirement": (("check", "done", "--require", "wrong.yaml"), "did you mean 'mpc'?"),
     "another model": (model("mine.py:thresholds", out="done"), "done"),
     "layout as format": (("world", "--format", "coco", "-o", "x"), "'--format'"),
+    "JSON of a model": (("inspect", "mine.py:brightness_boxes", "--json"), "is a model"),
+    "JSON of a paper's table": (("score", "done", "--table", "adr", "--json"), "leave out --json"),
+    "truth as PNG": (("export", "done", "--truth", "--format", "png"), "leave out --format png"),
+    "summary in no folder": (
+        ("check", "done", "--require", "right.yaml", "--summary", "no/s.md"), "cannot write no/s.md",
+    ),
     "copies of nothing": (("corrupt", "coco/images", "copies"), "no conditions given"),
 }  # fmt: skip
 
@@ -90,6 +96,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_scene(root / "coco", images=4)
     shutil.copy(MODELS, root / "mine.py")
     (root / "wrong.yaml").write_text("requirements:\n  - {id: R1, metric: mpc, at_least: 0.1}\n")
+    (root / "right.yaml").write_text("requirements:\n  - {id: R1, metric: AP, condition: clean, at_least: 0.1}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         assert call(*RUN, "-o", "done")[0] == 0

@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Plugins, Runs
-from stormproof.core.errors import counted
+from stormproof.core.errors import InvalidOption, counted
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
@@ -60,6 +60,8 @@ def export(
     from stormproof.core.files import refuse_link
     from stormproof.results.run import runs_in
 
+    if truth and file_format is ExportFormat.png:
+        raise InvalidOption("--truth is written as COCO or COCO panoptic; leave out --format png.")
     folders = runs_in(runs)
     several = len(folders) > 1
     for name, run in folders.items():

@@ -89,6 +89,8 @@ def inspect(
     if kind not in READERS and (kind in models.ADAPTERS or kind.endswith(".py")):
         from stormproof.cli.inspect_model import inspect_model
 
+        if check_all or as_json:
+            raise InvalidOption(f"--check and --json are about a dataset, but {source} is a model.")
         inspect_model(source, data, fix=fix, tune=tune)
         return
     if (Path(source) / RECORD).is_file():

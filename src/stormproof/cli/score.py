@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial as partial_of
 from pathlib import Path
@@ -122,6 +121,8 @@ def score(
         raise InvalidOption("Give --json or --csv, not both.")
     if interval and partial:
         raise InvalidOption("--interval needs the whole grid; leave out --partial.")
+    if table is not None and as_json:
+        raise InvalidOption("--table prints tables or, with --csv, CSV; leave out --json.")
     if clean is not None and by is None and table is None:
         raise InvalidOption("--clean is the baseline of slices; give --by as well.")
     rule = _matching_rule(matching, one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap)
@@ -237,6 +238,6 @@ def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
 
     estimate = estimate_run(run, replicates=replicates)
     if as_json:
-        typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
+        console.print_json(read_estimate(run))
     else:
         console.print_table(estimate_table(run, estimate))
