@@ -100,9 +100,8 @@ def tell(lines: Iterable[tuple[str, Any]]) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print JSON, with control codes escaped."""
-    text = json.dumps(json_safe(content), indent=1, ensure_ascii=False)
-    sys.stdout.write(_CONTROL.sub(lambda code: f"\\u{ord(code[0]):04x}", text) + "\n")
+    """Print JSON in ASCII, so that it says the same on a terminal that cannot show every letter."""
+    sys.stdout.write(json.dumps(json_safe(content), indent=1) + "\n")
 
 
 def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -76,7 +75,7 @@ def odd(
     write_json(folder / "odd.openlabel.json", domain_tags(asked, domain.name))
     say_scored_on(opened)
     if as_json:
-        typer.echo(json.dumps([row_as_dict(verdicts, row) for row in verdicts.rows], indent=1))
+        console.print_json([row_as_dict(verdicts, row) for row in verdicts.rows])
     else:
         title = f"{asked.name}: {opened.name} (in %, with 95 % intervals)"
         console.print_table(_table(verdicts, title))
