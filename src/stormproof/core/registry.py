@@ -125,7 +125,8 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             return
         self._loaded_for = path  # also for look-ups while modules are being imported
         if self._package:
-            load_package(self._package)
+            for name in sorted(module_names(self._package)):
+                import_module(f"{self._package}.{name}")
         self.load_offered()
 
     def load_offered(self) -> None:
@@ -176,10 +177,3 @@ def _read_entry_points(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...
 def module_names(package: str) -> frozenset[str]:
     """The modules of a package, found without importing any of them."""
     return frozenset(module.name for module in iter_modules(import_module(package).__path__))
-
-
-@cache
-def load_package(package: str) -> None:
-    """Import every module of a package, once, by name, so that its declarations run."""
-    for name in sorted(module_names(package)):
-        import_module(f"{package}.{name}")
