@@ -10,14 +10,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from stormproof.core import first_use
 from stormproof.core.private import without_secrets
 from stormproof.core.progress import Progress, progress_on
 from stormproof.core.table import Table
@@ -71,12 +69,6 @@ def note_kind(given: str | None, full: str | None) -> None:
 def warn(line: str) -> None:
     """Print a warning."""
     err.print(Text.assemble(("warning: ", "bold yellow"), without_secrets(line)), soft_wrap=True)
-
-
-@cache
-def announce_compiling() -> None:
-    """Announce the first compilation of a corruption or metric, which otherwise looks like a hang."""
-    first_use.on_first_compile(note)
 
 
 def fail(message: str) -> None:
