@@ -96,7 +96,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_scene(root / "coco", images=4)
     shutil.copy(MODELS, root / "mine.py")
     (root / "wrong.yaml").write_text("requirements:\n  - {id: R1, metric: mpc, at_least: 0.1}\n")
-    (root / "right.yaml").write_text("requirements:\n  - {id: R1, metric: AP, condition: clean, at_least: 0.1}\n")
+    (root / "right.yaml").write_text(
+        "requirements:\n  - {id: R1, metric: AP, condition: clean, at_least: 0.1}\n"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         assert call(*RUN, "-o", "done")[0] == 0
