@@ -16,6 +16,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from threading import get_ident
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
@@ -40,8 +41,8 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._things: dict[str, Thing] = {}
         self._modules: dict[str, str | None] = {}  # where each thing was declared
         self._broken: dict[str, str] = {}  # entry points that cannot be loaded, and why
-        self._loaded_for: tuple[str, ...] | None = None  # the search path on which everything was looked for
-        self._offered_for: tuple[str, ...] | None = None  # the same, of what other packages offer
+        self._loaded: set[tuple[str, tuple[str, ...]]] = set()  # what has been, and on which search path
+        self._loading: set[tuple[str, int]] = set()  # what is being loaded, and by which thread
         _EVERY.append(self)
 
     def add(self, name: str, thing: Thing, *, module: str | None) -> None:
@@ -120,26 +121,41 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def _load(self) -> None:
         """Import every file of the package and everything that other packages offer."""
-        path = tuple(sys.path)
-        if self._loaded_for == path:
-            return
-        self._loaded_for = path  # also for look-ups while modules are being imported
-        if self._package:
-            for name in sorted(module_names(self._package)):
+
+        def load() -> None:
+            for name in sorted(module_names(self._package)) if self._package else ():
                 import_module(f"{self._package}.{name}")
-        self.load_offered()
+            self.load_offered()
+
+        self._once("everything", load)
 
     def load_offered(self) -> None:
         """Import what other packages offer; no file of our own is imported."""
-        path = tuple(sys.path)
-        if self._offered_for == path:
+
+        def load() -> None:
+            beside = [each.point.group for each in _EVERY if self._package and each._package == self._package]
+            for group in dict.fromkeys([self.point.group, *beside]):
+                for entry in entry_points_of(group):
+                    if group == self.point.group or not entry.attr:
+                        self._take(entry)
+
+        self._once("offered", load)
+
+    def _once(self, what: str, load: Callable[[], None]) -> None:
+        """Load something, once per search path.
+
+        A module that is being imported may look up things, which loads nothing again. Another thread does,
+        and so waits for the modules that the first one is importing.
+        """
+        done, mine = (what, tuple(sys.path)), (what, get_ident())
+        if done in self._loaded or mine in self._loading:
             return
-        self._offered_for = path
-        beside = [each.point.group for each in _EVERY if self._package and each._package == self._package]
-        for group in dict.fromkeys([self.point.group, *beside]):
-            for entry in entry_points_of(group):
-                if group == self.point.group or not entry.attr:
-                    self._take(entry)
+        self._loading.add(mine)
+        try:
+            load()
+        finally:
+            self._loading.remove(mine)
+        self._loaded.add(done)
 
     def _take(self, entry: EntryPoint) -> None:
         """Import what a package offers: a module that declares things, or one thing; ours take precedence."""
