@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -121,38 +122,37 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def _load(self) -> None:
         """Import every file of the package and everything that other packages offer."""
-
-        def load() -> None:
-            for name in sorted(module_names(self._package)) if self._package else ():
-                import_module(f"{self._package}.{name}")
-            self.load_offered()
-
-        self._once("everything", load)
+        with self._once("everything") as wanted:
+            if wanted:
+                for name in sorted(module_names(self._package)) if self._package else ():
+                    import_module(f"{self._package}.{name}")
+                self.load_offered()
 
     def load_offered(self) -> None:
         """Import what other packages offer; no file of our own is imported."""
+        with self._once("offered") as wanted:
+            if wanted:
+                package = self._package
+                beside = [each.point.group for each in _EVERY if package and each._package == package]
+                for group in dict.fromkeys([self.point.group, *beside]):
+                    for entry in entry_points_of(group):
+                        if group == self.point.group or not entry.attr:
+                            self._take(entry)
 
-        def load() -> None:
-            beside = [each.point.group for each in _EVERY if self._package and each._package == self._package]
-            for group in dict.fromkeys([self.point.group, *beside]):
-                for entry in entry_points_of(group):
-                    if group == self.point.group or not entry.attr:
-                        self._take(entry)
+    @contextmanager
+    def _once(self, what: str) -> Iterator[bool]:
+        """Whether the block has something to load: it does so once per search path.
 
-        self._once("offered", load)
-
-    def _once(self, what: str, load: Callable[[], None]) -> None:
-        """Load something, once per search path.
-
-        A module that is being imported may look up things, which loads nothing again. Another thread does,
+        A module that is being imported may look things up, which loads nothing again. Another thread does,
         and so waits for the modules that the first one is importing.
         """
         done, mine = (what, tuple(sys.path)), (what, get_ident())
         if done in self._loaded or mine in self._loading:
+            yield False
             return
         self._loading.add(mine)
         try:
-            load()
+            yield True
         finally:
             self._loading.remove(mine)
         self._loaded.add(done)
