@@ -77,14 +77,13 @@ def odd(
     if as_json:
         console.print_json([row_as_dict(verdicts, row) for row in verdicts.rows])
     else:
-        _print(verdicts, f"{asked.name}: {opened.name} (in %, with 95 % intervals)")
-        console.say(f"The page: {folder / 'odd.html'}")
+        _print(verdicts, f"{asked.name}: {opened.name} (in %, with 95 % intervals)", folder / "odd.html")
     counts = verdicts.counts
     raise typer.Exit(1 if counts[Outcome.FAIL] else 3 if counts[Outcome.INCONCLUSIVE] else 0)
 
 
-def _print(verdicts: DomainVerdicts, title: str) -> None:
-    """A row per verdict, what they say together, and the commands to run next."""
+def _print(verdicts: DomainVerdicts, title: str, page: Path) -> None:
+    """A row per verdict, what they say together, the commands to run next, and where the page is."""
     from stormproof.results.domain_records import row_id
 
     rows: list[list[Entry]] = []
@@ -96,5 +95,5 @@ def _print(verdicts: DomainVerdicts, title: str) -> None:
     columns = ("cell", "verdict", "estimate", "images", "objects", "why")
     console.print_table(Table("verdicts", title, columns, rows))
     next_steps = (f"Next: {command}" for command in verdicts.commands)
-    for line in (verdicts.sentence, verdicts.how_sure, *next_steps):
+    for line in (verdicts.sentence, verdicts.how_sure, *next_steps, f"The page: {page}"):
         console.say(line)
