@@ -31,7 +31,6 @@ from stormproof import corruptions
 from stormproof.core.sample import RLE, STRIDE, Prediction
 from stormproof.models.classes import match_classes
 from stormproof.models.panoptic import Merged, MergeRule
-from stormproof.results.run import Run
 from stormproof.results.store.export import export_coco, export_panoptic, export_panoptic_truth, export_truth
 
 PAGE = Path(__file__).parent / "checked.md"
@@ -265,7 +264,7 @@ def compared(shared: Path, folder: Path) -> Iterator[tuple[str, str, str, dict[s
     )  # fmt: skip
     ours = boxes.score()
     true = next(iter(export_truth(boxes, folder / "true").values()))
-    export_coco(boxes, CONDITIONS, folder / "said", _ids(boxes))
+    export_coco(boxes, CONDITIONS, folder / "said")
     each = {text: Boxes(true, folder / "said" / f"{text}.json") for text in CONDITIONS}
     on = f"YOLOX-nano, {ours.images} photographs of COCO val2017"
     for name, oracle in (
@@ -300,14 +299,6 @@ def compared(shared: Path, folder: Path) -> Iterator[tuple[str, str, str, dict[s
     theirs = {text: map_oracle(model, dataset, text) for text in CONDITIONS}
     on = f"`street-context`, {ours.images} frames of CamVid"
     yield _row(on, "torchmetrics; mean of squares", ours, theirs)
-
-
-def _ids(run: Run) -> list[int]:
-    from stormproof.datasets.coco import category_ids
-
-    known = category_ids(run.dataset)
-    match = match_classes(run.record.model.classes, run.dataset.classes)
-    return [known[label] if label >= 0 else -1 for label in match.labels]
 
 
 def _row(on: str, name: str, ours: Any, theirs: dict[str, Numbers]) -> tuple[str, str, str, dict[str, float]]:

@@ -65,10 +65,14 @@ def test_list_names_everything() -> None:
 
 
 def test_a_terminal_without_unicode_gets_what_it_can_show() -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "200"}
-    shown = subprocess.run([sys.executable, "-m", "stormproof", "list", "corruptions"], env=environment,
-                           capture_output=True, text=True, check=True)  # fmt: skip
-    assert all(name in shown.stdout for name in CORRUPTIONS)
+    table, document = (
+        subprocess.run([sys.executable, "-m", "stormproof", "list", "corruptions", *flag],
+                       env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "200"},
+                       capture_output=True, text=True, check=True).stdout
+        for flag in ((), ("--json",))
+    )  # fmt: skip
+    assert all(name in table for name in CORRUPTIONS)
+    assert [one["description"] for one in json.loads(document)] == [one.doc for one in CORRUPTIONS.values()]
 
 
 def test_quality_shows_conditions_whole(photos: Path) -> None:

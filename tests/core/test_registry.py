@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import threading
 import tomllib
+from concurrent.futures import ThreadPoolExecutor, wait
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -78,6 +81,29 @@ def test_an_entry_point_may_be_a_module_that_declares(
 ) -> None:
     offer(monkeypatch, whatever="json")
     assert list(hats) == ["bowler"]
+
+
+def test_threads_wait_for_what_another_one_is_loading(
+    hats: Registry[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, may_end = threading.Event(), threading.Event()
+
+    class Slow:
+        name, value, group, attr = "fez", "theirs:fez", POINT.group, "fez"
+
+        def load(self) -> object:
+            started.set()
+            assert may_end.wait(10)
+            return json.dumps
+
+    monkeypatch.setattr(registry, "entry_points_of", lambda group: (Slow(),))
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(hats.find, "fez")
+        assert started.wait(10)
+        second = threads.submit(hats.find, "fez")
+        wait([second], timeout=0.2)  # without waiting, it would find nothing
+        may_end.set()
+        assert first.result() is second.result() is json.dumps
 
 
 def test_knows_which_modules_declared_something(hats: Registry[object]) -> None:

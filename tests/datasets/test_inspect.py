@@ -152,6 +152,6 @@ def test_a_kind_of_model_may_come_from_another_package(
     monkeypatch.chdir(tmp_path)  # where it draws the detections
     points = EntryPoints([EntryPoint("night", "night_models:open_night", "stormproof.models")])
     monkeypatch.setattr("stormproof.core.registry.entry_points_of", lambda group: points.select(group=group))
-    monkeypatch.setattr(ADAPTERS, "_loaded_for", None)
+    monkeypatch.setattr(ADAPTERS, "_loaded", set())
     code, text = inspect("night:owl", "--data", build("images"))
     assert (code, text.splitlines()[0]) == (0, "run as: night owl: the dataset's classes")

@@ -86,8 +86,7 @@ def test_an_entry_point_offers_a_kind_of_dataset(photos: Path, monkeypatch: pyte
     monkeypatch.setattr(
         "stormproof.core.registry.entry_points_of", lambda group: EntryPoints([point]).select(group=group)
     )
-    monkeypatch.setattr(READERS, "_loaded_for", None)
-    monkeypatch.setattr(READERS, "_offered_for", None)
+    monkeypatch.setattr(READERS, "_loaded", set())
     assert len(read_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
     assert len(read_dataset(f"photos:{photos},depth=anything")) == 3

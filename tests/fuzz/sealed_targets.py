@@ -55,8 +55,8 @@ def sealed_again(dice: random.Random, folder: Path) -> None:
     run = Run(folder / "run")
 
     def export() -> None:
-        quietly(lambda: export_coco(run, ["clean"], folder / "coco", None))
-        quietly(lambda: export_png(run, ["clean"], folder / "png", ()))
+        quietly(lambda: export_coco(run, ["clean"], folder / "coco"))
+        quietly(lambda: export_png(run, ["clean"], folder / "png"))
         export_truth(run, folder / "truth")
 
     readers: tuple[Callable[[], object], ...] = (

@@ -197,3 +197,16 @@ def test_a_model_needs_data_and_a_folder() -> None:
     words = ["map", "mine.py:detect", "--x", "fog@1..5", "--y", "distance=5..80", "--require", "found>=0.5"]
     said = str(CliRunner().invoke(app, words).exception)
     assert said == "'mine.py:detect' is no run folder; for a model, give --data and --out too."
+
+
+def test_a_map_of_a_run_has_the_seed_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "run.yaml").write_text("{model: builtin:street-grid, data: 'world:val,count=2', seed: 3}")
+    asked: list[dict] = []
+    monkeypatch.setattr("stormproof.cli.map.runner", lambda settings: asked.append(settings))
+    words = ["map", str(tmp_path), "--x", "fog@1..5", "--y", "snow@1..5", "--require", "AP50>=0.5"]
+    for seed in ([], ["--seed", "5"], ["--seed", "0"]):
+        CliRunner().invoke(app, [*words, *seed, "--budget", "1"])
+    assert [settings["seed"] for settings in asked] == [3, 5, 0]

@@ -18,6 +18,7 @@ from stormproof import __version__
 from stormproof.cli import console
 from stormproof.core.errors import StormproofError
 from stormproof.core.extensions import COMMANDS
+from stormproof.core.first_use import on_first_compile
 from stormproof.core.registry import entry_points_of
 
 # The groups of the help page with their verbs, in order, and the file that defines each verb. Packages that
@@ -97,7 +98,7 @@ def common(
 ) -> None:
     # The options of every command. No docstring: it would replace the help of the app.
     del version
-    console.announce_compiling()
+    on_first_compile(console.note)  # compiling would look like a hang
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +76,7 @@ def breaking_point(
     write_json(out / "breaking-points.json", rows)
     say_scored_on(Run(out))
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        console.print_json(rows)
         return
     console.print_table(_table(rows, f"Where {measure} falls below {threshold:g}"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +46,7 @@ def check(
 
         stormproof check runs/new --require requirements.yaml --against runs/old --junit verdicts.xml
     """
-    from stormproof.core.files import write_text
+    from stormproof.core.files import append_text, write_text
     from stormproof.results.verdicts import UNITS, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
@@ -57,11 +56,10 @@ def check(
         write_text(junit, as_junit(name, verdicts))
     page = summary or os.environ.get("GITHUB_STEP_SUMMARY")
     if page:
-        with Path(page).open("a", encoding="utf-8") as log:
-            log.write(markdown(name, verdicts))
+        append_text(Path(page), markdown(name, verdicts))
     images = say_scored_on(opened)
     if as_json:
-        typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
+        console.print_json([verdict.as_dict() for verdict in verdicts])
     else:
         columns = ("id", "requirement", "verdict", "estimate", "95 % interval", "margin")
         rows = []

@@ -10,14 +10,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from stormproof.core import first_use
 from stormproof.core.private import without_secrets
 from stormproof.core.progress import Progress, progress_on
 from stormproof.core.table import Table
@@ -73,12 +71,6 @@ def warn(line: str) -> None:
     err.print(Text.assemble(("warning: ", "bold yellow"), without_secrets(line)), soft_wrap=True)
 
 
-@cache
-def announce_compiling() -> None:
-    """Announce the first compilation of a corruption or metric, which otherwise looks like a hang."""
-    first_use.on_first_compile(note)
-
-
 def fail(message: str) -> None:
     """Print an error as one plain line that can be read, copied and searched."""
     err.print(Text.assemble(("error: ", "bold red"), without_secrets(message)), soft_wrap=True)
@@ -100,9 +92,8 @@ def tell(lines: Iterable[tuple[str, Any]]) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print JSON, with control codes escaped."""
-    text = json.dumps(json_safe(content), indent=1, ensure_ascii=False)
-    sys.stdout.write(_CONTROL.sub(lambda code: f"\\u{ord(code[0]):04x}", text) + "\n")
+    """Print JSON in ASCII, so that it says the same on a terminal that cannot show every letter."""
+    sys.stdout.write(json.dumps(json_safe(content), indent=1) + "\n")
 
 
 def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -98,10 +98,13 @@ def corrupt(
 
         stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
+    from stormproof.corruptions.chain import order_doubts
+
     destination = _destination(destination, out)
     chosen = chosen_conditions(conditions)
-    _warn_of_order(chosen)
-    path, suffix = Path(source), f".{file_format}"
+    if doubt := order_doubts(chosen):
+        console.warn(doubt)
+    suffix = f".{file_format}"
     if is_dataset(source):
         if overwrite:
             raise InvalidOption(
@@ -115,13 +118,8 @@ def corrupt(
         return
     if layout is not None:
         raise InvalidOption(f"--layout {layout}: {source} has no annotations; give a dataset, as coco:FILE.")
-    if device is not None:
-        from stormproof.corruptions.on_device import check_device, check_on_device
-
-        check_device(device)
-        for condition in chosen:
-            check_on_device(condition)
-    _warn_of_moved(chosen)
+    _check_images_alone(chosen, device)
+    path = Path(source)
     if path.is_file() and destination.suffix and len(chosen) == 1:
         _one_file(path, destination, chosen[0], seed=seed, overwrite=overwrite, device=device)
         return
@@ -136,18 +134,17 @@ def _destination(given: Path | None, out: Path | None) -> Path:
     return given or out or Path()
 
 
-def _warn_of_order(conditions: tuple[Condition, ...]) -> None:
-    """Warn about composed conditions whose parts are not in the order of light."""
-    from stormproof.corruptions.chain import order_doubts
-
-    if doubt := order_doubts(conditions):
-        console.warn(doubt)
-
-
-def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
-    """Warn about conditions that move objects: images alone have no annotations to move with them."""
+def _check_images_alone(conditions: tuple[Condition, ...], device: str | None) -> None:
+    """Refuse conditions that the device cannot make, and warn about those that move objects: images alone
+    have no annotations to move with them."""
     from stormproof.corruptions.chain import moves_labels
 
+    if device is not None:
+        from stormproof.corruptions.on_device import check_device, check_on_device
+
+        check_device(device)
+        for condition in conditions:
+            check_on_device(condition)
     moving = [str(condition) for condition in conditions if moves_labels(condition)]
     if moving:
         console.warn(

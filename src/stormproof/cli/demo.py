@@ -121,12 +121,14 @@ def _run(runs: list[RunConfig]) -> None:
 
 def answer(scored: Mapping[str, Scores]) -> Table:
     """A table of clean scores, mean scores under each suite, and the share of the clean score kept."""
+    from stormproof.corruptions.suites import find_suite
+
     images = next(iter(scored.values())).images
     title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %\n"
     rows: list[list[Entry]] = []
     for network, scores in scored.items():
-        clean, means = _means(scores)
-        numbers = [100 * value for value in (clean, *means.values())]
+        means = [scores.plain_mean(map(str, find_suite(name).conditions)) for name in SUITES]
+        numbers = [100 * value for value in (scores.score(scores.headline), *means)]
         rows.append([network, NETWORKS[network], scores.headline, *numbers, f"{_share_kept(scores):.0%}"])
     return Table("demo", title, ("network", "finds", "measure", "clean", *SUITES.values(), "kept"), rows)
 
@@ -141,14 +143,6 @@ def findings(scored: Mapping[str, Scores]) -> list[str]:
         kept = f"{name} keeps {_share_kept(scores):.0%} of its clean {scores.headline}"
         lines.append(f"{kept} on these {scores.images} scenes; lowest scores: {worst}.")
     return lines
-
-
-def _means(scores: Scores) -> tuple[float, dict[str, float]]:
-    """The clean score, and the mean over the conditions of every suite."""
-    from stormproof.corruptions.suites import find_suite
-
-    suites = {name: [*map(str, find_suite(name).conditions)] for name in SUITES}
-    return scores.score(scores.headline), {name: scores.plain_mean(texts) for name, texts in suites.items()}
 
 
 def _share_kept(scores: Scores) -> float:

@@ -26,6 +26,29 @@ def complete_sources(incomplete: str) -> list[str]:
     return [*complete_datasets(incomplete), *complete_models(incomplete)]
 
 
+# About a model.
+Predicted = Annotated[
+    str | None, typer.Option(help="For a model: predict and draw the first three images of this dataset.")
+]
+Fix = Annotated[
+    Path | None,
+    typer.Option(
+        "--fix",
+        metavar="FILE",
+        help="For a network file: write a card to FILE with every hint applied. With labelled images "
+        "(--data), they decide classes and input where the network does not show them.",
+    ),
+]
+Tune = Annotated[
+    bool,
+    typer.Option(
+        "--tune",
+        help="For a network file: try the usual inputs on 64 labelled images of --data; with --fix "
+        "FILE, the best is written to the card.",
+    ),
+]
+
+
 @app.command()
 def inspect(
     source: Annotated[
@@ -40,27 +63,9 @@ def inspect(
         bool, typer.Option("--check", help="For a dataset: open every file and list every problem.")
     ] = False,
     as_json: AsJson = False,
-    data: Annotated[
-        str | None,
-        typer.Option(help="For a model: predict and draw the first three images of this dataset."),
-    ] = None,
-    fix: Annotated[
-        Path | None,
-        typer.Option(
-            "--fix",
-            metavar="FILE",
-            help="For a network file: write a card to FILE with every hint applied. With labelled images "
-            "(--data), they decide classes and input where the network does not show them.",
-        ),
-    ] = None,
-    tune: Annotated[
-        bool,
-        typer.Option(
-            "--tune",
-            help="For a network file: try the usual inputs on 64 labelled images of --data; with --fix "
-            "FILE, the best is written to the card.",
-        ),
-    ] = False,
+    data: Predicted = None,
+    fix: Fix = None,
+    tune: Tune = False,
 ) -> None:
     """Describe a dataset (images, classes, labels, objects, problems), or how a model file will be run.
 
@@ -89,6 +94,8 @@ def inspect(
     if kind not in READERS and (kind in models.ADAPTERS or kind.endswith(".py")):
         from stormproof.cli.inspect_model import inspect_model
 
+        if check_all or as_json:
+            raise InvalidOption(f"--check and --json are about a dataset, but {source} is a model.")
         inspect_model(source, data, fix=fix, tune=tune)
         return
     if (Path(source) / RECORD).is_file():
@@ -109,7 +116,11 @@ def _inspect_dataset(source: str, *, check_all: bool, as_json: bool) -> bool:
     except DatasetError as error:
         if not check_all:
             raise
-        _report_problems(problems_of(error), as_json)
+        problems = problems_of(error)
+        if as_json:
+            console.print_json({"problems": [{"where": one.where, "what": one.what} for one in problems]})
+        else:
+            _print_problems(problems)
         return True
     seen = _look(opened, check_all)
     if as_json:
@@ -117,7 +128,7 @@ def _inspect_dataset(source: str, *, check_all: bool, as_json: bool) -> bool:
         console.print_json(seen.summary() | fingerprint)
     else:
         _print_tables(seen)
-        _report_problems(seen.problems, as_json)
+        _print_problems(seen.problems)
         for finding in seen.findings:
             console.out.print(Text.assemble((f"{finding.level} ", "yellow"), finding.what), soft_wrap=True)
     return bool(seen.problems)
@@ -198,12 +209,8 @@ def _counts(noun: str, counts: dict[str, int]) -> Table:
     return Table("classes", "", ("class", noun, "share"), rows)
 
 
-def _report_problems(problems: list[Problem], as_json: bool) -> None:
+def _print_problems(problems: list[Problem]) -> None:
     """One line per problem, not wrapped, so that it can be copied and searched."""
-    if as_json:
-        listed = [{"where": problem.where, "what": problem.what} for problem in problems]
-        console.print_json({"problems": listed})
-        return
     for problem in problems:
         line = f"{problem.where}: {problem.what}" if problem.where else problem.what
         console.out.print(Text.assemble(("problem ", "red"), line), soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Replicates, Workers
 from stormproof.cli.outcome import runner, say_scored_on
-from stormproof.cli.settings import Limit, Seed
+from stormproof.cli.settings import Limit, OtherSeed
 from stormproof.core.errors import InvalidOption
 
 
@@ -30,7 +29,7 @@ def draw(
     ] = None,
     classes: Annotated[str | None, typer.Option(help="Only objects of these classes: person,car.")] = None,
     limit: Limit = None,
-    seed: Seed = 0,
+    seed: OtherSeed = None,
     workers: Workers = 0,
     replicates: Replicates = 200,
     as_json: AsJson = False,
@@ -62,8 +61,8 @@ def draw(
     axes = parse_map_axis(x, "--x"), parse_map_axis(y, "--y")
     plane = Plane(*axes, measure, threshold, None if classes is None else class_names(classes))
     settings, folder = _settings(target, data, out)
-    settings |= {"workers": workers} | ({} if limit is None else {"limit": limit})
-    settings.setdefault("seed", seed)
+    own = {"workers": workers, "limit": limit, "seed": seed}
+    settings |= {name: value for name, value in own.items() if value is not None}
     images = min(len(read_dataset(settings["data"])), settings.get("limit") or 1 << 31)
     run = runner({**settings, "out": str(folder)})
     made = draw_map(plane, out=folder, run=run, images=images, budget=budget, replicates=replicates)
@@ -72,7 +71,7 @@ def draw(
     write_text(folder / "map.html", map_page(made, opened.name))
     say_scored_on(opened)
     if as_json:
-        typer.echo(json.dumps(content, indent=1))
+        console.print_json(content)
         return
     console.say(made.words)
     console.say(f"{made.inferences:,} inferences. The map: {folder / 'map.html'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -76,18 +75,15 @@ def odd(
     write_json(folder / "odd.openlabel.json", domain_tags(asked, domain.name))
     say_scored_on(opened)
     if as_json:
-        typer.echo(json.dumps([row_as_dict(verdicts, row) for row in verdicts.rows], indent=1))
+        console.print_json([row_as_dict(verdicts, row) for row in verdicts.rows])
     else:
-        title = f"{asked.name}: {opened.name} (in %, with 95 % intervals)"
-        console.print_table(_table(verdicts, title))
-        next_steps = (f"Next: {command}" for command in verdicts.commands)
-        for line in (verdicts.sentence, verdicts.how_sure, *next_steps, f"The page: {folder / 'odd.html'}"):
-            console.say(line)
+        _print(verdicts, f"{asked.name}: {opened.name} (in %, with 95 % intervals)", folder / "odd.html")
     counts = verdicts.counts
     raise typer.Exit(1 if counts[Outcome.FAIL] else 3 if counts[Outcome.INCONCLUSIVE] else 0)
 
 
-def _table(verdicts: DomainVerdicts, title: str) -> Table:
+def _print(verdicts: DomainVerdicts, title: str, page: Path) -> None:
+    """A row per verdict, what they say together, the commands to run next, and where the page is."""
     from stormproof.results.domain_records import row_id
 
     rows: list[list[Entry]] = []
@@ -96,4 +92,8 @@ def _table(verdicts: DomainVerdicts, title: str) -> Table:
         span = None if worst is None else f"{100 * worst.estimate:.0f} ({worst.span(digits=0)})"
         outcome = Styled(str(row.outcome), VERDICTS[row.outcome])
         rows.append([row_id(row), outcome, span, row.images, row.objects, row.reason])
-    return Table("verdicts", title, ("cell", "verdict", "estimate", "images", "objects", "why"), rows)
+    columns = ("cell", "verdict", "estimate", "images", "objects", "why")
+    console.print_table(Table("verdicts", title, columns, rows))
+    next_steps = (f"Next: {command}" for command in verdicts.commands)
+    for line in (verdicts.sentence, verdicts.how_sure, *next_steps, f"The page: {page}"):
+        console.say(line)

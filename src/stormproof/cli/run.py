@@ -109,17 +109,23 @@ def _with_files(files: list[str], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _announce(plan: Plan) -> None:
-    """Print how the model is run, and what looks wrong in the labels or in its first predictions."""
+    """Print how the model is run, what looks wrong in the labels or in its first predictions, and which
+    classes will be scored if those of the model and of the dataset do not all match."""
     from stormproof.engine.plan import label_findings
+    from stormproof.models.classes import class_lines, match_classes
 
     console.note(plan.model_description)
-    data = plan.record.dataset.spec
+    model, dataset = plan.record.model, plan.record.dataset
+    data = dataset.spec
     say_findings(label_findings(data, plan.record.images), data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
     for doubt in plan.doubts:
         console.warn(doubt)
-    _print_classes(plan)
+    sides = ((model.classes, dataset.classes), (model.semantic_classes, dataset.semantic_classes))
+    for theirs, ours in sides:
+        for line in class_lines(match_classes(theirs, ours)) if theirs and ours else ():
+            console.note(line)
 
 
 def _run_to_precision(config: RunConfig) -> None:
@@ -174,17 +180,6 @@ def _report(plan: Plan, summary: Summary) -> None:
         console.say("or else: stormproof merge OUT SHARD…")
     else:
         console.say(f"Score it with: stormproof score {shlex.quote(out)}")
-
-
-def _print_classes(plan: Plan) -> None:
-    """Print which classes will be scored, if the names of the model and of the dataset do not all match."""
-    from stormproof.models.classes import class_lines, match_classes
-
-    model, dataset = plan.record.model, plan.record.dataset
-    sides = ((model.classes, dataset.classes), (model.semantic_classes, dataset.semantic_classes))
-    for theirs, ours in sides:
-        for line in class_lines(match_classes(theirs, ours)) if theirs and ours else ():
-            console.note(line)
 
 
 def _print_plan(plan: Plan) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial as partial_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +19,39 @@ if TYPE_CHECKING:
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
     from stormproof.results.slices import Slices
+
+# Of E and flaws: which boxes match an object.
+MinScore = Annotated[float, typer.Option(help="E and flaws: ignore boxes scored below this.")]
+Matching = Annotated[
+    str, typer.Option(help="E and flaws: which boxes may match an object: own-first, any or own class.")
+]
+MinOverlap = Annotated[
+    float, typer.Option(help="E and flaws: the least IoU at which a box of another class matches.")
+]
+OneToOne = Annotated[bool, typer.Option("--one-to-one", help="E and flaws: a box matches one object only.")]
+
+# What is printed instead of the scores.
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV: a row per condition, class and measure.")]
+PaperTable = Annotated[
+    str | None,
+    typer.Option(
+        help="A paper's table of these runs instead: adr, roc, lost, contextual or depth (people), "
+        "detectors or scenarios (camera faults), alpha (style).",
+        autocompletion=complete_tables,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Scores by an attribute of images: one of the dataset's (weather, city), brightness, "
+        "contrast, sharpness, count, or FILE.csv:COLUMN. By distance, size or occlusion of objects: how "
+        "many are found. With --table: the tag to group runs by."
+    ),
+]
+SlicesOf = Annotated[
+    str | None,
+    typer.Option(help="With --by: the baseline of the slices, one of them (clear) or a run folder."),
+]
 
 
 @app.command()
@@ -48,40 +79,15 @@ def score(
     partial: Annotated[
         bool, typer.Option("--partial", help="Score only complete conditions, without means.")
     ] = False,
-    min_score: Annotated[float, typer.Option(help="E and flaws: ignore boxes scored below this.")] = 0.4,
-    matching: Annotated[
-        str, typer.Option(help="E and flaws: which boxes may match an object: own-first, any or own class.")
-    ] = "own-first",
-    min_overlap: Annotated[
-        float, typer.Option(help="E and flaws: the least IoU at which a box of another class matches.")
-    ] = 0.1,
-    one_to_one: Annotated[
-        bool, typer.Option("--one-to-one", help="E and flaws: a box matches one object only.")
-    ] = False,
+    min_score: MinScore = 0.4,
+    matching: Matching = "own-first",
+    min_overlap: MinOverlap = 0.1,
+    one_to_one: OneToOne = False,
     as_json: AsJson = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV: a row per condition, class and measure.")
-    ] = False,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            help="A paper's table of these runs instead: adr, roc, lost, contextual or depth (people), "
-            "detectors or scenarios (camera faults), alpha (style).",
-            autocompletion=complete_tables,
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Scores by an attribute of images: one of the dataset's (weather, city), brightness, "
-            "contrast, sharpness, count, or FILE.csv:COLUMN. By distance, size or occlusion of objects: how "
-            "many are found. With --table: the tag to group runs by."
-        ),
-    ] = None,
-    clean: Annotated[
-        str | None,
-        typer.Option(help="With --by: the baseline of the slices, one of them (clear) or a run folder."),
-    ] = None,
+    as_csv: AsCsv = False,
+    table: PaperTable = None,
+    by: By = None,
+    clean: SlicesOf = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
     plugin: Plugins = None,
 ) -> None:
@@ -122,6 +128,8 @@ def score(
         raise InvalidOption("Give --json or --csv, not both.")
     if interval and partial:
         raise InvalidOption("--interval needs the whole grid; leave out --partial.")
+    if table is not None and as_json:
+        raise InvalidOption("--table prints tables or, with --csv, CSV; leave out --json.")
     if clean is not None and by is None and table is None:
         raise InvalidOption("--clean is the baseline of slices; give --by as well.")
     rule = _matching_rule(matching, one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap)
@@ -129,7 +137,8 @@ def score(
     folders = runs_in(runs)
     if table is not None:
         _print_tables(table, [Run(folder, data=data) for folder in folders.values()], by, as_csv=as_csv)
-    elif by is not None:
+        return
+    if by is not None:
         for run in [Run(folder, data=data) for folder in folders.values()]:
             sliced = (
                 run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
@@ -137,19 +146,27 @@ def score(
                 else run.slices(by, measure=measure, classes=classes, clean=clean, replicates=replicates)
             )
             _print_slices(sliced, as_json=as_json, as_csv=as_csv)
-    else:
-        make = partial_of(
-            _make_scores, classes=classes, rule=rule, partial=partial, reference=reference, interval=interval,
-            replicates=replicates, measure=measure, as_json=as_json,
+        return
+
+    def scores_of(run: Run) -> Scores | None:
+        """The scores of a run; of one that was stopped at a precision, its estimate is printed instead."""
+        if run.record.quota is not None and not partial:
+            _print_estimate(run, replicates, as_json=as_json)
+            return None
+        scores = run.score(
+            classes=classes, rule=rule, partial=partial, reference=reference,
+            replicates=replicates if interval else None,
         )  # fmt: skip
-        every, failed = _score_each(folders, data, make, track or [])
-        if every and (as_json or as_csv):
-            typer.echo(write_several(every, wants_json=as_json), nl=False)
-        elif every:
-            wanted = every_measure or (reference is not None and len(folders) == 1)
-            console.tell((tell_several if len(folders) > 1 else tell_scores)(every, every_measure=wanted))
-        if failed:
-            raise typer.Exit(1)
+        return scores if measure is None else scores.showing(measure)
+
+    every, failed = _score_each(folders, data, scores_of, track or [])
+    if every and (as_json or as_csv):
+        typer.echo(write_several(every, wants_json=as_json), nl=False)
+    elif every:
+        wanted = every_measure or (reference is not None and len(folders) == 1)
+        console.tell((tell_several if len(folders) > 1 else tell_scores)(every, every_measure=wanted))
+    if failed:
+        raise typer.Exit(1)
 
 
 def _matching_rule(matching: str, **options: Any) -> MatchingRule:
@@ -160,26 +177,11 @@ def _matching_rule(matching: str, **options: Any) -> MatchingRule:
     return MatchingRule(classes=ClassMatching(matching), **options)
 
 
-def _make_scores(
-    run: Run,
-    *,
-    measure: str | None,
-    partial: bool,
-    interval: bool,
-    replicates: int,
-    as_json: bool,
-    **how: Any,
-) -> Scores | None:
-    """The scores of a run; of one that was stopped at a precision, its estimate is printed instead."""
-    if run.record.quota is not None and not partial:
-        _print_estimate(run, replicates, as_json=as_json)
-        return None
-    scores = run.score(partial=partial, replicates=replicates if interval else None, **how)
-    return scores if measure is None else scores.showing(measure)
-
-
 def _score_each(
-    folders: Mapping[str, Path], data: str | None, make: Callable[[Run], Scores | None], track: Sequence[str]
+    folders: Mapping[str, Path],
+    data: str | None,
+    scores_of: Callable[[Run], Scores | None],
+    track: Sequence[str],
 ) -> tuple[dict[str, Scores], bool]:
     """The scores of each run, and whether one could not be scored: it does not keep the others from it."""
     from stormproof.engine.trackers import open_tracker
@@ -193,7 +195,7 @@ def _score_each(
     for name, folder in folders.items():
         try:
             run = Run(folder, data=data)
-            scores = make(run)
+            scores = scores_of(run)
         except StormproofError as error:
             if len(folders) == 1:
                 raise
@@ -237,6 +239,6 @@ def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
 
     estimate = estimate_run(run, replicates=replicates)
     if as_json:
-        typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
+        console.print_json(read_estimate(run))
     else:
         console.print_table(estimate_table(run, estimate))

@@ -52,6 +52,8 @@ def verify(
     from stormproof.datasets.copies import MANIFEST
     from stormproof.results.run import runs_in
 
+    if evidence is None and (against is not None or require is not None):
+        raise InvalidOption("--against and --require are about evidence; name its file with --evidence.")
     if (folder / MANIFEST).exists():
         _verify_copies(folder)
         return

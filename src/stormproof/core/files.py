@@ -346,7 +346,8 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             raise
         raise OutputError(f"Cannot write {path}: {error.strerror or error}; {_FIX}.") from error
     finally:
-        _remove(temporary)
+        with suppress(OSError):  # a folder that became read-only must not hide the first error
+            temporary.unlink(missing_ok=True)
 
 
 def _open_locked(path: Path) -> IO[bytes]:
@@ -380,19 +381,29 @@ def sweep_below(folder: Path) -> None:
 
 def _remove_abandoned(path: Path) -> None:
     """Remove a temporary file unless its writer lives, or nobody can tell."""
-    if fcntl is None:
-        _remove(path)  # Windows does not remove a file that is open
-        return
-    with suppress(OSError), path.open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # its writer may have begun a new one
-            path.unlink()
+    with suppress(OSError):
+        if fcntl is None:
+            path.unlink()  # Windows does not remove a file that is open
+            return
+        with path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # its writer may have begun a new one
+                path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, atomically."""
     with whole_file(path) as file:
         file.write(text.encode())
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add to the end of a text file in UTF-8; the file is made if there is none."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror or error}; {_FIX}.") from error
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -421,11 +432,6 @@ def refuse_link(path: Path) -> Path:
     if path.is_symlink():
         raise OutputError(f"Cannot write to {path}: it is a link to {path.readlink()}; give another folder.")
     return path
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):  # a folder that became read-only must not hide the first error
-        path.unlink(missing_ok=True)
 
 
 def _sync_folder(path: Path) -> None:

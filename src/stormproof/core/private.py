@@ -70,13 +70,13 @@ def shareable(text: str, folder: str | None = None) -> str:
     return _PATH.sub(lambda match: _short(match["path"], folder), without_secrets(text))
 
 
-def shareable_words(sentence: str, folder: str | None = None) -> str:
+def shareable_words(sentence: str) -> str:
     """A sentence, such as an error, without secrets and without absolute paths.
 
     >>> shareable_words("/home/me/a.png: cannot be decoded")
     'a.png: cannot be decoded'
     """
-    return _IN_WORDS.sub(lambda match: _short(match[0], folder), without_secrets(sentence))
+    return _IN_WORDS.sub(lambda match: PurePosixPath(match[0]).name, without_secrets(sentence))
 
 
 def _short(text: str, folder: str | None) -> str:

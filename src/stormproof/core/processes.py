@@ -135,10 +135,8 @@ class _ForkedContext(ForkServerContext):
     Process = _ForkedProcess
 
 
-def spread(
-    function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int, queued: int = 4
-) -> Iterator[Made]:
-    """The result of every job as it finishes; at most `queued` jobs per worker are made ahead.
+def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
+    """The result of every job as it finishes; at most four jobs per worker are made ahead.
 
     The first job runs alone, so that one process compiles the kernels and the others load them from disk.
     """
@@ -151,9 +149,7 @@ def spread(
         try:
             for job in islice(queue, 1):
                 yield pool.submit(function, job).result()
-            pending: set[Future[Made]] = {
-                pool.submit(function, job) for job in islice(queue, queued * workers)
-            }
+            pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 pending |= {pool.submit(function, job) for job in islice(queue, len(done))}

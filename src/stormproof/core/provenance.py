@@ -51,11 +51,11 @@ def provenance(device: str | None = None) -> dict[str, Any]:
 
 def decoder() -> dict[str, str]:
     """The libraries that turn files into pixels; JPEG decoders differ by a grey level or two."""
-    libraries = {"libjpeg-turbo": "libjpeg_turbo", "zlib": "zlib", "webp": "webp"}
-    versions = {
-        name: features.version(key) for name, key in libraries.items() if features.check(key)
-    }  # Pillow may be built without any of them
-    return {"pillow": _version("pillow") or "?", **{name: text for name, text in versions.items() if text}}
+    versions = {"pillow": _version("pillow") or "?"}
+    for name, key in (("libjpeg-turbo", "libjpeg_turbo"), ("zlib", "zlib"), ("webp", "webp")):
+        if features.check(key) and (text := features.version(key)):  # Pillow may be built without any
+            versions[name] = text
+    return versions
 
 
 @cache

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from threading import get_ident
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
@@ -40,8 +42,8 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._things: dict[str, Thing] = {}
         self._modules: dict[str, str | None] = {}  # where each thing was declared
         self._broken: dict[str, str] = {}  # entry points that cannot be loaded, and why
-        self._loaded_for: tuple[str, ...] | None = None  # the search path on which everything was looked for
-        self._offered_for: tuple[str, ...] | None = None  # the same, of what other packages offer
+        self._loaded: set[tuple[str, tuple[str, ...]]] = set()  # what has been, and on which search path
+        self._loading: set[tuple[str, int]] = set()  # what is being loaded, and by which thread
         _EVERY.append(self)
 
     def add(self, name: str, thing: Thing, *, module: str | None) -> None:
@@ -120,25 +122,40 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def _load(self) -> None:
         """Import every file of the package and everything that other packages offer."""
-        path = tuple(sys.path)
-        if self._loaded_for == path:
-            return
-        self._loaded_for = path  # also for look-ups while modules are being imported
-        if self._package:
-            load_package(self._package)
-        self.load_offered()
+        with self._once("everything") as wanted:
+            if wanted:
+                for name in sorted(module_names(self._package)) if self._package else ():
+                    import_module(f"{self._package}.{name}")
+                self.load_offered()
 
     def load_offered(self) -> None:
         """Import what other packages offer; no file of our own is imported."""
-        path = tuple(sys.path)
-        if self._offered_for == path:
+        with self._once("offered") as wanted:
+            if wanted:
+                package = self._package
+                beside = [each.point.group for each in _EVERY if package and each._package == package]
+                for group in dict.fromkeys([self.point.group, *beside]):
+                    for entry in entry_points_of(group):
+                        if group == self.point.group or not entry.attr:
+                            self._take(entry)
+
+    @contextmanager
+    def _once(self, what: str) -> Iterator[bool]:
+        """Whether the block has something to load: it does so once per search path.
+
+        A module that is being imported may look things up, which loads nothing again. Another thread does,
+        and so waits for the modules that the first one is importing.
+        """
+        done, mine = (what, tuple(sys.path)), (what, get_ident())
+        if done in self._loaded or mine in self._loading:
+            yield False
             return
-        self._offered_for = path
-        beside = [each.point.group for each in _EVERY if self._package and each._package == self._package]
-        for group in dict.fromkeys([self.point.group, *beside]):
-            for entry in entry_points_of(group):
-                if group == self.point.group or not entry.attr:
-                    self._take(entry)
+        self._loading.add(mine)
+        try:
+            yield True
+        finally:
+            self._loading.remove(mine)
+        self._loaded.add(done)
 
     def _take(self, entry: EntryPoint) -> None:
         """Import what a package offers: a module that declares things, or one thing; ours take precedence."""
@@ -176,10 +193,3 @@ def _read_entry_points(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...
 def module_names(package: str) -> frozenset[str]:
     """The modules of a package, found without importing any of them."""
     return frozenset(module.name for module in iter_modules(import_module(package).__path__))
-
-
-@cache
-def load_package(package: str) -> None:
-    """Import every module of a package, once, by name, so that its declarations run."""
-    for name in sorted(module_names(package)):
-        import_module(f"{package}.{name}")

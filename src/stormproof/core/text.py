@@ -78,7 +78,9 @@ def indented_json(value: Any, depth: int = 0) -> str:
     else:
         texts = [indented_json(entry, depth + 1) for entry in entries]
         if isinstance(value, dict):
-            texts = [f"{_key(key)}: {text}" for key, text in zip(value, texts, strict=True)]
+            encode = _encoder(0).encode
+            keys = (encode(key if isinstance(key, str) else encode(key)) for key in value)
+            texts = [f"{key}: {text}" for key, text in zip(keys, texts, strict=True)]
         inside = f",{line}".join(texts)
     return f"{{{line}{inside}{end}}}" if isinstance(value, dict) else f"[{line}{inside}{end}]"
 
@@ -87,12 +89,6 @@ def indented_json(value: Any, depth: int = 0) -> str:
 def _encoder(depth: int) -> json.JSONEncoder:
     """Separates entries by a comma, a line break and `depth` spaces."""
     return json.JSONEncoder(ensure_ascii=False, separators=(",\n" + " " * depth, ": "))
-
-
-def _key(key: Any) -> str:
-    """A key of a dict in JSON, where all keys are strings."""
-    encode = _encoder(0).encode
-    return encode(key if isinstance(key, str) else encode(key))
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -69,23 +69,15 @@ def apply(
         return dataclasses.replace(sample, image=sample.image.copy())
     known = classes or sample.classes, semantic_classes or sample.semantic_classes
     for step in steps(condition):
-        sample = _apply(sample, step, seed, *known)
+        part = part_of(step.condition)
+        mask = None if part is None else part_mask(sample, part, classes=known[0], semantic_classes=known[1])
+        image = _corrupt_step(sample.image, step, seed, sample.frame, sample.context)
+        if mask is not None:
+            image = np.where(mask if image.ndim == 2 else mask[..., None], image, sample.image)
+        if step.moves_labels:
+            sample = move_sample(sample, *step.field((image.shape[0], image.shape[1]), sample.frame, seed))
+        sample = dataclasses.replace(sample, image=image)
     return sample
-
-
-def _apply(
-    sample: Sample, step: Step, seed: int, classes: Sequence[str], semantic_classes: Sequence[str]
-) -> Sample:
-    part = part_of(step.condition)
-    mask = None
-    if part is not None:
-        mask = part_mask(sample, part, classes=classes, semantic_classes=semantic_classes)
-    image = _corrupt_step(sample.image, step, seed, sample.frame, sample.context)
-    if mask is not None:
-        image = np.where(mask if image.ndim == 2 else mask[..., None], image, sample.image)
-    if step.moves_labels:
-        sample = move_sample(sample, *step.field((image.shape[0], image.shape[1]), sample.frame, seed))
-    return dataclasses.replace(sample, image=image)
 
 
 def truth_under(

@@ -72,7 +72,7 @@ class Ladder:
         if step == severity:
             return self.values[step - 1]
         low, high = self.values[step - 1], self.values[step]
-        assert not isinstance(low, str) and not isinstance(high, str), "_refuse_switch comes first"  # noqa: PT018
+        assert not isinstance(low, str) and not isinstance(high, str), "refused before: strings switch"  # noqa: PT018
         share = severity - step
         if self.between == "log":
             return float(low * (high / low) ** share)
@@ -317,25 +317,20 @@ class Corruption:
         return given
 
     def _value(self, key: str, given: Mapping[str, Value], condition: Condition) -> Value:
-        rungs = self.ladders[key]
+        rungs, severity = self.ladders[key], condition.severity
         if key in given:
             return rungs.check(key, given[key], str(condition))
-        if condition.severity is not None or len(set(rungs.values)) == 1:
-            self._refuse_switch(key, condition)
-            return rungs.at(condition.severity or 1)
+        if isinstance(severity, float) and rungs.rises and rungs.between == "switch":
+            why = f"{self.name} has no values between severities, because its {key} switches"
+            below, above = (f"{self.name}@{int(severity) + step}" for step in (0, 1))
+            raise InvalidCondition(f"{condition}: {why}; use {below} or {above}.")
+        if severity is not None or len(set(rungs.values)) == 1:
+            return rungs.at(severity or 1)
         fix = f"; or write {self.name}@{self.severities[-1]}[{key}=…]" if self.severities else ""
         raise InvalidCondition(
             f"{condition} lacks {key}: without a severity, every parameter is needed "
             f"({', '.join(self.ladders)}){fix}."
         )
-
-    def _refuse_switch(self, key: str, condition: Condition) -> None:
-        severity, rungs = condition.severity, self.ladders[key]
-        between = severity is not None and condition.whole_severity is None
-        if between and rungs.rises and rungs.between == "switch":
-            why = f"{self.name} has no values between severities, because its {key} switches"
-            below, above = (f"{self.name}@{int(severity or 0) + step}" for step in (0, 1))
-            raise InvalidCondition(f"{condition}: {why}; use {below} or {above}.")
 
 
 @cache

@@ -62,7 +62,8 @@ def run_cells(
     line = _Line.of(pair, pair.model, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
-        return take(line.run(wanted, _feeders_of(attempt.work) if attempt.work.is_fed else None))
+        is_fed = attempt.work.config.engine == "feed"
+        return take(line.run(wanted, _feeders_of(attempt.work) if is_fed else None))
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors

@@ -277,18 +277,14 @@ def python_parameters(config: type[BaseModel], own: Mapping[str, Any]) -> list[P
 
 def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
     """Checked settings; all complaints are raised as one line that starts with `source`."""
+    from stormproof import datasets, models  # the help of a command needs neither
+
     try:
         config = RunConfig.model_validate(dict(settings))
     except ValidationError as error:
         complaints = "; ".join(_complaint(problem) for problem in error.errors())
         raise InvalidOption(f"{source + ': ' if source else ''}{complaints}.") from None
-    return _with_kinds(config)
-
-
-def _with_kinds(config: RunConfig) -> RunConfig:
-    """The settings with the kinds of bare files, so that every process and every record reads the same."""
-    from stormproof import datasets, models  # the help of a command needs neither
-
+    # With the kinds of bare files, so that every process and every record reads the same.
     data = None if config.data is None else datasets.full_spec(config.data)
     return config.model_copy(update={"model": models.full_spec(config.model), "data": data})
 

@@ -66,11 +66,6 @@ class Work:
     modules: tuple[str, ...]  # where user modules are imported from
     quota: Quota | None = None  # None: every condition on every image
 
-    @property
-    def is_fed(self) -> bool:
-        """Whether other processes make the images."""
-        return self.config.engine == "feed"
-
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""
         size = self.record.chunk
@@ -88,9 +83,6 @@ class Work:
             index: [pair for pair in named if quota is None or quota.wants(index, pair[1])]
             for index in self.indices(chunk)
         }
-
-    def recipe(self, condition: Condition) -> int:
-        return self.record.recipe_version(condition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,6 @@ class Aggregate:
     column: str | None
     function: Callable[..., Value]
 
-    @property
-    def module(self) -> str:
-        return self.function.__module__
-
     def of(self, *grids: Grid) -> Value:
         """The aggregate of grids of numbers, or of arrays of replicates."""
         lengths = {len(v) for grid in grids for v in grid.scores.values() if isinstance(v, np.ndarray)}
@@ -79,7 +75,7 @@ def _stack(rows: list[Value]) -> Value:
 AGGREGATES: Registry[Aggregate] = Registry(
     extensions.AGGREGATES,
     "stormproof.metrics",
-    order=lambda one: (INPUTS.index(one.given), one.module),
+    order=lambda one: (INPUTS.index(one.given), one.function.__module__),
 )
 
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 import stormproof
 from stormproof.core.errors import StoreError
-from stormproof.core.files import make_folder, refuse_link, sweep_below, whole_file
+from stormproof.core.files import make_folder, refuse_link, whole_file
 from stormproof.core.text import json_safe
 from stormproof.metrics.metric import DETAILS, METRICS, measures
 from stormproof.metrics.task import all_tasks
@@ -95,11 +95,6 @@ def _same_units(run: Run, held: _KeptScores) -> bool:
         return held.unit_digest == _unit_digest(run)
     except DatasetGone:
         return True
-
-
-def sweep_scores(run: Run) -> None:
-    """Remove what a killed command left behind: no other would write that file again."""
-    sweep_below(run.folder / FOLDER)
 
 
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, OutputError
+from stormproof.core.files import sweep_below
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.text import plain
 from stormproof.core.threads import map_in_threads
@@ -33,7 +34,7 @@ from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
-from stormproof.results.kept import load_scores, save_scores, scores_key, sweep_scores
+from stormproof.results.kept import FOLDER, load_scores, save_scores, scores_key
 from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
@@ -63,7 +64,7 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, ke
         raise IncompleteRun(run, "score")
     key = scores_key(run, options)
     if keep:
-        sweep_scores(run)
+        sweep_below(run.folder / FOLDER)  # of a killed command: no other would write that file again
     kept = load_scores(run, key, options, replicates)
     if gone is not None and kept is None:
         raise gone

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from stormproof.core.condition import Condition, Value, corruption_of, split_parts
+from stormproof.core.condition import Condition, Value, corruption_of
 from stormproof.core.errors import InvalidOption, counted, first_few
 from stormproof.corruptions import SUITES
 from stormproof.corruptions.chain import steps
@@ -69,7 +69,8 @@ class ConditionSet:
     @property
     def _noun(self) -> str:
         """What its conditions are called: composed, if all of them are."""
-        return "composed condition" if all(map(_is_composed, self.conditions)) else "condition"
+        composed = all(Condition.parse(text).is_composed for text in self.conditions)
+        return "composed condition" if composed else "condition"
 
 
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
@@ -79,7 +80,7 @@ def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[Co
     >>> [s.words for s in sets_of(("clean", *(f"fog@{s}" for s in range(1, 6)), "fog@1+snow@1"))]
     ['5 conditions', '1 composed condition']
     """
-    composed = [text for text in conditions if _is_composed(text)]
+    composed = [text for text in conditions if Condition.parse(text).is_composed]
     held = [text for text in conditions if text != "clean" and text not in composed]
     sets: list[ConditionSet] = []
     if benchmark in PRESETS and not PRESETS[benchmark].lacking:
@@ -145,10 +146,6 @@ def _numbers(condition: Condition) -> list[dict[str, Value]]:
         | {key: value for key, value in step.condition.params if key in RESERVED}
         for step in steps(condition)
     ]
-
-
-def _is_composed(text: str) -> bool:
-    return len(split_parts(text)) > 1
 
 
 def _set(

@@ -121,7 +121,7 @@ def test_exports_read_checked_parts(take: Callable[[str], Path], tmp_path: Path)
     run = take("plain/boxes")
     change_part(run, put(labels=lambda held: [99] * len(held)))
     with pytest.raises(StoreError, match=r"part-000000.*out of range"):
-        export_coco(Run(run), ["clean"], tmp_path / "out", [1, 2])
+        export_coco(Run(run), ["clean"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("how", ["dropped", "renamed", "typed"])

@@ -9,7 +9,6 @@ from time import perf_counter
 
 from stormproof.core.errors import StoreError
 from stormproof.core.processes import worker_count
-from stormproof.core.sample import Sample
 from stormproof.datasets.dataset import Dataset, abilities
 from stormproof.datasets.image_files import content_of, size_and_digest
 from stormproof.engine.stages import DecodedImage
@@ -33,21 +32,19 @@ class Decoder:
     def read(self, index: int) -> DecodedImage | Exception:
         start = perf_counter()
         try:
-            sample, content = self._decode(index)
+            if self._read_file is None:
+                sample = self._dataset[index]
+                content = content_of(self._dataset, index, sample.image)
+            else:
+                truth = self._dataset.truth(index)
+                image, stored = self._read_file(index)
+                sample, content = replace(image, truth=truth), size_and_digest(stored)
         except Exception as error:
             return error
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
         return DecodedImage(index, sample, content)
-
-    def _decode(self, index: int) -> tuple[Sample, str]:
-        if self._read_file is None:
-            sample = self._dataset[index]
-            return sample, content_of(self._dataset, index, sample.image)
-        truth = self._dataset.truth(index)
-        sample, stored = self._read_file(index)
-        return replace(sample, truth=truth), size_and_digest(stored)
 
     def check(self, read: DecodedImage | Exception) -> DecodedImage | Exception:
         """What was read, unless the image changed."""

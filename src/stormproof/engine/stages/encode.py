@@ -30,7 +30,7 @@ class Encoder:
 
     def __init__(self, work: Work, pair: Pair) -> None:
         model, dataset = pair.model, pair.dataset
-        self._recipe = cache(work.recipe)
+        self._recipe = cache(work.record.recipe_version)
         self._classes = len(model.classes or dataset.classes)
         self._semantic_classes = len(model.semantic_classes or dataset.semantic_classes)
         self._side = max(len(dataset.semantic_classes), self._semantic_classes)

@@ -24,7 +24,7 @@ from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
 from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import moves_labels
-from stormproof.datasets.coco import image_id, write_truth
+from stormproof.datasets.coco import category_ids, image_id, write_truth
 from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
 from stormproof.datasets.object_data import row_fields
 from stormproof.datasets.panoptic import (
@@ -55,27 +55,30 @@ def folder_name(condition: str) -> str:
     return _UNSAFE.sub(lambda match: quote(match[0], safe=""), condition)
 
 
-def export_coco(
-    run: Run, conditions: Sequence[str], destination: Path, category_ids: Sequence[int] | None
-) -> list[Path]:
+def export_coco(run: Run, conditions: Sequence[str], destination: Path) -> list[Path]:
     """COCO results JSON, one file per condition: boxes as x, y, width, height, masks as compressed RLE.
 
-    `category_ids` are the numbers to write for the run's labels; without them, labels are written as they
-    are.
+    Categories are the dataset's; boxes of classes that it lacks are left out. For a dataset without classes,
+    labels are written as the model gave them.
     """
     if run.has("semantic_runs") and not run.has_objects:
         raise InvalidOption(f"{run.folder} holds label maps and no objects; export it with --format png.")
+    numbers: list[int] | None = None
+    if run.dataset.classes:
+        known = category_ids(run.dataset)
+        match = match_classes(run.record.model.classes, run.dataset.classes)
+        numbers = [known[label] if label >= 0 else -1 for label in match.labels]
     make_folder(destination)
     written = []
     for condition in conditions:
         path = destination / f"{folder_name(condition)}.json"
         with whole_file(path) as file:
-            _write_list(file, _results(run, condition, category_ids))
+            _write_list(file, _results(run, condition, numbers))
         written.append(path)
     return written
 
 
-def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: Sequence[str]) -> list[Path]:
+def export_png(run: Run, conditions: Sequence[str], destination: Path) -> list[Path]:
     """Label maps as 8-bit PNG, a folder per condition, in the model's classes, named in `classes.txt`."""
     if not run.has("semantic_runs"):
         raise InvalidOption(f"{run.folder} holds no label maps; export it with --format coco.")
@@ -98,7 +101,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
             make_folder(path.parent)
             write_image(path, labels.astype(np.uint8))
             written.append(path)
-    if classes:
+    if classes := run.record.model.semantic_classes:
         write_text(destination / CLASSES, "".join(f"{name}\n" for name in classes))
     return written
 
@@ -204,7 +207,7 @@ def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str
         yield from table.filter(pc.equal(table["condition"], condition)).to_pylist()
 
 
-def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+def _results(run: Run, condition: str, numbers: Sequence[int] | None) -> Iterator[dict[str, Any]]:
     carried = [form.name for form in object_forms() if form.coco is not None and run.has(form.name)]
     for row in _rows(run, condition, (*DETECTION, *carried)):
         image, data = image_id(row["image"]), prediction_of(row).data if carried else {}
@@ -213,7 +216,7 @@ def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> It
         for k, ((x, y, _, _), (width, height), score, label, counts) in enumerate(
             zip(row["boxes"], sides, row["scores"], row["labels"], masks, strict=True)
         ):
-            category = label if category_ids is None else category_ids[label]
+            category = label if numbers is None else numbers[label]
             if category < 0:
                 continue  # a class the dataset does not have
             result = {"image_id": image, "category_id": category,
