@@ -68,6 +68,10 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metric": "rPC", "suite": "imagenet", "at_least": 0.5}, "imagenet-c"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet-c@3", "at_least": 0.5}, "leave the key 'suite' out"),
         ({"id": "R", "metric": "E", "condition": "clean", "at_least": 0.5}, "use at_most"),
+        ({"id": "R", "metric": "P", "of": "E", "at_least": 0.5}, "P of E is an error, so less is better"),
+        ({"id": "R", "metric": "mPC", "of": "E", "at_least": 0.5}, "its mean is metric: mCE, of: E"),
+        ({"id": "R", "metric": "kept", "of": "E", "at_least": 0.5}, "its mean is metric: mCE, of: E"),
+        ({"id": "R", "metric": "mCE", "of": "AP", "at_most": 0.5}, "its mean is metric: mPC, of: AP"),
         ({"id": "R", "metric": "AP", "condition": "clean", "at_most": 0.5}, "use at_least"),
         ({"id": "R", "metric": "AP", "condition": "clean"}, "exactly one of"),
         ({"id": "R", "metric": "AP", "condition": "clean", "at_least": 0.1, "at_most": 0.2}, "exactly one"),
@@ -150,7 +154,8 @@ def test_names_of_columns_are_accepted_as_metrics(written, of, meant):
 
 def test_the_mean_of_an_error_is_an_error():
     assert parse({"id": "R", "metric": "mean", "of": "LRP", "at_most": 0.5}, "r").metric == "mCE"
-    with pytest.raises(InvalidOption, match="mCE is an error, so less is better"):
+    assert not parse({"id": "R", "metric": "clean", "of": "LRP", "at_most": 0.5}, "r").higher
+    with pytest.raises(InvalidOption, match="mCE of LRP is an error, so less is better"):
         parse({"id": "R", "metric": "mean", "of": "LRP", "at_least": 0.5}, "r")
 
 
