@@ -242,7 +242,7 @@ class Run:
         from stormproof.results.scores import ScoreOptions
         from stormproof.results.scoring import score
 
-        options = ScoreOptions.of(classes, rule, conditions)
+        options = ScoreOptions.of(classes, rule, [self._known_condition(each) for each in conditions])
         count = replicates or (REPLICATES if interval else 0)
         scores = score(self, options, partial=partial, replicates=count, keep=keep)
         if reference is None:
@@ -355,6 +355,8 @@ class Run:
     def _known_condition(self, condition: str | Condition) -> str:
         from stormproof.corruptions.grammar import read_condition
 
+        if (text := str(condition)) in self.conditions:
+            return text
         text = str(read_condition(condition))
         if text not in self.conditions:
             some = ", ".join(self.conditions[:5])

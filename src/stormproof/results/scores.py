@@ -329,7 +329,7 @@ class Scores:
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
         """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
-        chosen = measure or self.headline
+        chosen = self[measure or self.headline].name
         if self.replicates is None:
             raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
         intervals = self.intervals(chosen)
