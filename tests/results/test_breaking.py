@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -84,6 +85,14 @@ def test_the_fit_does_not_rise_above_the_clean_score():
 def test_the_range_of_a_parameter_is_searched_by_equal_factors():
     axis = parse_axis("haze", "visibility=500..20")
     assert [axis.value(strength) for strength in axis.first] == [500, 223.6, 100, 44.72, 20]
+
+
+@pytest.mark.parametrize(
+    "over", ["visibility=5e..20", "visibility=...20", "visibility=20..+", "visibility=0..20"]
+)
+def test_a_range_that_is_none_is_refused(over: str) -> None:
+    with pytest.raises(InvalidOption, match=f"^--over {re.escape(over)}: both ends must be numbers above 0"):
+        parse_axis("haze", over)
 
 
 def test_a_score_above_clean_counts_as_clean():
