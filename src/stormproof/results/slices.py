@@ -96,8 +96,9 @@ class Slices(Mapping[str, Scores]):
         if not values:
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
         return paired_differences(
-            values, drawn, images={each: self.slices[each].units or 0 for each in values}
-        )
+            values, drawn, images={each: self.slices[each].units or 0 for each in values},
+            most=measures()[self.measure].most,
+        )  # fmt: skip
 
     def relative(self) -> dict[str, Interval]:
         """The score of each slice relative to that of the clean counterpart, with its interval.
@@ -284,7 +285,7 @@ def collect(
         for name, weights in rows.items():
             by_slice[name][text] = metric.score(metric_input, weights)
     if not chosen:
-        raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
+        raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}.")
     return Collected(chosen, names, by_slice)
 
 
