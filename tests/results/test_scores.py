@@ -262,7 +262,7 @@ def test_prints_scores_that_cannot_be_stored(make: Make) -> None:
     shown = CliRunner().invoke(app, ["score", str(run), "--json"])
     assert shown.exit_code == 0
     assert json.loads(shown.stdout)["scores"]["AP"]["clean"] == Run(run).score().cells["AP"]["clean"]
-    assert f"Not kept: Cannot create {run / 'scores'}" in " ".join(shown.stderr.split())
+    assert f"Not stored: Cannot create {run / 'scores'}" in " ".join(shown.stderr.split())
 
 
 def test_exported_results_are_a_model_again(make: Make, tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ class Run:
         reference: Run | str | PathLike[str] | None = None,
         keep: bool = True,
     ) -> Scores:
-        """The scores by every measure that fits, kept in the folder under a key of all that determines them.
+        """The scores by every measure that fits, stored in the folder under a key of all that decides them.
 
         `classes` are those to score: by default the ones that model and dataset share, "all" of the
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
@@ -372,7 +372,7 @@ class Run:
 
 
 class DatasetGone(InvalidOption):
-    """The dataset of a run is not where it was; kept scores can still be read."""
+    """The dataset of a run is not where it was; stored scores can still be read."""
 
 
 class IncompleteRun(IncompleteGrid):

@@ -1,6 +1,6 @@
 """`Scores`: a model's numbers on a dataset, in the one form that everything reads.
 
-Scores come from a run folder (`Run.score`), a kept file, a submission or a paper's table. Aggregates,
+Scores come from a run folder (`Run.score`), a stored file, a submission or a paper's table. Aggregates,
 intervals and differences all follow from the cells, in one place.
 """
 
@@ -53,7 +53,7 @@ _NO_CONDITIONS = ConditionSet("", (), 0, ())
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """The options that determine scores, besides the run itself; part of the key under which they are kept.
+    """The options that determine scores, besides the run itself; part of the key under which they are stored.
 
     `classes` are names, "all", or None for those that model and dataset share; `conditions` are some of the
     run's, or empty for all of them.

@@ -33,22 +33,22 @@ from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
-from stormproof.results.kept import load_scores, save_scores, scores_key, sweep_scores
 from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
+from stormproof.results.stored import load_scores, save_scores, scores_key, sweep_scores
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
-_GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
+_GONE = "The dataset was not found: these are stored scores, and its images could not be checked."
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, keep: bool = True) -> Scores:
-    """The scores of a run: those kept under the same key, or computed now and, with `keep`, kept.
+    """The scores of a run: those stored under the same key, or computed now and, with `keep`, stored.
 
-    Kept scores are used only while the run, its dataset and its images are unchanged; if the dataset is gone,
-    they are used with a notice.
+    Stored scores are used only while the run, its dataset and its images are unchanged; if the dataset is
+    gone, they are used with a notice.
     """
     declare(run.record.declared)
     gone: DatasetGone | None = None
@@ -64,11 +64,11 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, ke
     key = scores_key(run, options)
     if keep:
         sweep_scores(run)
-    kept = load_scores(run, key, options, replicates)
-    if gone is not None and kept is None:
+    stored = load_scores(run, key, options, replicates)
+    if gone is not None and stored is None:
         raise gone
-    if kept is not None:
-        return replace(kept, notices=_doubts(run, replicates) if gone is None else (_GONE,))
+    if stored is not None:
+        return replace(stored, notices=_doubts(run, replicates) if gone is None else (_GONE,))
     check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
     made = _make(run, options, complete, replicates)
     made = replace(made, notices=_doubts(run, replicates))
@@ -77,7 +77,7 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, ke
     try:
         save_scores(run, key, made)
     except OutputError as error:  # a folder that cannot be written: its scores can still be read
-        return replace(made, notices=(*made.notices, f"Not kept: {error}"))
+        return replace(made, notices=(*made.notices, f"Not stored: {error}"))
     return made
 
 
