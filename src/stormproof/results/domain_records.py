@@ -12,12 +12,11 @@ from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
 from stormproof.results.domain_file import read_domain
 from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts, domain_look, judge_domain
-from stormproof.results.evidence import SAMPLE, compare_statements, statement
-from stormproof.results.interval import WRONG, Interval
-from stormproof.results.looks import Look, read_looks
-from stormproof.results.requirements import Requirement
+from stormproof.results.evidence import SAMPLE, compare_statements, make_statement
+from stormproof.results.interval import WRONG
+from stormproof.results.looks import Look, read_looks, with_look
 from stormproof.results.run import Run
-from stormproof.results.verdicts import Outcome, Verdict
+from stormproof.results.verdicts import Outcome
 from stormproof.results.weights import REPLICATES
 
 _VALUES = {"WeatherRain": "weatherRainValue", "DaySunElevation": "daySunElevationValue"}
@@ -72,44 +71,17 @@ def domain_statement(
     pixels: int = SAMPLE, replicates: int = REPLICATES,
 ) -> dict[str, Any]:  # fmt: skip
     """The in-toto statement about a run, with the domain and the verdict on each of its cells."""
-    tested = [_as_verdict(verdicts, row) for row in verdicts.rows if row.worst is not None]
-    this = domain_look(verdicts.domain, run)
-    every = [*looks] if this in looks else [*looks, this]
-    # A run that covers nothing of the domain still has a model, data and pixels to state.
-    made = statement(
-        run, file, tested or [_nothing(verdicts)], pixels=pixels, replicates=replicates, looks=every
-    )
-    predicate = made["predicate"]
     ids = {o: [row_id(row) for row in verdicts.rows if row.outcome is o] for o in Outcome}
-    predicate["passedTests"] = ids[Outcome.PASS]
-    predicate["warnedTests"] = ids[Outcome.INCONCLUSIVE]
-    predicate["failedTests"] = ids[Outcome.FAIL]
-    predicate["result"] = (
-        "FAILED" if ids[Outcome.FAIL] else "WARNED" if ids[Outcome.INCONCLUSIVE] else "PASSED"
-    )
-    body = predicate["stormproof"]
-    del body["requirements"]
-    body["wrong_verdicts"] = {"at_most": WRONG, "words": verdicts.how_sure}
-    body["domain"] = describe(verdicts.domain) | {
+    made = make_statement(
+        run, file, ids, {"wrong_verdicts": {"at_most": WRONG, "words": verdicts.how_sure}},
+        look=verdicts.look, looks=with_look(looks, domain_look(verdicts.domain, run)), pixels=pixels,
+        replicates=replicates,
+    )  # fmt: skip
+    made["predicate"]["stormproof"]["domain"] = describe(verdicts.domain) | {
         "verdicts": [row_as_dict(verdicts, row) for row in verdicts.rows],
         "outside_of_it": list(verdicts.apart),
     }
     return made
-
-
-def _as_verdict(verdicts: DomainVerdicts, row: DomainVerdict) -> Verdict:
-    worst, r = row.worst, row.requirement
-    assert worst is not None
-    asked = Requirement(row_id(row), r.metric, r.bound, r.threshold, worst.condition)
-    tested = (row.outcome, worst.interval, row.margin, row.fails, row.fails)
-    return Verdict(asked, *tested, len(verdicts.rows), verdicts.look)
-
-
-def _nothing(verdicts: DomainVerdicts) -> Verdict:
-    r = verdicts.rows[0].requirement
-    asked = Requirement(r.id, r.metric, r.bound, r.threshold)
-    none = Interval(math.nan, math.nan, math.nan, math.nan)
-    return Verdict(asked, Outcome.INCONCLUSIVE, none, math.nan, 1.0, 1.0, 1, verdicts.look)
 
 
 def domain_tags(domain: Domain, file: str) -> dict[str, Any]:

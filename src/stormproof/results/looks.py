@@ -146,6 +146,11 @@ def read_looks(run: Path) -> list[Look]:
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {fix}") from None
 
 
+def with_look(looks: Sequence[Look], look: Look) -> list[Look]:
+    """Some looks and this one, which may be among them."""
+    return [*looks] if look in looks else [*looks, look]
+
+
 def record_look(run: Path, look: Look) -> None:
     """Add a look to those of a run folder, unless it is there: the same images and the same requirements."""
     with held_lock(run / _LOCK, run):
