@@ -226,8 +226,12 @@ class StrengthAxis:
         if self.parameter is None:
             level = int(strength) if strength == int(strength) else strength
             return Condition.of(self.corruption, level, dict(self.params))
-        values = {**dict(self.params), self.parameter: self.value(strength)}
-        return Condition.of(self.corruption, None, values)
+        return self.where(self.value(strength))
+
+    def where(self, value: float) -> Condition:
+        """The condition in which the parameter has a value."""
+        assert self.parameter is not None, "a severity is no parameter"
+        return Condition.of(self.corruption, None, {**dict(self.params), self.parameter: value})
 
     def value(self, strength: float) -> float:
         """The parameter's value at a strength, to four digits."""
