@@ -461,7 +461,8 @@ def runs_in(places: Sequence[Path]) -> dict[str, Path]:
     """
     folders: dict[str, Path] = {}
     for place in places:
-        inside = [place] if (place / RECORD).exists() else sorted(p.parent for p in _records(place))
+        below = (path.parent for pattern in (f"*/{RECORD}", f"*/*/{RECORD}") for path in place.glob(pattern))
+        inside = [place] if (place / RECORD).exists() else sorted(below)
         if not inside:
             raise StoreError(f"{place} is not a run folder: it has no {RECORD}; 'stormproof run' makes one.")
         for run in inside:
@@ -480,8 +481,3 @@ def _recorded_name(run: Path) -> str | None:
     if name is not None and (not parts or PurePath(name).is_absolute() or ".." in parts):
         raise StoreError(f"{run / RECORD}: the name {name!r} leads out of a folder; give the run another.")
     return name
-
-
-def _records(place: Path) -> list[Path]:
-    """One folder per model, or one per model and dataset."""
-    return [path for pattern in (f"*/{RECORD}", f"*/*/{RECORD}") for path in place.glob(pattern)]

@@ -212,11 +212,7 @@ def _replicates(
     names: Sequence[str],
 ) -> Replicates:
     cells = {
-        name: {
-            text: draws(each.numbers[name], optimism_of(each, name), clean=text == "clean")
-            for text, each in scored.items()
-            if name in each.numbers
-        }
+        name: {text: drawn_under(text, each, name) for text, each in scored.items() if name in each.numbers}
         for name in names
     }
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
@@ -242,9 +238,11 @@ def fewest_units(conditions: Iterable[Scored]) -> dict[str, int]:
     return {name: min(each) for name, each in counts.items()}
 
 
-def optimism_of(scored: Scored, measure: str) -> float:
-    """How much too high a score is; NaN if its metric cannot tell."""
-    return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
+def drawn_under(text: str, scored: Scored, measure: str) -> Floats:
+    """The draws of a measure under a condition; if its metric cannot tell its optimism, that is estimated."""
+    known = scored.optimism.get(measure)
+    optimism = math.nan if known is None else float(mean_of_known(known))
+    return draws(scored.numbers[measure], optimism, clean=text == "clean")
 
 
 def _units_by_class(shown: Bools, units: Sequence[str]) -> Ints:

@@ -30,13 +30,12 @@ from stormproof.results.interval import (
     LEADING,
     Difference,
     Interval,
-    draws,
     interval_around,
     paired_differences,
 )
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import measured_inputs, optimism_of, weights_of
+from stormproof.results.scoring import drawn_under, measured_inputs, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES, subset_weights
 
@@ -344,14 +343,7 @@ def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str
         classes=tuple(map(plain, shown)), label=label,
         cells={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(
-            {
-                m: {
-                    text: draws(s.numbers[m], optimism_of(s, m), clean=text == "clean")
-                    for text, s in scored.items()
-                }
-                for m in measured
-            },
-            {},
+            {m: {text: drawn_under(text, s, m) for text, s in scored.items()} for m in measured}, {}
         ),
     )  # fmt: skip
 
