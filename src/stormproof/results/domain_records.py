@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stormproof.core.errors import InvalidOption
 from stormproof.core.text import as_csv
 from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
 from stormproof.results.domain_file import read_domain
 from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts, domain_look, judge_domain
-from stormproof.results.evidence import SAMPLE, compare_statements, make_statement
+from stormproof.results.evidence import SAMPLE, compare_statements, make_statement, other_looks, read_stated
 from stormproof.results.interval import WRONG
-from stormproof.results.looks import Look, read_looks, with_look
+from stormproof.results.looks import Look, with_look
 from stormproof.results.run import Run
 from stormproof.results.verdicts import Outcome
 from stormproof.results.weights import REPLICATES
@@ -120,20 +121,20 @@ def is_about_a_domain(content: Mapping[str, Any]) -> bool:
 def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> list[str]:
     """The parts of evidence of a domain that do not follow from the run and the file of the domain; empty if
     all do. Everything is computed again, with as many replicates and pixels, at the looks taken by then."""
-    body = content["predicate"]["stormproof"]
     try:
-        looks = [Look.model_validate(each) for each in body["looks"]["all"]]
-        replicates, pixels = int(body["intervals"]["replicates"]), int(body["pixels"]["given"]["images"])
-    except (KeyError, TypeError, ValueError):
-        return ["predicate.stormproof: looks, intervals or pixels are missing or wrong"]
-    recorded = read_looks(run.folder)
-    if recorded[: len(looks)] != looks:
-        return [f"predicate.stormproof.looks are not those that {run.folder} records"]
+        stated = read_stated(content)
+    except InvalidOption as error:
+        return [str(error)]
+    looks, replicates = stated.looks.all, stated.intervals.replicates
     domain = read_domain(file)
     this = domain_look(domain, run)
     if this not in looks:
         return [f"it is about another domain than {file}, or about other images"]
+    if differences := other_looks(looks, run, this):
+        return differences
     before = [look for look in looks if look != this]
     verdicts = judge_domain(domain, run, before, replicates=replicates)
-    made = domain_statement(verdicts, run, file, looks, pixels=pixels, replicates=replicates)
+    made = domain_statement(
+        verdicts, run, file, looks, pixels=stated.pixels.given.images, replicates=replicates
+    )
     return compare_statements(content, made, file)

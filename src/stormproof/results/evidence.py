@@ -34,7 +34,7 @@ from stormproof.corruptions.units import physical
 from stormproof.results.documents import few_images
 from stormproof.results.interval import WRONG, interval_target
 from stormproof.results.looks import LOOKS, Look, Spent, read_looks, with_look
-from stormproof.results.requirements import Requirement, check_plan, read_requirements
+from stormproof.results.requirements import check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.verdicts import Outcome, Verdict, check_run, how_sure, look_at
@@ -299,15 +299,25 @@ class _Looks(BaseModel):
     all: list[Look]
 
 
-class _Stated(BaseModel):
+class Stated(BaseModel):
     """The parts needed to make a statement again."""
 
-    requirements: list[dict[str, Any]]
+    requirements: list[dict[str, Any]] = []  # a domain has its own
     intervals: _Intervals
     looks: _Looks
     predictions: _Predictions
     baseline: _Baseline | None
     pixels: _Pixels
+
+
+def read_stated(content: Mapping[str, Any]) -> Stated:
+    """What evidence states of its making; the first part that is missing or wrong is named."""
+    predicate = content.get("predicate")
+    try:
+        return Stated.model_validate(predicate.get("stormproof") if isinstance(predicate, dict) else None)
+    except ValidationError as error:
+        place = ".".join(map(str, ("predicate", "stormproof", *error.errors()[0]["loc"])))
+        raise InvalidOption(f"{place} is missing or wrong") from None
 
 
 def read_evidence(path: Path) -> dict[str, Any]:
@@ -329,19 +339,17 @@ def check_evidence(
     interval from the same number of replicates, the sample of pixels, and what was tested. `requirements` is
     the file that the evidence names.
     """
-    predicate = content.get("predicate")
     try:
-        stated = _Stated.model_validate(predicate["stormproof"] if isinstance(predicate, dict) else None)
-    except (ValidationError, KeyError) as error:
-        what = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ("stormproof",)}
-        return [f"predicate.stormproof.{'.'.join(map(str, what['loc']))} is missing or wrong"]
+        stated = read_stated(content)
+    except InvalidOption as error:
+        return [str(error)]
     differences = _other_runs(stated, run, against)
     if differences:
         return differences
     try:
         asked = read_requirements([_as_written(row) for row in stated.requirements])
         planned = check_plan(stated.looks.planned_images, "predicate.stormproof.looks")
-        differences = _other_looks(stated.looks, run, asked, against)
+        differences = other_looks(stated.looks.all, run, look_at(run, asked, against, planned))
         if differences:
             return differences
         verdicts = check_run(
@@ -370,7 +378,7 @@ def compare_statements(
     ]
 
 
-def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
+def _other_runs(stated: Stated, run: Run, against: Run | None) -> list[str]:
     """Whether the predictions of the run and of its baseline are those that were judged."""
     if stated.predictions.digest != run.digest:
         return [f"it is about other predictions than those in {run.folder}"]
@@ -383,15 +391,11 @@ def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
     return []
 
 
-def _other_looks(
-    stated: _Looks, run: Run, requirements: Sequence[Requirement], against: Run | None
-) -> list[str]:
+def other_looks(stated: Sequence[Look], run: Run, this: Look) -> list[str]:
     """Whether the looks are those that the run folder recorded by then; later ones may have followed."""
-    recorded = read_looks(run.folder)
-    this = look_at(run, requirements, against, stated.planned_images)
-    if this not in stated.all:
+    if this not in stated:
         return ["predicate.stormproof.looks are not those at its requirements and images"]
-    if stated.all == with_look(recorded, this)[: len(stated.all)]:
+    if stated == with_look(read_looks(run.folder), this)[: len(stated)]:
         return []
     return [f"predicate.stormproof.looks are not those that {run.folder / LOOKS} records"]
 
