@@ -207,8 +207,8 @@ def test_a_search_over_runs_finds_where_the_score_crosses(
     made = find_breaking_point(
         StrengthAxis("fog"), measure, threshold, out=tmp_path, run=lambda some: ran.extend(map(str, some))
     )
-    assert made.found.answer is Answer.BREAKS
-    assert made.found.strength == pytest.approx(2.5, abs=0.01)
-    assert made.found.threshold == threshold
+    assert made.point.answer is Answer.BREAKS
+    assert made.point.strength == pytest.approx(2.5, abs=0.01)
+    assert made.point.threshold == threshold
     assert made.row["scores"]["fog@3"] == pytest.approx(0.45 if measure == "AP50" else 0.55)
-    assert made.found.clean == pytest.approx(0.75 if measure == "AP50" else 0.25)
+    assert made.point.clean == pytest.approx(0.75 if measure == "AP50" else 0.25)

@@ -245,12 +245,12 @@ class Breaking:
 
     axis: StrengthAxis
     measure: str
-    found: BreakingPoint
+    point: BreakingPoint
 
     @property
     def row(self) -> dict[str, Any]:
         """As a row of the table and of the JSON file."""
-        point = self.found
+        point = self.point
         edges = {"at": point.strength, "low": point.low, "high": point.high}
         broken = point.strength is not None
         first = None if point.first_below is None else self.axis.condition(point.first_below)
@@ -271,7 +271,7 @@ class Breaking:
     @property
     def words(self) -> str:
         """The answer, with any reservation."""
-        point = self.found
+        point = self.point
         if point.first_below is not None:
             seen = self._strength(point.first_below)
             return f"{point.answer}; first seen below at {self.axis.parameter or 'severity'} {seen:g}"
