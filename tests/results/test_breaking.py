@@ -107,12 +107,13 @@ def test_replicates_without_objects_are_left_out():
     def with_holes(score, holes):
         return Observed(score, np.concatenate([[score] * 2, np.where(np.arange(40) < holes, np.nan, score)]))
 
-    for holes, span in ((3, (2.0, 2.0)), (30, (-np.inf, np.inf))):
+    for holes, span, breaks in ((3, (2.0, 2.0), 1.0), (30, (-np.inf, np.inf), math.nan)):
         found = breaking_point(
             with_holes(0.7, holes), {s: with_holes(v, holes) for s, v in falling.items()}, 0.4
         )
         assert found.strength == pytest.approx(2.0)
         assert (found.low, found.high) == pytest.approx(span)
+        assert found.breaks == pytest.approx(breaks, nan_ok=True)
 
 
 def test_images_without_any_object_are_refused():

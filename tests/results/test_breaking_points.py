@@ -125,13 +125,6 @@ def test_an_error_is_confirmed_as_a_score_is() -> None:
     assert found.confirmed
 
 
-def test_no_object_in_most_halves_leaves_the_ends_open() -> None:
-    holes = np.concatenate([[0.5] * 2, np.where(np.arange(40) < 30, np.nan, 0.5)])
-    found = breaking_point(Observed(0.7, holes), {1.0: Observed(0.6, holes), 3.0: Observed(0.2, holes)}, 0.4)
-    assert (found.low, found.high) == (-math.inf, math.inf)
-    assert math.isnan(found.breaks)
-
-
 def row_of(axis: StrengthAxis, **changes: Any) -> dict[str, Any]:
     """The row of a breaking point at 2.4, from 2.2 to 2.9."""
     usual = BreakingPoint(
