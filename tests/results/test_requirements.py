@@ -431,6 +431,8 @@ def test_counts_may_exceed_1_and_are_printed_as_they_are(scores: Scores) -> None
     assert verdict.printed[0] == value
     assert verdict.printed[3] == pytest.approx(25 - value)
     assert f"| {value:.2f} |" in markdown("net", [verdict])
+    named = replace(verdict, requirement=replace(verdict.requirement, id="a|b"))
+    assert "\n| a\\|b | " in markdown("net", [named])  # a bar would begin another column
     with pytest.raises(InvalidOption, match="impossible or trivial"):
         parse(row | {"at_most": -1}, "here")
 

@@ -393,9 +393,9 @@ def markdown(name: str, verdicts: Sequence[Verdict]) -> str:
     ]
     for v in verdicts:
         estimate, low, high, margin = v.printed
-        cells = (v.requirement.id, v.requirement.text.replace("|", "\\|"), _MARKS[v.outcome])
+        words = (each.replace("|", "\\|") for each in (v.requirement.id, v.requirement.text))
         numbers = (f"{estimate:.2f}", f"{low:.2f} … {high:.2f}", f"{margin:+.2f}")
-        lines.append(f"| {' | '.join((*cells, *numbers))} |")
+        lines.append(f"| {' | '.join((*words, _MARKS[v.outcome], *numbers))} |")
     return "\n".join([*lines, "", f"{UNITS.capitalize()}. {how_sure(verdicts)}", ""])
 
 
