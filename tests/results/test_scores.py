@@ -137,6 +137,8 @@ def test_a_mean_of_no_suite_is_not_called_mpc(make: Make) -> None:
         scores.interval("mPC")
     with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
         scores.interval("mean", "AP51")
+    with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
+        scores.plot("AP51")
 
 
 def test_a_condition_that_was_not_run_has_no_score(make: Make) -> None:

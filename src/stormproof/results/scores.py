@@ -397,7 +397,7 @@ class Scores:
 
     def plot(self, measure: str | None = None) -> Any:
         """An Altair chart of a measure by corruption: severities, their mean, the clean score as a line."""
-        return DISPLAYS["notebook"].plot(self, measure or self.headline)
+        return DISPLAYS["notebook"].plot(self, self[measure or self.headline].name)
 
     def _repr_html_(self) -> str:
         return str(DISPLAYS["notebook"].scores_html(self))
