@@ -155,7 +155,7 @@ def _parts(run: Run, by: str | None) -> dict[str, Bools]:
 
 def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates: int) -> Collected:
     ones = weights_of(run, replicates)
-    rows: dict[str, Weights] = {name: ones * inside.astype(ones.dtype) for name, inside in parts.items()}
+    rows: dict[str, Weights] = {name: ones * inside for name, inside in parts.items()}
     return collect(run, rows, measure=measure)
 
 

@@ -417,7 +417,7 @@ class _Prober:
         ones = weights_of(self.run, self.replicates)
         chosen = {k: self.images_of(cell) for k, (cell, _) in cells.items()}
         names = {k: images.tobytes().hex() for k, images in chosen.items()}
-        weights = {names[k]: ones * images.astype(ones.dtype) for k, images in chosen.items()}
+        weights = {names[k]: ones * images for k, images in chosen.items()}
         collected = collect(self.run, weights, measure=r.metric)
         objects = self._object_counts()
         for k, (_, texts) in cells.items():

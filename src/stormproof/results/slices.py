@@ -216,7 +216,7 @@ def slice_scores(
     attribute = read_attribute(run.dataset, by, run.readable)
     inside = {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
     ones = weights_of(run, replicates)
-    rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
+    rows: dict[str, Weights] = {name: ones * chosen for name, chosen in inside.items()}
     random = {
         f"{_RANDOM}{name}": np.concatenate([ones[:1], subset_weights(run.units, count, subsets=_SUBSETS)])
         for name, chosen in inside.items()
