@@ -89,7 +89,7 @@ class Run:
         return part_paths(self.folder)
 
     @cached_property
-    def failures(self) -> list[dict[str, str]]:
+    def failures(self) -> list[dict[str, Any]]:
         """The cells without a prediction: image, condition, kind and error."""
         return read_failures(self.folder, self.record.key)
 
@@ -97,9 +97,7 @@ class Run:
     def unreadable(self) -> dict[int, str]:
         """Images that could not be read, by index: they are left out of every condition."""
         failed = (row for row in self.failures if row["kind"] == "image")
-        return {
-            int(row["index"]): str(row["image"]) for row in failed if int(row["index"]) < self.record.images
-        }
+        return {row["index"]: row["image"] for row in failed if row["index"] < self.record.images}
 
     @cached_property
     def readable(self) -> list[int]:
