@@ -298,8 +298,8 @@ def judge_domain(
             f"{run.folder}: {first_few([*run.missing])} lack images. Finish them first: "
             f"{resume_command(run.folder)}"
         )
-    places = {text: place_of(domain, Condition.parse(text)) for text in run.conditions}
-    known = {text: place for text, place in places.items() if place is not None}
+    places = ((text, place_of(domain, Condition.parse(text))) for text in run.conditions)
+    known = {text: place for text, place in places if place is not None}
     this = domain_look(domain, run)
     look = spent_at(this, looks, run.record.dataset.images, domain.planned_images)
     asked = [(r, cell) for r in domain.requirements for cell in domain.cells(r)]
@@ -316,14 +316,12 @@ def judge_domain(
         replace(row, images_needed=_images_to_decide(row, run, look, [*taken, this], len(asked)))
         for row in judged
     ]
-    dataset = run.record.dataset.images
-    apart = tuple(
-        text for text, place in places.items()
-        if place is None or not any(inside(domain, cell, place) for _, cell in asked)
-    )  # fmt: skip
+    within = {text for texts in here for text in texts}
+    apart = tuple(text for text in run.conditions if text not in within)
     return DomainVerdicts(
-        domain, run.name, str(run.folder), run.record.images, dataset, look, tuple(judged), apart
-    )
+        domain, run.name, str(run.folder), run.record.images, run.record.dataset.images, look,
+        tuple(judged), apart,
+    )  # fmt: skip
 
 
 def domain_look(domain: Domain, run: Run) -> Look:
