@@ -32,10 +32,9 @@ from stormproof.metrics.inputs import Maps, MetricInput, Objects, Segments
 from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.metric import Scored, measures, metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.results.interval import draws
 from stormproof.results.origin import ScoreOrigin
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import fewest_units, optimism_of
+from stormproof.results.scoring import drawn_under, fewest_units
 
 POPULATION, CLIPS, FRAMES, REPLICATES = 20_000, 4_000, 8, 200
 CONDITIONS = {"clean": 0, "fog@5": 5}
@@ -264,12 +263,8 @@ def intervals(people: Population, kind: str, chosen: Any, rng: np.random.Generat
         name: {t: float(s.numbers[name][0]) for t, s in found.items() if name in s.numbers} for name in names
     }
     drawn = {
-        name: {
-            t: draws(s.numbers[name], optimism_of(s, name), clean=t == "clean")
-            for t, s in found.items() if name in s.numbers
-        }
-        for name in names
-    }  # fmt: skip
+        name: {t: drawn_under(t, s, name) for t, s in found.items() if name in s.numbers} for name in names
+    }
     scores = Scores(
         "simulated", "simulated", len(images), cells, tuple(CONDITIONS),
         replicates=Replicates(drawn, {}, fewest_units(found.values())),

@@ -165,7 +165,7 @@ def _map_and_verdicts() -> tuple[Any, Any]:
 def kept_map(dice: random.Random, folder: Path) -> None:
     """A map.json of another folder, drawn over the cells of a domain."""
     from stormproof.report.odd_page import odd_page
-    from stormproof.results.kept_maps import read_map
+    from stormproof.results.map_file import read_map
 
     content, verdicts = _map_and_verdicts()
     changed = tree({**content, "grid": {**content["grid"], "score": None}}, dice)

@@ -127,7 +127,7 @@ def test_without_the_dataset_the_page_says_what_it_lacks(tmp_path: Path, interva
     out = tmp_path / "report.html"
     make_report([str(tmp_path / "run")], out, Options())
     page = out.read_text()
-    assert "The dataset was not found: these are kept scores" in page
+    assert "The dataset was not found: these are stored scores" in page
     assert "Images are not shown" in page
     assert ("Intervals need the dataset" in page) != interval
 

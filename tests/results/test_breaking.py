@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -86,6 +87,14 @@ def test_the_range_of_a_parameter_is_searched_by_equal_factors():
     assert [axis.value(strength) for strength in axis.first] == [500, 223.6, 100, 44.72, 20]
 
 
+@pytest.mark.parametrize(
+    "over", ["visibility=5e..20", "visibility=...20", "visibility=20..+", "visibility=0..20"]
+)
+def test_a_range_that_is_none_is_refused(over: str) -> None:
+    with pytest.raises(InvalidOption, match=f"^--over {re.escape(over)}: both ends must be numbers above 0"):
+        parse_axis("haze", over)
+
+
 def test_a_score_above_clean_counts_as_clean():
     found = breaking_point(seen(0.38), {1.0: seen(0.5), 2.0: seen(0.2)}, 0.4)
     assert found.answer is Answer.CLEAN
@@ -98,12 +107,13 @@ def test_replicates_without_objects_are_left_out():
     def with_holes(score, holes):
         return Observed(score, np.concatenate([[score] * 2, np.where(np.arange(40) < holes, np.nan, score)]))
 
-    for holes, span in ((3, (2.0, 2.0)), (30, (-np.inf, np.inf))):
+    for holes, span, breaks in ((3, (2.0, 2.0), 1.0), (30, (-np.inf, np.inf), math.nan)):
         found = breaking_point(
             with_holes(0.7, holes), {s: with_holes(v, holes) for s, v in falling.items()}, 0.4
         )
         assert found.strength == pytest.approx(2.0)
         assert (found.low, found.high) == pytest.approx(span)
+        assert found.breaks == pytest.approx(breaks, nan_ok=True)
 
 
 def test_images_without_any_object_are_refused():

@@ -125,13 +125,6 @@ def test_an_error_is_confirmed_as_a_score_is() -> None:
     assert found.confirmed
 
 
-def test_no_object_in_most_halves_leaves_the_ends_open() -> None:
-    holes = np.concatenate([[0.5] * 2, np.where(np.arange(40) < 30, np.nan, 0.5)])
-    found = breaking_point(Observed(0.7, holes), {1.0: Observed(0.6, holes), 3.0: Observed(0.2, holes)}, 0.4)
-    assert (found.low, found.high) == (-math.inf, math.inf)
-    assert math.isnan(found.breaks)
-
-
 def row_of(axis: StrengthAxis, **changes: Any) -> dict[str, Any]:
     """The row of a breaking point at 2.4, from 2.2 to 2.9."""
     usual = BreakingPoint(
@@ -207,8 +200,8 @@ def test_a_search_over_runs_finds_where_the_score_crosses(
     made = find_breaking_point(
         StrengthAxis("fog"), measure, threshold, out=tmp_path, run=lambda some: ran.extend(map(str, some))
     )
-    assert made.found.answer is Answer.BREAKS
-    assert made.found.strength == pytest.approx(2.5, abs=0.01)
-    assert made.found.threshold == threshold
+    assert made.point.answer is Answer.BREAKS
+    assert made.point.strength == pytest.approx(2.5, abs=0.01)
+    assert made.point.threshold == threshold
     assert made.row["scores"]["fog@3"] == pytest.approx(0.45 if measure == "AP50" else 0.55)
-    assert made.found.clean == pytest.approx(0.75 if measure == "AP50" else 0.25)
+    assert made.point.clean == pytest.approx(0.75 if measure == "AP50" else 0.25)

@@ -75,7 +75,7 @@ def test_scores_and_intervals_are_over_clips(run: stormproof.Run) -> None:
     possible = {(6 * a + 4 * b) / (6 * (a + b)) for a in (0, 1) for b in range(4) if a + b}
     assert all(any(abs(half - each) < 1e-9 for each in possible) for half in halves[np.isfinite(halves)])
     again = run.score(interval=True)
-    assert again.clips == CLIPS  # as they were kept
+    assert again.clips == CLIPS  # as they were stored
 
 
 def test_the_gate_judges_a_requirement_on_flicker(run: stormproof.Run) -> None:
@@ -115,7 +115,7 @@ def test_named_groups_widen_intervals_and_change_no_score(make: Make, tmp_path: 
     spec = stormproof.Run(folder).record.dataset.spec
     table = tmp_path / "groups.csv"
     table.write_text("id,group\n" + "".join(f"{k + 1},{'ab'[k // 4]}\n" for k in range(8)), encoding="utf-8")
-    single = stormproof.Run(folder).score(interval=True)  # kept in the folder, under the same key
+    single = stormproof.Run(folder).score(interval=True)  # stored in the folder, under the same key
     grouped = stormproof.Run(folder, data=f"{spec},groups={table}").score(interval=True)
     assert (single.clips, grouped.clips, grouped.units) == (None, 2, 2)
     assert single.cells["AP50"] == grouped.cells["AP50"]

@@ -24,7 +24,7 @@ from stormproof.report.odd_page import odd_page
 from stormproof.results.detection_rate import FoundObjects, iter_found_objects
 from stormproof.results.domain import DomainRequirement
 from stormproof.results.domain_file import parse_domain
-from stormproof.results.domain_records import domain_statement, row_id, verdicts_csv
+from stormproof.results.domain_records import check_domain_evidence, domain_statement, row_id, verdicts_csv
 from stormproof.results.domain_verdicts import (
     CornerScore,
     Coverage,
@@ -196,6 +196,10 @@ def test_the_files_hold_the_verdicts(tmp_path: Path) -> None:
     assert predicate["warnedTests"] == ["R1/sun/near", "R1/sun/far"]
     assert predicate["stormproof"]["domain"]["name"] == "Dark room"
     assert predicate["configuration"][0]["name"] == "odd.yaml"
+    assert check_domain_evidence(made, opened, path) == []  # also of a folder that records no look
+    predicate["stormproof"]["intervals"]["replicates"] = 10**9
+    (wrong,) = check_domain_evidence(made, opened, path)
+    assert wrong == "predicate.stormproof.intervals.replicates is missing or wrong"
     page = odd_page(verdicts, "stormproof odd odd.yaml run")
     assert "3 pass, 1 fail and 2 are inconclusive, 2 of them because the run does not cover the cell" in page
     assert "brightness[amount=0.2]" in page

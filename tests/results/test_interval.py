@@ -117,7 +117,7 @@ def test_a_verdict_needs_the_whole_interval(
     monkeypatch: pytest.MonkeyPatch, asked: dict[str, float], outcome: Outcome
 ) -> None:
     monkeypatch.setattr(verdicts, "_interval", lambda *_: Interval(0.5, 0.4, 0.6, 0.1 / 1.96))
-    scores: Any = SimpleNamespace(units=None, classes=())  # which are not looked at
+    scores: Any = SimpleNamespace(units=None, clips=None, classes=())  # which are not looked at
     row = {"id": "R", "metric": "AP", "condition": "fog@3", **asked}
     assert verdicts.judge([parse(row, "r")], scores)[0].outcome is outcome
 
@@ -128,7 +128,7 @@ def test_one_of_many_requirements_fails_only_beyond_chance(monkeypatch: pytest.M
     known["R3"] = Interval(0.39, 0.292, 0.488, 0.05)  # 2.2 standard errors below 0.5
     monkeypatch.setattr(verdicts, "_interval", lambda r, *_: known[r.id])
     rows = [{"id": name, "metric": "AP", "condition": "fog@3", "at_least": 0.5} for name in known]
-    scores: Any = SimpleNamespace(units=None, classes=())
+    scores: Any = SimpleNamespace(units=None, clips=None, classes=())
     judged = {v.requirement.id: v for v in verdicts.judge([parse(row, "r") for row in rows], scores)}
     alone = verdicts.judge([parse(rows[3], "r")], scores)[0]
     assert alone.outcome is Outcome.FAIL

@@ -42,7 +42,7 @@ def ones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def anew(run: Path, **options: object) -> Scores:
-    """Scores that nothing kept before can be the source of, and that are not kept for others."""
+    """Scores that nothing stored before can be the source of, and that are not stored for others."""
     shutil.rmtree(run / "scores", ignore_errors=True)
     found = Run(run).score(**options)  # type: ignore[arg-type]
     shutil.rmtree(run / "scores", ignore_errors=True)

@@ -18,7 +18,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.report.planes import map_charts, map_page
 from stormproof.results.breaking import parse_requirement
-from stormproof.results.kept_maps import read_map
+from stormproof.results.map_file import read_map
 from stormproof.results.maps import GRID, SURE, Plane, draw_map, level_segments, parse_map_axis
 from stormproof.results.run import Run
 from stormproof.results.surface import MET, MISSED, grid_places

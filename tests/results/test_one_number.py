@@ -135,7 +135,7 @@ def thrown(dice: random.Random, folder: Path) -> Path:
 
 
 # Between them: every model of the list, suites and benchmarks, limits, broken images, options.
-@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6, 7, 8, 10])
+@pytest.mark.parametrize("seed", [0, 2, 5, 6, 7, 8, 10, 25])
 def test_random_runs_show_one_number_everywhere(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     folder = thrown(dice, tmp_path)

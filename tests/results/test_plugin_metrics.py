@@ -127,7 +127,7 @@ def test_a_run_continues_until_a_plugins_measure_is_precise(
 
 
 def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
-    """The function, and a constant that it uses; kept scores of the code before are not believed."""
+    """The function, and a constant that it uses; stored scores of the code before are not believed."""
     load_plugins([str(plugin)])
     found = [Run(folder).score().cells["F1"]["clean"]]
     for k, change in enumerate(

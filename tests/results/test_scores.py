@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from helpers.runs import Make
 from stormproof.cli import app
+from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError, UnknownName
 from stormproof.core.sample import RLE
 from stormproof.corruptions import corrupt_image
@@ -134,6 +135,19 @@ def test_a_mean_of_no_suite_is_not_called_mpc(make: Make) -> None:
         _ = scores.mpc
     with pytest.raises(UnknownName, match=r"'mPC'.* There are .*\bmean\b"):
         scores.interval("mPC")
+    with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
+        scores.interval("mean", "AP51")
+    with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
+        scores.plot("AP51")
+
+
+def test_a_condition_that_was_not_run_has_no_score(make: Make) -> None:
+    run = Run(make("contrast_boxes", name="two", conditions=["fog@3,snow@2"]))
+    with pytest.raises(InvalidOption, match="was not run under frost@3; it has clean, fog@3, snow@2"):
+        run.score(conditions=["frost@3"])
+    some = run.score(conditions=[Condition.parse("fog@3")])
+    assert [*some.cells["AP"]] == ["fog@3"]
+    assert some.cells["AP"]["fog@3"] == run.score().cells["AP"]["fog@3"]
 
 
 def test_a_reference_that_knows_other_classes_is_refused(make: Make) -> None:
@@ -250,7 +264,7 @@ def test_prints_scores_that_cannot_be_stored(make: Make) -> None:
     shown = CliRunner().invoke(app, ["score", str(run), "--json"])
     assert shown.exit_code == 0
     assert json.loads(shown.stdout)["scores"]["AP"]["clean"] == Run(run).score().cells["AP"]["clean"]
-    assert f"Not kept: Cannot create {run / 'scores'}" in " ".join(shown.stderr.split())
+    assert f"Not stored: Cannot create {run / 'scores'}" in " ".join(shown.stderr.split())
 
 
 def test_exported_results_are_a_model_again(make: Make, tmp_path: Path) -> None:

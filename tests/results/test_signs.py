@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Floats
 from stormproof.metrics.metric import measures
 from stormproof.results import estimate, scores
@@ -64,6 +65,21 @@ def test_the_loss_of_an_error_is_its_rise_from_clean() -> None:
     score = {"clean": 0.6, "fog@5": 0.5}
     row = {"metric": "AP", "condition": "fog@5", "at_most_loss": 0.05}
     assert outcome(row, made("AP", score)) == (Outcome.FAIL, pytest.approx(0.1))
+
+
+def test_a_high_error_on_clean_images_fails() -> None:
+    row = {"metric": "clean", "of": "E", "at_most": 0.2}
+    assert outcome(row, made("E", ERRORS)) == (Outcome.FAIL, pytest.approx(0.3))
+    assert outcome({**row, "at_most": 0.4}, made("E", ERRORS)) == (Outcome.PASS, pytest.approx(0.3))
+    row = {"metric": "clean", "of": "E", "at_most_drop": 0.01}
+    assert outcome(row, made("E", ERRORS, shift=0.05), made("E", ERRORS))[0] is Outcome.FAIL
+
+
+@pytest.mark.parametrize("metric", ["P", "mPC", "rPC"])
+def test_a_requirement_of_no_named_measure_is_not_judged_by_an_error(metric: str) -> None:
+    """The run is reported in E, and a high error would pass."""
+    with pytest.raises(InvalidOption, match=f"^R: {metric} of which measure\\? .* E, an error; name "):
+        outcome({"metric": metric, "at_least": 0.1}, made("E", ERRORS))
 
 
 NAMES = ("fog", "snow", "frost")

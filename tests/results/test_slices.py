@@ -18,9 +18,9 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.coco import box_numbers, coco_scored
 from stormproof.metrics.inputs import Objects
-from stormproof.metrics.metric import mean_of_known
+from stormproof.metrics.metric import mean_of_known, measures
 from stormproof.report.sections.slices import slice_section
-from stormproof.results.interval import LEADING, draws
+from stormproof.results.interval import LEADING, draws, unseen_share
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_inputs
 from stormproof.results.slices import _chance
@@ -199,6 +199,14 @@ def test_holm_counts_the_slices(make: Make) -> None:
     raw = sorted(each.p for each in differences.values())
     assert min(each.holm for each in differences.values()) == pytest.approx(min(1.0, 3 * raw[0]))
     assert all(each.interval.images == found[name].images for name, each in differences.items())
+
+
+def test_a_count_that_never_varies_may_differ_by_more_than_one(make: Make) -> None:
+    found = Run(make("nothing")).slices("contrast", measure="FP per image", replicates=50)
+    for name, each in found.differences("P").items():
+        most = measures()["FP per image"].most * unseen_share(found[name].images or 0)
+        assert each.interval.high == pytest.approx(most)
+        assert most > 1
 
 
 def test_slices_by_attributes_of_files_pixels_and_objects(make: Make, tmp_path: Path) -> None:

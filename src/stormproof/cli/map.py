@@ -52,7 +52,7 @@ def draw(
     from stormproof.datasets import read_dataset
     from stormproof.report.planes import map_page
     from stormproof.results.breaking import parse_requirement
-    from stormproof.results.kept_maps import MAP
+    from stormproof.results.map_file import MAP
     from stormproof.results.maps import Plane, draw_map, parse_map_axis
     from stormproof.results.run import Run
     from stormproof.results.truths import class_names

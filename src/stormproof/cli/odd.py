@@ -54,8 +54,8 @@ def odd(
     from stormproof.results.domain_file import read_domain
     from stormproof.results.domain_records import domain_statement, domain_tags, row_as_dict, verdicts_csv
     from stormproof.results.domain_verdicts import domain_look, judge_domain
-    from stormproof.results.kept_maps import read_map
     from stormproof.results.looks import read_looks, record_look
+    from stormproof.results.map_file import read_map
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import Outcome
 

@@ -90,14 +90,14 @@ def _verify_evidence(
 
 
 def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
-    from stormproof.results.kept import kept_problems
     from stormproof.results.run import Run
     from stormproof.results.store.integrity import changed_images, problems
+    from stormproof.results.stored import stored_problems
 
     opened = Run(run, data=data)
     if not no_data:
         opened.dataset  # noqa: B018  a missing dataset is an error here
-    said = [*map(str, problems(opened, deep=True)), *kept_problems(opened)]
+    said = [*map(str, problems(opened, deep=True)), *stored_problems(opened)]
     if not said and not no_data:
         said = [f"{name} changed since the run" for name in changed_images(opened)]
     for problem in said:

@@ -26,9 +26,9 @@ from stormproof.models import full_spec, load_model
 from stormproof.models.classes import match_classes
 from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
-from stormproof.results.kept import FOLDER, scores_key
 from stormproof.results.run import Run
 from stormproof.results.scores import ScoreOptions, Scores
+from stormproof.results.stored import FOLDER, scores_key
 from stormproof.results.weights import REPLICATES
 
 # Kinds of models that are files of numbers: opening one that a run folder names runs no code of its own and
@@ -170,7 +170,7 @@ class Subject:
         return self.run is not None and not is_whole and not self.problem
 
     def make_scores(self) -> None:
-        """Score the run without writing to its folder; kept scores that lack intervals are shown before."""
+        """Score the run without writing to its folder; stored scores that lack intervals are shown before."""
         if self.run is None or not self.awaits_scores:
             return
         try:

@@ -83,8 +83,7 @@ def agree(
         raise InvalidOption(
             f"The runs differ in their measures: {', '.join(sorted(measures_used))}; name one."
         )
-    ours = _by_class(grids[common[0]], _group) if one else _by_model(grids, _group)
-    theirs = _by_class(sets[common[0]], _as_is) if one else _by_model(sets, _as_is)
+    ours, theirs = _rows(grids, _group, by_class=one), _rows(sets, _as_is, by_class=one)
     items = _items(ours, theirs)
     if len(items) < LEAST:
         what = "classes" if one else "models"
@@ -156,7 +155,7 @@ def _parts(run: Run, by: str | None) -> dict[str, Bools]:
 
 def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates: int) -> Collected:
     ones = weights_of(run, replicates)
-    rows: dict[str, Weights] = {name: ones * inside.astype(ones.dtype) for name, inside in parts.items()}
+    rows: dict[str, Weights] = {name: ones * inside for name, inside in parts.items()}
     return collect(run, rows, measure=measure)
 
 
@@ -180,31 +179,24 @@ def _as_is(values: Values) -> dict[str, Floats]:
     return {name: cells["clean"] for name, cells in values.items()}
 
 
-def _by_model(every: Mapping[str, Collected], reduce: Reduce) -> dict[str, dict[str, Floats]]:
-    result: dict[str, dict[str, Floats]] = {}
+def _rows(every: Mapping[str, Collected], reduce: Reduce, *, by_class: bool) -> dict[str, dict[str, Floats]]:
+    """What `reduce` makes of the runs of some models: by its name, then by model or by class."""
+    rows: dict[str, dict[str, Floats]] = {}
     for model, cells in every.items():
         numbers = {
-            part: {text: scored.numbers[cells.measure] for text, scored in by_condition.items()}
-            for part, by_condition in cells.by_slice.items()
+            part: {text: _numbers(scored, cells.measure, by_class=by_class) for text, scored in held.items()}
+            for part, held in cells.by_slice.items()
         }
         for name, values in reduce(numbers).items():
-            result.setdefault(name, {})[model] = values
-    return result
+            items = dict(zip(cells.classes, values.T, strict=True)) if by_class else {model: values}
+            rows.setdefault(name, {}).update(items)
+    return rows
 
 
-def _by_class(cells: Collected, reduce: Reduce) -> dict[str, dict[str, Floats]]:
-    numbers = {
-        part: {text: _per_class(scored, cells.measure) for text, scored in by_condition.items()}
-        for part, by_condition in cells.by_slice.items()
-    }
-    return {
-        name: {each: values[:, k] for k, each in enumerate(cells.classes)}
-        for name, values in reduce(numbers).items()
-    }
-
-
-def _per_class(scored: Scored, measure: str) -> Floats:
-    """The measure by replicate and class."""
+def _numbers(scored: Scored, measure: str, *, by_class: bool) -> Floats:
+    """The measure by replicate, and by class if asked for."""
+    if not by_class:
+        return scored.numbers[measure]
     name = per_class_measure(measure) or measure
     if name not in scored.per_class:
         raise InvalidOption(f"{measure} has no scores by class: rank three models, or classes by AP or mIoU.")

@@ -226,8 +226,12 @@ class StrengthAxis:
         if self.parameter is None:
             level = int(strength) if strength == int(strength) else strength
             return Condition.of(self.corruption, level, dict(self.params))
-        values = {**dict(self.params), self.parameter: self.value(strength)}
-        return Condition.of(self.corruption, None, values)
+        return self.where(self.value(strength))
+
+    def where(self, value: float) -> Condition:
+        """The condition in which the parameter has a value."""
+        assert self.parameter is not None, "a severity is no parameter"
+        return Condition.of(self.corruption, None, {**dict(self.params), self.parameter: value})
 
     def value(self, strength: float) -> float:
         """The parameter's value at a strength, to four digits."""
@@ -241,12 +245,12 @@ class Breaking:
 
     axis: StrengthAxis
     measure: str
-    found: BreakingPoint
+    point: BreakingPoint
 
     @property
     def row(self) -> dict[str, Any]:
         """As a row of the table and of the JSON file."""
-        point = self.found
+        point = self.point
         edges = {"at": point.strength, "low": point.low, "high": point.high}
         broken = point.strength is not None
         first = None if point.first_below is None else self.axis.condition(point.first_below)
@@ -267,7 +271,7 @@ class Breaking:
     @property
     def words(self) -> str:
         """The answer, with any reservation."""
-        point = self.found
+        point = self.point
         if point.first_below is not None:
             seen = self._strength(point.first_below)
             return f"{point.answer}; first seen below at {self.axis.parameter or 'severity'} {seen:g}"
@@ -305,9 +309,9 @@ def parse_axis(corruption: str, over: str | None) -> StrengthAxis:
     match = _SPAN.fullmatch(over)
     if match is None:
         raise InvalidOption(f"--over {over}: write name=weak..strong, such as visibility=500..20.")
-    weak, strong = float(match["weak"]), float(match["strong"])
-    if weak <= 0 or strong <= 0 or weak == strong:
-        raise InvalidOption(f"--over {over}: both ends must be above 0, and different.")
+    weak, strong = _number(match["weak"]), _number(match["strong"])
+    if not (weak > 0 and strong > 0 and weak != strong):
+        raise InvalidOption(f"--over {over}: both ends must be numbers above 0, and different.")
     axis = StrengthAxis(name, params, match["name"], weak, strong)
     for end in _ENDS:
         known.parameters(axis.condition(end))  # report a mistake before the run
@@ -321,7 +325,7 @@ def parse_requirement(text: str) -> tuple[str, float]:
         raise InvalidOption(f"--require {text!r}: write a measure and a threshold, such as 'AP50>=0.4'.")
     if match["measure"] not in measures():
         raise UnknownName("measure", match["measure"], measures(), f"Known: {', '.join(measures())}.")
-    measure, threshold = measures()[match["measure"]], _threshold(match["threshold"])
+    measure, threshold = measures()[match["measure"]], _number(match["threshold"])
     if not measure.fraction or measure.higher != (match["sign"] == ">="):
         raise InvalidOption(f"--require {text!r}: write {measure.name}{'>=' if measure.higher else '<='}….")
     if not 0 < threshold < 1:
@@ -329,11 +333,12 @@ def parse_requirement(text: str) -> tuple[str, float]:
     return measure.name, threshold
 
 
-def _threshold(text: str) -> float:
+def _number(text: str) -> float:
+    """The number, or NaN, which lies in no range."""
     try:
         return float(text)
     except ValueError:
-        return math.nan  # which is no fraction either
+        return math.nan
 
 
 def find_breaking_point(

@@ -22,16 +22,20 @@ def doubt(scores: Scores, measure: str, *, enough: int = 0) -> str:
 
     That there are fewer than `enough` images is left to others to say.
     """
-    declared, units = measures()[measure], scores.units
+    unit = "images" if scores.clips is None else "clips"
+    return doubt_about(measure, len(scores.classes), scores.units, unit, enough=enough)
+
+
+def doubt_about(measure: str, classes: int, units: int | None, unit: str, *, enough: int) -> str:
+    """The same for a measure over so many classes, from so many units of that name."""
+    declared, classes = measures()[measure], max(1, classes)
     if not declared.calibrated:
         return f"the interval of {measure} is not calibrated"
-    classes = max(1, len(scores.classes))
     needed = declared.calibrated_from(classes)
     if needed is None:
         most, _ = declared.calibrated[-1]
         return f"the interval of {measure} is calibrated for up to {_classes(most)} only"
     if units is not None and units < needed and needed > enough:
-        unit = "images" if scores.clips is None else "clips"
         return f"the interval of {measure} over {_classes(classes)} is calibrated from {needed} {unit} on"
     return ""
 

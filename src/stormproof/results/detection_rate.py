@@ -134,10 +134,10 @@ def iter_found_objects(
 ) -> Iterator[tuple[str, FoundObjects]]:  # fmt: skip
     """The objects of some classes under each condition, with 'distance', 'size' or 'occlusion'."""
     truths = _checked_truths(run, conditions, classes, attributes)
-    yield from _found(run, truths, conditions, attributes, weights_of(run, replicates), min_score)
+    yield from _iter_found(run, truths, conditions, attributes, weights_of(run, replicates), min_score)
 
 
-def _found(
+def _iter_found(
     run: Run, truths: Truths, conditions: Sequence[str], attributes: Sequence[str], weights: Weights,
     min_score: float,
 ) -> Iterator[tuple[str, FoundObjects]]:  # fmt: skip
@@ -261,11 +261,10 @@ def detection_rates(
     _, units = np.unique(run.units, return_inverse=True)
     counting = counting_objects(run, truths)
     bins = make_bins(scale, scale.values(still), units[still.image], counting)
+    objects = _iter_found(run, truths, run.conditions, [by], weights_of(run, replicates), min_score)
     drawn = {
-        text: np.stack(
-            [objects.share(objects.within(by, each.low, each.high)).values for each in bins], axis=1
-        )
-        for text, objects in _found(run, truths, run.conditions, [by], weights_of(run, replicates), min_score)
+        text: np.stack([each.share(each.within(by, b.low, b.high)).values for b in bins], axis=1)
+        for text, each in objects
     }
     unknown = int((np.isnan(scale.values(still)) & counting).sum())
     return DetectionRates(

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
 
@@ -162,7 +163,7 @@ class DomainRequirement:
 DomainCell = tuple[tuple[str, str], ...]  # of the domain: the name of a dimension and of its cell, for each
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Domain:
     """The whole domain; `outside` says in words what is not part of it."""
 
@@ -172,10 +173,10 @@ class Domain:
     excluded: tuple[DomainCell, ...] = ()
     outside: tuple[str, ...] = ()
     planned_images: int | None = None
-    by_name: dict[str, Dimension] = field(default_factory=dict, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.by_name.update({each.name: each for each in self.dimensions})
+    @cached_property
+    def by_name(self) -> dict[str, Dimension]:
+        return {each.name: each for each in self.dimensions}
 
     def part(self, dimension: str, name: str) -> DimensionPart:
         return next(part for part in self.by_name[dimension].parts if part.name == name)

@@ -320,19 +320,17 @@ def _choose(
         raise InvalidOption(f"{where}: where is {given!r:.60}; write {{distance: near}}.")
     made = []
     for name, parts in given.items():
-        if name not in known:
-            raise InvalidOption(
-                f"{where}: {UnknownName('dimension', str(name), [*known], f'Has: {words(known)}.')}"
-            )
-        names = [part.name for part in known[name].parts]
+        _require_known("dimension", name, [*known], where)
         asked = parts if isinstance(parts, list) else [parts]
         for part in asked:
-            if part not in names:
-                raise InvalidOption(
-                    f"{where}: {UnknownName(f'cell of {name}', str(part), names, f'Has: {words(names)}.')}"
-                )
+            _require_known(f"cell of {name}", part, [each.name for each in known[name].parts], where)
         made.append((str(name), tuple(map(str, asked))))
     return tuple(made)
+
+
+def _require_known(kind: str, name: Any, known: Sequence[str], where: str) -> None:
+    if name not in known:
+        raise InvalidOption(f"{where}: {UnknownName(kind, str(name), known, f'Has: {words(known)}.')}")
 
 
 def _outside(

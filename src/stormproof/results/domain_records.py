@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stormproof.core.errors import InvalidOption
 from stormproof.core.text import as_csv
 from stormproof.datasets.tags import write_openlabel
 from stormproof.results.domain import Domain, describe
 from stormproof.results.domain_file import read_domain
 from stormproof.results.domain_verdicts import DomainVerdict, DomainVerdicts, domain_look, judge_domain
-from stormproof.results.evidence import SAMPLE, compare_statements, statement
-from stormproof.results.interval import WRONG, Interval
-from stormproof.results.looks import Look, read_looks
-from stormproof.results.requirements import Requirement
+from stormproof.results.evidence import SAMPLE, compare_statements, make_statement, other_looks, read_stated
+from stormproof.results.interval import WRONG
+from stormproof.results.looks import Look, with_look
 from stormproof.results.run import Run
-from stormproof.results.verdicts import Outcome, Verdict
+from stormproof.results.verdicts import Outcome
 from stormproof.results.weights import REPLICATES
 
 _VALUES = {"WeatherRain": "weatherRainValue", "DaySunElevation": "daySunElevationValue"}
@@ -72,44 +72,17 @@ def domain_statement(
     pixels: int = SAMPLE, replicates: int = REPLICATES,
 ) -> dict[str, Any]:  # fmt: skip
     """The in-toto statement about a run, with the domain and the verdict on each of its cells."""
-    tested = [_as_verdict(verdicts, row) for row in verdicts.rows if row.worst is not None]
-    this = domain_look(verdicts.domain, run)
-    every = [*looks] if this in looks else [*looks, this]
-    # A run that covers nothing of the domain still has a model, data and pixels to state.
-    made = statement(
-        run, file, tested or [_nothing(verdicts)], pixels=pixels, replicates=replicates, looks=every
-    )
-    predicate = made["predicate"]
     ids = {o: [row_id(row) for row in verdicts.rows if row.outcome is o] for o in Outcome}
-    predicate["passedTests"] = ids[Outcome.PASS]
-    predicate["warnedTests"] = ids[Outcome.INCONCLUSIVE]
-    predicate["failedTests"] = ids[Outcome.FAIL]
-    predicate["result"] = (
-        "FAILED" if ids[Outcome.FAIL] else "WARNED" if ids[Outcome.INCONCLUSIVE] else "PASSED"
-    )
-    body = predicate["stormproof"]
-    del body["requirements"]
-    body["wrong_verdicts"] = {"at_most": WRONG, "words": verdicts.how_sure}
-    body["domain"] = describe(verdicts.domain) | {
+    made = make_statement(
+        run, file, ids, {"wrong_verdicts": {"at_most": WRONG, "words": verdicts.how_sure}},
+        look=verdicts.look, looks=with_look(looks, domain_look(verdicts.domain, run)), pixels=pixels,
+        replicates=replicates,
+    )  # fmt: skip
+    made["predicate"]["stormproof"]["domain"] = describe(verdicts.domain) | {
         "verdicts": [row_as_dict(verdicts, row) for row in verdicts.rows],
         "outside_of_it": list(verdicts.apart),
     }
     return made
-
-
-def _as_verdict(verdicts: DomainVerdicts, row: DomainVerdict) -> Verdict:
-    worst, r = row.worst, row.requirement
-    assert worst is not None
-    asked = Requirement(row_id(row), r.metric, r.bound, r.threshold, worst.condition)
-    tested = (row.outcome, worst.interval, row.margin, row.fails, row.fails)
-    return Verdict(asked, *tested, len(verdicts.rows), verdicts.look)
-
-
-def _nothing(verdicts: DomainVerdicts) -> Verdict:
-    r = verdicts.rows[0].requirement
-    asked = Requirement(r.id, r.metric, r.bound, r.threshold)
-    none = Interval(math.nan, math.nan, math.nan, math.nan)
-    return Verdict(asked, Outcome.INCONCLUSIVE, none, math.nan, 1.0, 1.0, 1, verdicts.look)
 
 
 def domain_tags(domain: Domain, file: str) -> dict[str, Any]:
@@ -148,20 +121,20 @@ def is_about_a_domain(content: Mapping[str, Any]) -> bool:
 def check_domain_evidence(content: Mapping[str, Any], run: Run, file: Path) -> list[str]:
     """The parts of evidence of a domain that do not follow from the run and the file of the domain; empty if
     all do. Everything is computed again, with as many replicates and pixels, at the looks taken by then."""
-    body = content["predicate"]["stormproof"]
     try:
-        looks = [Look.model_validate(each) for each in body["looks"]["all"]]
-        replicates, pixels = int(body["intervals"]["replicates"]), int(body["pixels"]["given"]["images"])
-    except (KeyError, TypeError, ValueError):
-        return ["predicate.stormproof: looks, intervals or pixels are missing or wrong"]
-    recorded = read_looks(run.folder)
-    if recorded[: len(looks)] != looks:
-        return [f"predicate.stormproof.looks are not those that {run.folder} records"]
+        stated = read_stated(content)
+    except InvalidOption as error:
+        return [str(error)]
+    looks, replicates = stated.looks.all, stated.intervals.replicates
     domain = read_domain(file)
     this = domain_look(domain, run)
     if this not in looks:
         return [f"it is about another domain than {file}, or about other images"]
+    if differences := other_looks(looks, run, this):
+        return differences
     before = [look for look in looks if look != this]
     verdicts = judge_domain(domain, run, before, replicates=replicates)
-    made = domain_statement(verdicts, run, file, looks, pixels=pixels, replicates=replicates)
+    made = domain_statement(
+        verdicts, run, file, looks, pixels=stated.pixels.given.images, replicates=replicates
+    )
     return compare_statements(content, made, file)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -28,7 +28,7 @@ from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.datasets.tags import read_tags
 from stormproof.results.aggregates import bound_interval
-from stormproof.results.calibrated import SMALLEST, doubt
+from stormproof.results.calibrated import SMALLEST, doubt_about
 from stormproof.results.detection_rate import FoundObjects, iter_found_objects
 from stormproof.results.domain import (
     SEVERITY,
@@ -39,12 +39,10 @@ from stormproof.results.domain import (
     describe,
 )
 from stormproof.results.enough import MOST, Levels, images_to_decide
-from stormproof.results.interval import FEWEST, WRONG, Interval, draws, holm, interval_around
+from stormproof.results.interval import FEWEST, WRONG, Interval, holm, interval_around
 from stormproof.results.looks import Look, Spent, spent_at
-from stormproof.results.origin import ScoreOrigin
 from stormproof.results.run import Run
-from stormproof.results.scores import Scores
-from stormproof.results.scoring import optimism_of, weights_of
+from stormproof.results.scoring import drawn_under, weights_of
 from stormproof.results.slices import collect, units_in
 from stormproof.results.store.parts import SETTINGS, resume_command
 from stormproof.results.store.seal import json_digest
@@ -108,14 +106,6 @@ class DomainVerdict:
         return min(counts) if counts else None
 
     @property
-    def margin(self) -> float:
-        """How far the worst estimate is on the good side of the threshold."""
-        if self.worst is None:
-            return math.nan
-        distance = self.worst.interval.estimate - self.requirement.threshold
-        return distance if self.requirement.bound == "at_least" else -distance
-
-    @property
     def reason(self) -> str:
         """Why a cell is inconclusive, in words; empty if it is decided."""
         if self.outcome is not Outcome.INCONCLUSIVE:
@@ -173,23 +163,20 @@ class DomainVerdicts:
     @property
     def commands(self) -> list[str]:
         """What to run for the cells that are not covered, then for those that the images leave open."""
-        made = []
-        missing = list(dict.fromkeys(text for row in self.rows for text in row.missing))
-        if missing:
-            made.append(self._command("-c", ",".join(missing)))
-        needed = [row.images_needed for row in self.rows if row.images_needed is not None]
-        within = [int(number) for number in needed if number <= self.dataset_images]
-        if within:
-            made.append(self._command("--limit", str(max(within))))
-        return made
+        return self._commands(self.rows)
 
     def command(self, row: DomainVerdict) -> str:
         """What would cover or likely decide one cell; empty if nothing is known to."""
-        if row.missing:
-            return self._command("-c", ",".join(row.missing))
-        if row.images_needed is not None and row.images_needed <= self.dataset_images:
-            return self._command("--limit", str(int(row.images_needed)))
-        return ""
+        return next(iter(self._commands([row])), "")
+
+    def _commands(self, rows: Sequence[DomainVerdict]) -> list[str]:
+        missing = list(dict.fromkeys(text for row in rows for text in row.missing))
+        needed = [row.images_needed for row in rows if row.images_needed is not None]
+        within = [int(number) for number in needed if number <= self.dataset_images]
+        options = [("-c", ",".join(missing))] if missing else []
+        options += [("--limit", str(max(within)))] if within else []
+        repeat = ("stormproof", "run", "--config", f"{self.folder}/{SETTINGS}")
+        return [shlex.join([*repeat, *option]) for option in options]
 
     def advice(self, row: DomainVerdict) -> str:
         """What to do about an inconclusive cell, in words."""
@@ -208,9 +195,6 @@ class DomainVerdicts:
         if math.isinf(row.images_needed):
             return f"more than {MOST:,} images like these"
         return f"about {row.images_needed:,.0f} images like these; the dataset has {self.dataset_images:,}"
-
-    def _command(self, *words: str) -> str:
-        return shlex.join(["stormproof", "run", "--config", f"{self.folder}/{SETTINGS}", *words])
 
 
 # The arithmetic: no run, no dataset.
@@ -314,27 +298,30 @@ def judge_domain(
             f"{run.folder}: {first_few([*run.missing])} lack images. Finish them first: "
             f"{resume_command(run.folder)}"
         )
-    places = {text: place_of(domain, Condition.parse(text)) for text in run.conditions}
-    known = {text: place for text, place in places.items() if place is not None}
+    places = ((text, place_of(domain, Condition.parse(text))) for text in run.conditions)
+    known = {text: place for text, place in places if place is not None}
     this = domain_look(domain, run)
     look = spent_at(this, looks, run.record.dataset.images, domain.planned_images)
     asked = [(r, cell) for r in domain.requirements for cell in domain.cells(r)]
+    here = [[text for text, place in known.items() if inside(domain, cell, place)] for _, cell in asked]
     prober = _Prober(domain, run, replicates, look.level, len(asked))
-    rows = [_row(prober, r, cell, known) for r, cell in asked]
-    judged = judge_rows(prober.filled(rows), look.level)
+    tested = prober.scores(asked, here)
+    rows = [
+        _row(r, cell, {text: known[text] for text in texts}, prober, scores)
+        for (r, cell), texts, scores in zip(asked, here, tested, strict=True)
+    ]
+    judged = judge_rows(rows, look.level)
     taken = [each for each in looks if each.requirements == this.requirements and each != this]
     judged = [
         replace(row, images_needed=_images_to_decide(row, run, look, [*taken, this], len(asked)))
         for row in judged
     ]
-    dataset = run.record.dataset.images
-    apart = tuple(
-        text for text, place in places.items()
-        if place is None or not any(inside(domain, cell, place) for _, cell in asked)
-    )  # fmt: skip
+    within = {text for texts in here for text in texts}
+    apart = tuple(text for text in run.conditions if text not in within)
     return DomainVerdicts(
-        domain, run.name, str(run.folder), run.record.images, dataset, look, tuple(judged), apart
-    )
+        domain, run.name, str(run.folder), run.record.images, run.record.dataset.images, look,
+        tuple(judged), apart,
+    )  # fmt: skip
 
 
 def domain_look(domain: Domain, run: Run) -> Look:
@@ -343,25 +330,23 @@ def domain_look(domain: Domain, run: Run) -> Look:
 
 
 def _row(
-    prober: _Prober, r: DomainRequirement, cell: DomainCell, known: Mapping[str, Place]
-) -> DomainVerdict:
-    """What the run has for a cell: its conditions, and the corners that it lacks."""
-    domain = prober.domain
-    here = [text for text, place in known.items() if inside(domain, cell, place)]
+    r: DomainRequirement, cell: DomainCell, here: Mapping[str, Place], prober: _Prober,
+    tested: tuple[CornerScore, ...],
+) -> DomainVerdict:  # fmt: skip
+    """A cell, not judged yet: what the run has for it, and the corners that it lacks."""
     missing = []
-    for corner in domain.corners(cell):
-        place = place_of(domain, corner)
+    for corner in prober.domain.corners(cell):
+        place = place_of(prober.domain, corner)
         assert place is not None, "a corner is made of the domain's own quantities"
-        if not any(same_place(place, known[text]) for text in here):
+        if not any(same_place(place, other) for other in here.values()):
             missing.append(str(corner))
     coverage = Coverage.COVERED if not missing else Coverage.PARTLY if here else Coverage.NONE
     if not prober.images_of(cell).any():
         coverage, missing = Coverage.NO_DATA, []
-    tested = tuple(CornerScore(text, _UNKNOWN, _UNKNOWN, 0, None) for text in here)
     return DomainVerdict(r, cell, coverage, Outcome.INCONCLUSIVE, tested, tuple(missing))
 
 
-_UNKNOWN = Interval(math.nan, math.nan, math.nan, math.nan)
+Cells = Mapping[int, tuple[DomainCell, Sequence[str]]]  # by place among all: a cell, and the conditions in it
 
 
 class _Prober:
@@ -385,45 +370,36 @@ class _Prober:
                 chosen &= np.array([bool(tags & wanted) for tags in self.tags[name]])
         return chosen
 
-    def filled(self, rows: Sequence[DomainVerdict]) -> list[DomainVerdict]:
-        """The rows with the intervals of every condition tested in them."""
-        made: dict[int, dict[str, CornerScore]] = {k: {} for k in range(len(rows))}
+    def scores(
+        self, asked: Sequence[tuple[DomainRequirement, DomainCell]], here: Sequence[Sequence[str]]
+    ) -> list[tuple[CornerScore, ...]]:
+        """The scores of each requirement in each cell, under the conditions that lie there."""
+        made: list[dict[str, CornerScore]] = [{} for _ in asked]
         for r in self.domain.requirements:
-            mine = {k: row for k, row in enumerate(rows) if row.requirement == r and row.tested}
+            cells = {k: (cell, here[k]) for k, (each, cell) in enumerate(asked) if each == r and here[k]}
             probe = self._shares if r.found else self._measures
-            for k, tested in probe(r, mine) if mine else ():
-                made[k][tested.condition] = tested
+            for k, score in probe(r, cells) if cells else ():
+                made[k][score.condition] = score
         return [
-            replace(row, tested=tuple(made[k][t.condition] for t in row.tested if t.condition in made[k]))
-            for k, row in enumerate(rows)
+            tuple(scores[text] for text in texts if text in scores)
+            for scores, texts in zip(made, here, strict=True)
         ]
 
-    def _shares(
-        self, r: DomainRequirement, rows: Mapping[int, DomainVerdict]
-    ) -> list[tuple[int, CornerScore]]:
+    def _shares(self, r: DomainRequirement, cells: Cells) -> Iterator[tuple[int, CornerScore]]:
         """The share of objects found, by cell and condition."""
         assert r.found is not None
-        texts = list(dict.fromkeys(t.condition for row in rows.values() for t in row.tested))
         objects = iter_found_objects(
-            self.run, texts, classes=[r.found], attributes=self.domain.attributes,
-            replicates=self.replicates, min_score=r.min_score,
+            self.run, list(dict.fromkeys(text for _, texts in cells.values() for text in texts)),
+            classes=[r.found], attributes=self.domain.attributes, replicates=self.replicates,
+            min_score=r.min_score,
         )  # fmt: skip
-        made = []
         for text, objects_found in objects:
-            for k, row in rows.items():
-                if any(t.condition == text for t in row.tested):
-                    share = objects_found.share(
-                        self._objects_of(row.cell, objects_found), self.images_of(row.cell)
-                    )
-                    tested = CornerScore(
-                        text,
-                        share.interval(self.level),
-                        share.interval(self.strictest),
-                        share.units,
-                        share.objects,
-                    )
-                    made.append((k, tested))
-        return made
+            for k, (cell, texts) in cells.items():
+                if text in texts:
+                    inside_cell = self._objects_of(cell, objects_found)
+                    share = objects_found.share(inside_cell, self.images_of(cell))
+                    shown, strict = map(share.interval, (self.level, self.strictest))
+                    yield k, CornerScore(text, shown, strict, share.units, share.objects)
 
     def _objects_of(self, cell: DomainCell, objects: FoundObjects) -> Bools:
         chosen = np.ones(len(objects.hit), np.bool_)
@@ -434,41 +410,31 @@ class _Prober:
                 chosen &= objects.within(dimension.source, span.low, span.high)
         return chosen
 
-    def _measures(
-        self, r: DomainRequirement, rows: Mapping[int, DomainVerdict]
-    ) -> list[tuple[int, CornerScore]]:
+    def _measures(self, r: DomainRequirement, cells: Cells) -> Iterator[tuple[int, CornerScore]]:
         """A measure of scores, by cell and condition: cells with the same tags share their images."""
         ones = weights_of(self.run, self.replicates)
-        chosen = {k: self.images_of(row.cell) for k, row in rows.items()}
+        chosen = {k: self.images_of(cell) for k, (cell, _) in cells.items()}
         names = {k: images.tobytes().hex() for k, images in chosen.items()}
-        weights = {names[k]: ones * images.astype(ones.dtype) for k, images in chosen.items()}
-        cells = collect(self.run, weights, measure=r.metric)
+        weights = {names[k]: ones * images for k, images in chosen.items()}
+        collected = collect(self.run, weights, measure=r.metric)
         objects = self._object_counts()
-        made = []
-        for k, row in rows.items():
+        for k, (_, texts) in cells.items():
             units = units_in(self.run, chosen[k])
-            images = int(chosen[k].sum())
-            origin = ScoreOrigin(clips=units if units < images else None)
-            stand = Scores("", "", images, {}, (), classes=cells.classes, origin=origin)
-            reason = doubt(stand, r.metric, enough=SMALLEST)
-            for t in row.tested:
-                scored = cells.by_slice[names[k]].get(t.condition)
+            unit = "clips" if units < int(chosen[k].sum()) else "images"
+            reason = doubt_about(r.metric, len(collected.classes), units, unit, enough=SMALLEST)
+            count = None if objects is None else int(objects[chosen[k]].sum())
+            for text in texts:
+                scored = collected.by_slice[names[k]].get(text)
                 if scored is None:
                     continue
-                values = scored.numbers[r.metric]
-                drawn = draws(values, optimism_of(scored, r.metric), clean=t.condition == "clean")
+                value, drawn = float(scored.numbers[r.metric][0]), drawn_under(text, scored, r.metric)
                 shown, strict = (
                     bound_interval(
-                        interval_around(float(values[0]), drawn, images=units, wrong=wrong),
-                        r.metric,
-                        "P",
-                        wrong=wrong,
+                        interval_around(value, drawn, images=units, wrong=wrong), r.metric, "P", wrong=wrong
                     )
                     for wrong in (self.level, self.strictest)
                 )
-                count = None if objects is None else int(objects[chosen[k]].sum())
-                made.append((k, CornerScore(t.condition, shown, strict, units, count, reason)))
-        return made
+                yield k, CornerScore(text, shown, strict, units, count, reason)
 
     def _object_counts(self) -> Any:
         """Objects that count in each image; None where there are none."""

@@ -32,12 +32,12 @@ from stormproof.metrics.inputs import MetricInput
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, measures, ratio
 from stormproof.results.aggregates import aggregates, mean_of
 from stormproof.results.interval import THIS_SET, Interval
-from stormproof.results.kept import Number, scores_key
 from stormproof.results.run import IncompleteRun, Run
 from stormproof.results.scores import ScoreOptions
 from stormproof.results.scoring import measured_inputs
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.store.seal import read_sealed, write_sealed
+from stormproof.results.stored import Number, scores_key
 from stormproof.results.weights import REPLICATES, poisson_weights, require_replicates
 
 ESTIMATE = "estimate.json"
@@ -141,7 +141,7 @@ def _coefficients(measure: str, over: ConditionSet) -> tuple[Floats, dict[str, F
 
 
 def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
-    """The estimate from the cells that a run has, with all clean ones; it is kept in the run folder."""
+    """The estimate from the cells that a run has, with all clean ones; it is stored in the run folder."""
     run.check()
     over = sets_of(run.conditions, run.record.benchmark)[0]
     place = {index: k for k, index in enumerate(run.readable)}
@@ -162,7 +162,7 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
 
 
 def read_estimate(run: Run) -> dict[str, Any] | None:
-    """The estimate that `estimate_run` kept; None if the run is not an estimate.
+    """The estimate that `estimate_run` stored; None if the run is not an estimate.
 
     An estimate from other predictions, or from another version of a metric, is refused.
     """
@@ -172,7 +172,7 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     again = shlex.join(["stormproof", "score", str(run.folder)])
     content = read_sealed(path, again)
     try:
-        _KeptEstimate.model_validate(content)
+        _StoredEstimate.model_validate(content)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {again}") from None
@@ -181,7 +181,7 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     return content
 
 
-class _KeptInterval(BaseModel):
+class _StoredInterval(BaseModel):
     model_config = ConfigDict(extra="forbid")
     estimate: Number
     low: Number
@@ -193,7 +193,7 @@ class _KeptInterval(BaseModel):
     trials: Number
 
 
-class _KeptEstimate(BaseModel):
+class _StoredEstimate(BaseModel):
     """What `estimate_run` writes."""
 
     model_config = ConfigDict(extra="forbid")
@@ -204,13 +204,13 @@ class _KeptEstimate(BaseModel):
     dataset: str
     measure: str
     mean: str
-    mpc: _KeptInterval
-    rpc: _KeptInterval
+    mpc: _StoredInterval
+    rpc: _StoredInterval
     clean: Number
     images: int
     shares: float
     inferences: float
-    by_corruption: dict[str, _KeptInterval]
+    by_corruption: dict[str, _StoredInterval]
 
 
 def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:

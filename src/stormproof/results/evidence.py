@@ -33,8 +33,8 @@ from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
 from stormproof.results.documents import few_images
 from stormproof.results.interval import WRONG, interval_target
-from stormproof.results.looks import LOOKS, Look, read_looks
-from stormproof.results.requirements import Requirement, check_plan, read_requirements
+from stormproof.results.looks import LOOKS, Look, Spent, read_looks, with_look
+from stormproof.results.requirements import check_plan, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.verdicts import Outcome, Verdict, check_run, how_sure, look_at
@@ -48,7 +48,7 @@ _SAME = 1e-9  # the error of writing a number as text
 _PARTS = ("subject", "predicateType", "predicate")
 # Depends on when the statement was made. Digests of files are compared by `_configuration`.
 _NOT_COMPARED = (("predicate", "configuration"), ("created",), ("environment", "check"))
-_RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL: "FAILED"}
+_RESULTS = {Outcome.FAIL: "FAILED", Outcome.INCONCLUSIVE: "WARNED", Outcome.PASS: "PASSED"}  # worst first
 
 
 def statement(
@@ -57,29 +57,47 @@ def statement(
     looks: Sequence[Look] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The statement about a run and the verdicts on it; JSON-able. `requirements` is their file, `looks` are
-    all at the run so far: those that its folder records, and these verdicts.
+    all at the run so far: those that its folder records, and these verdicts."""
+    look = verdicts[0].look
+    if looks is None:
+        planned = None if look is None else look.planned
+        this = look_at(run, [verdict.requirement for verdict in verdicts], against, planned)
+        looks = with_look(read_looks(run.folder), this)
+    return make_statement(
+        run, requirements,
+        {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome},
+        {
+            "requirements": [verdict.as_dict() for verdict in verdicts],
+            "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
+        },
+        look=look, looks=looks, against=against, pixels=pixels, replicates=replicates,
+    )  # fmt: skip
+
+
+def make_statement(
+    run: Run, file: Path | None, ids: Mapping[Outcome, Sequence[str]], judged: Mapping[str, Any], *,
+    look: Spent | None, looks: Sequence[Look], against: Run | None = None, pixels: int, replicates: int,
+) -> dict[str, Any]:  # fmt: skip
+    """The statement about a run of which `judged` was said, with the ids of its tests by their outcome.
 
     The model is identified as the run recorded it. If its file is present, it must be unchanged.
     """
     record = run.record
     compared = [compare_file(each.record) for each in (run, against) if each is not None]
-    ids = {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome}
-    tested = len(run.readable)
-    worst = max((v.outcome for v in verdicts), key=[*_RESULTS].index)
     files: list[tuple[Path, type[StormproofError]]] = [(run.folder / RECORD, StoreError)]
-    if requirements is not None:
-        files.insert(0, (requirements, InvalidOption))
+    if file is not None:
+        files.insert(0, (file, InvalidOption))
     baseline = None
     if against is not None:
         baseline = {"model": _model(against.record), "predictions": {"digest": against.digest}}
+    tested = len(run.readable)
     told = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "requirements": [verdict.as_dict() for verdict in verdicts],
-        "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
+        **judged,
         "looks": {
-            "planned_images": _planned_images(verdicts),
-            "this": None if verdicts[0].look is None else verdicts[0].look.as_dict(),
-            "all": [look.model_dump() for look in looks or all_looks(run, verdicts, against)],
+            "planned_images": None if look is None else look.planned,
+            "this": None if look is None else look.as_dict(),
+            "all": [each.model_dump() for each in looks],
         },
         "intervals": {
             "level": 0.95, "target": interval_target(run.clips), "replicates": replicates,
@@ -101,9 +119,9 @@ def statement(
     return {
         "_type": STATEMENT, "subject": [_subject(record)], "predicateType": PREDICATE,
         "predicate": {
-            "result": _RESULTS[worst],
+            "result": next(word for outcome, word in _RESULTS.items() if ids[outcome]),
             "configuration": [
-                {"name": file.name, "digest": {"sha256": sha256(file, error=error)}} for file, error in files
+                {"name": each.name, "digest": {"sha256": sha256(each, error=error)}} for each, error in files
             ],
             "passedTests": ids[Outcome.PASS], "warnedTests": ids[Outcome.INCONCLUSIVE],
             "failedTests": ids[Outcome.FAIL], "stormproof": told,
@@ -125,18 +143,6 @@ def _environment(made: Mapping[str, Any]) -> dict[str, Any]:
     folder = str(made.get("folder") or "") or None
     command = [shareable(str(word), folder) for word in made.get("command", ())]
     return {key: value for key, value in made.items() if key != "folder"} | {"command": command}
-
-
-def all_looks(run: Run, verdicts: Sequence[Verdict], against: Run | None) -> list[Look]:
-    """The looks that a run folder records, and the one that these verdicts are."""
-    this = look_at(run, [verdict.requirement for verdict in verdicts], against, _planned_images(verdicts))
-    recorded = read_looks(run.folder)
-    return recorded if this in recorded else [*recorded, this]
-
-
-def _planned_images(verdicts: Sequence[Verdict]) -> int | None:
-    """The number of images that was planned for these verdicts."""
-    return None if verdicts[0].look is None else verdicts[0].look.planned
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
@@ -293,15 +299,25 @@ class _Looks(BaseModel):
     all: list[Look]
 
 
-class _Stated(BaseModel):
+class Stated(BaseModel):
     """The parts needed to make a statement again."""
 
-    requirements: list[dict[str, Any]]
+    requirements: list[dict[str, Any]] = []  # a domain has its own
     intervals: _Intervals
     looks: _Looks
     predictions: _Predictions
     baseline: _Baseline | None
     pixels: _Pixels
+
+
+def read_stated(content: Mapping[str, Any]) -> Stated:
+    """What evidence states of its making; the first part that is missing or wrong is named."""
+    predicate = content.get("predicate")
+    try:
+        return Stated.model_validate(predicate.get("stormproof") if isinstance(predicate, dict) else None)
+    except ValidationError as error:
+        place = ".".join(map(str, ("predicate", "stormproof", *error.errors()[0]["loc"])))
+        raise InvalidOption(f"{place} is missing or wrong") from None
 
 
 def read_evidence(path: Path) -> dict[str, Any]:
@@ -323,19 +339,17 @@ def check_evidence(
     interval from the same number of replicates, the sample of pixels, and what was tested. `requirements` is
     the file that the evidence names.
     """
-    predicate = content.get("predicate")
     try:
-        stated = _Stated.model_validate(predicate["stormproof"] if isinstance(predicate, dict) else None)
-    except (ValidationError, KeyError) as error:
-        what = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ("stormproof",)}
-        return [f"predicate.stormproof.{'.'.join(map(str, what['loc']))} is missing or wrong"]
+        stated = read_stated(content)
+    except InvalidOption as error:
+        return [str(error)]
     differences = _other_runs(stated, run, against)
     if differences:
         return differences
     try:
         asked = read_requirements([_as_written(row) for row in stated.requirements])
         planned = check_plan(stated.looks.planned_images, "predicate.stormproof.looks")
-        differences = _other_looks(stated.looks, run, asked, against)
+        differences = other_looks(stated.looks.all, run, look_at(run, asked, against, planned))
         if differences:
             return differences
         verdicts = check_run(
@@ -364,7 +378,7 @@ def compare_statements(
     ]
 
 
-def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
+def _other_runs(stated: Stated, run: Run, against: Run | None) -> list[str]:
     """Whether the predictions of the run and of its baseline are those that were judged."""
     if stated.predictions.digest != run.digest:
         return [f"it is about other predictions than those in {run.folder}"]
@@ -377,16 +391,11 @@ def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
     return []
 
 
-def _other_looks(
-    stated: _Looks, run: Run, requirements: Sequence[Requirement], against: Run | None
-) -> list[str]:
+def other_looks(stated: Sequence[Look], run: Run, this: Look) -> list[str]:
     """Whether the looks are those that the run folder recorded by then; later ones may have followed."""
-    recorded = read_looks(run.folder)
-    this = look_at(run, requirements, against, stated.planned_images)
-    known = recorded if this in recorded else [*recorded, this]
-    if this not in stated.all:
+    if this not in stated:
         return ["predicate.stormproof.looks are not those at its requirements and images"]
-    if stated.all == known[: len(stated.all)]:
+    if stated == with_look(read_looks(run.folder), this)[: len(stated)]:
         return []
     return [f"predicate.stormproof.looks are not those that {run.folder / LOOKS} records"]
 

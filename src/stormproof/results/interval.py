@@ -265,8 +265,8 @@ def interval_around(
     `drawn` is the estimate minus its optimism, in two rows, then its value on every half of the images.
     `images` counts those that show what is scored; a single image shows no spread.
 
-    >>> found = interval_around(0.5, np.array([0.48, 0.49, *[0.4, 0.6] * 100]))
-    >>> [round(value, 3) for value in (found.low, found.high, found.se, found.optimism)]
+    >>> one = interval_around(0.5, np.array([0.48, 0.49, *[0.4, 0.6] * 100]))
+    >>> [round(value, 3) for value in (one.low, one.high, one.se, one.optimism)]
     [0.282, 0.698, 0.1, 0.02]
     """
     every = drawn[LEADING:]

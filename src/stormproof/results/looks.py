@@ -7,7 +7,7 @@ as the images come in (Lan & DeMets 1983): while a run has the share t of its da
 others to come. The level of a look follows from the looks before it, since its images include theirs.
 Whoever means to judge fewer images than the dataset has plans their number: t is then the share of those.
 
-Looks are kept in the run folder, by the digest of the requirements: other requirements spend anew.
+Looks are stored in the run folder, by the digest of the requirements: other requirements spend anew.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Look(BaseModel):
     requirements: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
-class _KeptLooks(BaseModel):
+class _StoredLooks(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     looks: list[Look]
 
@@ -140,10 +140,15 @@ def read_looks(run: Path) -> list[Look]:
         return []
     fix = f"rm {shlex.quote(str(path))} (looks are then counted anew)"
     try:
-        return _KeptLooks.model_validate(read_sealed(path, fix)).looks
+        return _StoredLooks.model_validate(read_sealed(path, fix)).looks
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {fix}") from None
+
+
+def with_look(looks: Sequence[Look], look: Look) -> list[Look]:
+    """Some looks and this one, which may be among them."""
+    return [*looks] if look in looks else [*looks, look]
 
 
 def record_look(run: Path, look: Look) -> None:

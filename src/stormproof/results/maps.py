@@ -41,7 +41,6 @@ from stormproof.results.surface import (
     MISSED,
     OPEN,
     Points,
-    Surface,
     SurfaceEstimate,
     first_places,
     fit_surface,
@@ -103,11 +102,8 @@ class MapAxis:
     def condition(self, place: float) -> Condition:
         """What is done to images at a place."""
         assert self.over is not None, "an attribute of objects is no condition"
-        if self.is_severity:
-            return self.over.condition(self.value(place))
-        assert self.over.parameter is not None
-        params = {**dict(self.over.params), self.over.parameter: self.value(place)}
-        return Condition.of(self.over.corruption, None, params)
+        value = self.value(place)
+        return self.over.condition(value) if self.is_severity else self.over.where(value)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -153,12 +149,10 @@ def _span(match: re.Match[str], text: str, flag: str) -> tuple[float, float]:
 
 def _quantity(axis: StrengthAxis, value: float) -> tuple[str, str]:
     """The physical quantity that a parameter is, and its unit; else a name and the unit as declared."""
-    assert axis.parameter is not None
-    condition = Condition.of(axis.corruption, None, {**dict(axis.params), axis.parameter: value})
-    same = [q for q in physical(condition) if math.isclose(q.value, value, rel_tol=1e-6)]
+    same = [q for q in physical(axis.where(value)) if math.isclose(q.value, value, rel_tol=1e-6)]
     if same and same[0].unit:
         return same[0].name, same[0].unit
-    declared = find(axis.corruption).ladders.get(axis.parameter)
+    declared = find(axis.corruption).ladders.get(str(axis.parameter))
     return f"{axis.parameter} of {axis.corruption}", declared.unit if declared is not None else ""
 
 
@@ -230,7 +224,6 @@ class ScoreMap:
 
     plane: Plane
     points: tuple[MapPoint, ...]
-    surface: Surface
     estimate: SurfaceEstimate
     images: int
     inferences: int
@@ -375,15 +368,8 @@ def draw_map(
         if not len(places):
             precise = left > 0
             break
-    return ScoreMap(
-        plane,
-        tuple(points),
-        surface,
-        surface.estimate(grid_places(), threshold),
-        images,
-        images * len(done),
-        precise,
-    )
+    estimate = surface.estimate(grid_places(), threshold)
+    return ScoreMap(plane, tuple(points), estimate, images, images * len(done), precise)
 
 
 def _laid_out(plane: Plane, points: Sequence[MapPoint]) -> Points:

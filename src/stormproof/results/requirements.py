@@ -62,8 +62,9 @@ class Requirement:
 
     @property
     def higher(self) -> bool:
-        """Whether more of it is better."""
-        return self.metric != "mCE" and (self.metric in AGGREGATES or measures()[self.metric].higher)
+        """Whether more of it is better; an aggregate of no named measure is of one that is better so."""
+        measure = measures().get(self.of or self.metric)
+        return self.metric != "mCE" and (measure is None or measure.higher)
 
     @property
     def text(self) -> str:
@@ -249,10 +250,14 @@ def _check_meaning(r: Requirement, where: str) -> None:
     if r.bound == "at_most_loss" and (r.metric in AGGREGATES or r.condition == "clean"):
         fix = "it is the loss of a measure under a condition; use at_least"
         raise InvalidOption(f"{where}: at_most_loss of {r.metric} says nothing: {fix}.")
+    if r.of is not None and r.metric != "P" and (r.metric == "mCE") == measures()[r.of].higher:
+        mean, kind = ("mPC", "a score") if r.metric == "mCE" else ("mCE", "an error")
+        raise InvalidOption(f"{where}: {r.of} is {kind}; its mean is metric: {mean}, of: {r.of}.")
+    what = r.metric if r.of is None else f"{r.metric} of {r.of}"
     if not r.higher and r.bound == "at_least":
-        raise InvalidOption(f"{where}: {r.metric} is an error, so less is better; use at_most.")
+        raise InvalidOption(f"{where}: {what} is an error, so less is better; use at_most.")
     if r.higher and r.bound == "at_most":
-        raise InvalidOption(f"{where}: {r.metric} is better when higher; use at_least.")
+        raise InvalidOption(f"{where}: {what} is better when higher; use at_least.")
 
 
 def words(names: Iterable[object]) -> str:

@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from stormproof.core.errors import StoreError
 from stormproof.core.forms import FORMS
-from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Floats, Ints, Prediction
 from stormproof.metrics.quality import ImageChange
 from stormproof.metrics.records import Detections
@@ -339,15 +338,9 @@ def _elements(starts: Ints, lengths: Ints) -> Ints:
 
 def _as_float32(values: Floats) -> npt.NDArray[Any]:
     """The numbers as float32 if no bit is lost."""
-    return values.astype(np.float32) if _fits_float32(values.ravel()) else values
-
-
-@kernel
-def _fits_float32(values: Any) -> Any:
-    for i in range(len(values)):  # noqa: SIM110  a kernel has no all()
-        if np.float64(np.float32(values[i])) != values[i]:
-            return False
-    return True
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
+    return small if np.array_equal(small, values) else values
 
 
 def _as_bytes(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

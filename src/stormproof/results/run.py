@@ -89,7 +89,7 @@ class Run:
         return part_paths(self.folder)
 
     @cached_property
-    def failures(self) -> list[dict[str, str]]:
+    def failures(self) -> list[dict[str, Any]]:
         """The cells without a prediction: image, condition, kind and error."""
         return read_failures(self.folder, self.record.key)
 
@@ -97,9 +97,7 @@ class Run:
     def unreadable(self) -> dict[int, str]:
         """Images that could not be read, by index: they are left out of every condition."""
         failed = (row for row in self.failures if row["kind"] == "image")
-        return {
-            int(row["index"]): str(row["image"]) for row in failed if int(row["index"]) < self.record.images
-        }
+        return {row["index"]: row["image"] for row in failed if row["index"] < self.record.images}
 
     @cached_property
     def readable(self) -> list[int]:
@@ -231,7 +229,7 @@ class Run:
         reference: Run | str | PathLike[str] | None = None,
         keep: bool = True,
     ) -> Scores:
-        """The scores by every measure that fits, kept in the folder under a key of all that determines them.
+        """The scores by every measure that fits, stored in the folder under a key of all that decides them.
 
         `classes` are those to score: by default the ones that model and dataset share, "all" of the
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
@@ -242,7 +240,7 @@ class Run:
         from stormproof.results.scores import ScoreOptions
         from stormproof.results.scoring import score
 
-        options = ScoreOptions.of(classes, rule, conditions)
+        options = ScoreOptions.of(classes, rule, [self._known_condition(each) for each in conditions])
         count = replicates or (REPLICATES if interval else 0)
         scores = score(self, options, partial=partial, replicates=count, keep=keep)
         if reference is None:
@@ -355,6 +353,8 @@ class Run:
     def _known_condition(self, condition: str | Condition) -> str:
         from stormproof.corruptions.grammar import read_condition
 
+        if (text := str(condition)) in self.conditions:
+            return text
         text = str(read_condition(condition))
         if text not in self.conditions:
             some = ", ".join(self.conditions[:5])
@@ -370,7 +370,7 @@ class Run:
 
 
 class DatasetGone(InvalidOption):
-    """The dataset of a run is not where it was; kept scores can still be read."""
+    """The dataset of a run is not where it was; stored scores can still be read."""
 
 
 class IncompleteRun(IncompleteGrid):
@@ -459,7 +459,8 @@ def runs_in(places: Sequence[Path]) -> dict[str, Path]:
     """
     folders: dict[str, Path] = {}
     for place in places:
-        inside = [place] if (place / RECORD).exists() else sorted(p.parent for p in _records(place))
+        below = (path.parent for pattern in (f"*/{RECORD}", f"*/*/{RECORD}") for path in place.glob(pattern))
+        inside = [place] if (place / RECORD).exists() else sorted(below)
         if not inside:
             raise StoreError(f"{place} is not a run folder: it has no {RECORD}; 'stormproof run' makes one.")
         for run in inside:
@@ -478,8 +479,3 @@ def _recorded_name(run: Path) -> str | None:
     if name is not None and (not parts or PurePath(name).is_absolute() or ".." in parts):
         raise StoreError(f"{run / RECORD}: the name {name!r} leads out of a folder; give the run another.")
     return name
-
-
-def _records(place: Path) -> list[Path]:
-    """One folder per model, or one per model and dataset."""
-    return [path for pattern in (f"*/{RECORD}", f"*/*/{RECORD}") for path in place.glob(pattern)]

@@ -1,6 +1,6 @@
 """`Scores`: a model's numbers on a dataset, in the one form that everything reads.
 
-Scores come from a run folder (`Run.score`), a kept file, a submission or a paper's table. Aggregates,
+Scores come from a run folder (`Run.score`), a stored file, a submission or a paper's table. Aggregates,
 intervals and differences all follow from the cells, in one place.
 """
 
@@ -53,7 +53,7 @@ _NO_CONDITIONS = ConditionSet("", (), 0, ())
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """The options that determine scores, besides the run itself; part of the key under which they are kept.
+    """The options that determine scores, besides the run itself; part of the key under which they are stored.
 
     `classes` are names, "all", or None for those that model and dataset share; `conditions` are some of the
     run's, or empty for all of them.
@@ -329,7 +329,7 @@ class Scores:
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
         """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
-        chosen = measure or self.headline
+        chosen = self[measure or self.headline].name
         if self.replicates is None:
             raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
         intervals = self.intervals(chosen)
@@ -397,7 +397,7 @@ class Scores:
 
     def plot(self, measure: str | None = None) -> Any:
         """An Altair chart of a measure by corruption: severities, their mean, the clean score as a line."""
-        return DISPLAYS["notebook"].plot(self, measure or self.headline)
+        return DISPLAYS["notebook"].plot(self, self[measure or self.headline].name)
 
     def _repr_html_(self) -> str:
         return str(DISPLAYS["notebook"].scores_html(self))

@@ -34,22 +34,22 @@ from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
-from stormproof.results.kept import FOLDER, load_scores, save_scores, scores_key
 from stormproof.results.reader import Reader
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import Replicates, ScoreOptions, Scores
+from stormproof.results.stored import FOLDER, load_scores, save_scores, scores_key
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import half_weights, require_replicates
 from stormproof.results.worst import ImageErrors
 
-_GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
+_GONE = "The dataset was not found: these are stored scores, and its images could not be checked."
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, keep: bool = True) -> Scores:
-    """The scores of a run: those kept under the same key, or computed now and, with `keep`, kept.
+    """The scores of a run: those stored under the same key, or computed now and, with `keep`, stored.
 
-    Kept scores are used only while the run, its dataset and its images are unchanged; if the dataset is gone,
-    they are used with a notice.
+    Stored scores are used only while the run, its dataset and its images are unchanged; if the dataset is
+    gone, they are used with a notice.
     """
     declare(run.record.declared)
     gone: DatasetGone | None = None
@@ -65,11 +65,11 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, ke
     key = scores_key(run, options)
     if keep:
         sweep_below(run.folder / FOLDER)  # of a killed command: no other would write that file again
-    kept = load_scores(run, key, options, replicates)
-    if gone is not None and kept is None:
+    stored = load_scores(run, key, options, replicates)
+    if gone is not None and stored is None:
         raise gone
-    if kept is not None:
-        return replace(kept, notices=_doubts(run, replicates) if gone is None else (_GONE,))
+    if stored is not None:
+        return replace(stored, notices=_doubts(run, replicates) if gone is None else (_GONE,))
     check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
     made = _make(run, options, complete, replicates)
     made = replace(made, notices=_doubts(run, replicates))
@@ -78,7 +78,7 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int, ke
     try:
         save_scores(run, key, made)
     except OutputError as error:  # a folder that cannot be written: its scores can still be read
-        return replace(made, notices=(*made.notices, f"Not kept: {error}"))
+        return replace(made, notices=(*made.notices, f"Not stored: {error}"))
     return made
 
 
@@ -213,11 +213,7 @@ def _replicates(
     names: Sequence[str],
 ) -> Replicates:
     cells = {
-        name: {
-            text: draws(each.numbers[name], optimism_of(each, name), clean=text == "clean")
-            for text, each in scored.items()
-            if name in each.numbers
-        }
+        name: {text: drawn_under(text, each, name) for text, each in scored.items() if name in each.numbers}
         for name in names
     }
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
@@ -243,9 +239,11 @@ def fewest_units(conditions: Iterable[Scored]) -> dict[str, int]:
     return {name: min(each) for name, each in counts.items()}
 
 
-def optimism_of(scored: Scored, measure: str) -> float:
-    """How much too high a score is; NaN if its metric cannot tell."""
-    return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
+def drawn_under(text: str, scored: Scored, measure: str) -> Floats:
+    """The draws of a measure under a condition; if its metric cannot tell its optimism, that is estimated."""
+    known = scored.optimism.get(measure)
+    optimism = math.nan if known is None else float(mean_of_known(known))
+    return draws(scored.numbers[measure], optimism, clean=text == "clean")
 
 
 def _units_by_class(shown: Bools, units: Sequence[str]) -> Ints:

@@ -30,13 +30,12 @@ from stormproof.results.interval import (
     LEADING,
     Difference,
     Interval,
-    draws,
     interval_around,
     paired_differences,
 )
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import measured_inputs, optimism_of, weights_of
+from stormproof.results.scoring import drawn_under, measured_inputs, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES, subset_weights
 
@@ -96,8 +95,9 @@ class Slices(Mapping[str, Scores]):
         if not values:
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
         return paired_differences(
-            values, drawn, images={each: self.slices[each].units or 0 for each in values}
-        )
+            values, drawn, images={each: self.slices[each].units or 0 for each in values},
+            most=measures()[self.measure].most,
+        )  # fmt: skip
 
     def relative(self) -> dict[str, Interval]:
         """The score of each slice relative to that of the clean counterpart, with its interval.
@@ -216,7 +216,7 @@ def slice_scores(
     attribute = read_attribute(run.dataset, by, run.readable)
     inside = {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
     ones = weights_of(run, replicates)
-    rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
+    rows: dict[str, Weights] = {name: ones * chosen for name, chosen in inside.items()}
     random = {
         f"{_RANDOM}{name}": np.concatenate([ones[:1], subset_weights(run.units, count, subsets=_SUBSETS)])
         for name, chosen in inside.items()
@@ -284,7 +284,7 @@ def collect(
         for name, weights in rows.items():
             by_slice[name][text] = metric.score(metric_input, weights)
     if not chosen:
-        raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
+        raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}.")
     return Collected(chosen, names, by_slice)
 
 
@@ -343,14 +343,7 @@ def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str
         classes=tuple(map(plain, shown)), label=label,
         cells={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(
-            {
-                m: {
-                    text: draws(s.numbers[m], optimism_of(s, m), clean=text == "clean")
-                    for text, s in scored.items()
-                }
-                for m in measured
-            },
-            {},
+            {m: {text: drawn_under(text, s, m) for text, s in scored.items()} for m in measured}, {}
         ),
     )  # fmt: skip
 

@@ -61,15 +61,13 @@ class Points:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurfaceEstimate:
-    """The surface at some places: the estimate and its two kinds of uncertainty, as standard errors.
+    """The surface at some places.
 
     With a chance of 95 %, no place whose `low` is above the threshold is truly below it, and none whose
     `high` is below it is truly above.
     """
 
     score: Floats
-    between: Floats  # from interpolation
-    images: Floats  # from the choice of images
     low: Floats
     high: Floats
     threshold: float
@@ -161,13 +159,11 @@ class Surface:
         weights = self._weights(places)
         score = self._smooth(self.points.scores, weights)
         optimism = self._smooth(self.points.optimism, weights)
-        deviations, between = self._deviations(weights), self.between(places)
-        total = _total(between, deviations, self._unseen(weights))
+        total = _total(self.between(places), self._deviations(weights), self._unseen(weights))
         reach = self.reach(threshold) * total
         low = score - reach - np.maximum(optimism, 0.0)
         high = score + reach + np.maximum(-optimism, 0.0)
-        images = np.sqrt(np.maximum(total**2 - between**2, 0.0))
-        return SurfaceEstimate(score, between, images, low, high, threshold)
+        return SurfaceEstimate(score, low, high, threshold)
 
     def following(self, candidates: Floats, threshold: float, count: int) -> Floats:
         """The places to score next: where the estimate is uncertain and close to the threshold (the straddle

@@ -23,7 +23,7 @@ from stormproof.core.errors import InvalidOption, OutputError, UnknownName, firs
 from stormproof.core.sample import Floats
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import measures, ratio
-from stormproof.results.aggregates import MEAN, bound_interval
+from stormproof.results.aggregates import MEAN, NAMED, bound_interval
 from stormproof.results.calibrated import PAGE, SMALLEST, doubt
 from stormproof.results.comparable import require_same_classes, require_same_images
 from stormproof.results.enough import Levels, advice, images_to_decide
@@ -317,17 +317,22 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
     if r.condition is not None:
         return _cell(r, scores, r.condition)
     _require_measure(r, scores, measure)
+    if r.higher != measures()[measure].higher:  # the headline, since the requirement names no measure
+        raise InvalidOption(
+            f"{r.id}: {r.metric} of which measure? {scores.name} is reported in {measure}, an error; name "
+            "one with the key 'of'."
+        )
     lacking = [text for text in over.covered if text not in scores.cells[measure]]
     if lacking:
         raise InvalidOption(
             f"{r.id} covers conditions that were not run in {scores.folder}: {first_few(lacking)}."
         )
     point, spread = scores.values(measure, over), scores.spread(measure, over)
-    # Over conditions that are not a benchmark or suite, named aggregates are plain means.
-    unnamed = {"mPC": MEAN, "mCE": MEAN, "rPC": "rMEAN"}
-    name = r.metric if r.metric in point else unnamed.get(r.metric, r.metric)
-    if name == "rMEAN" and MEAN in point and "P" in point:
-        return ratio(point[MEAN], point["P"]), ratio(spread[MEAN], spread["P"])
+    name = r.metric
+    if name not in point and MEAN in point:  # of no benchmark or suite: named aggregates are plain means
+        if name == "rPC" and "P" in point:
+            return ratio(point[MEAN], point["P"]), ratio(spread[MEAN], spread["P"])
+        name = MEAN if name in NAMED else name
     if name not in point or name not in spread:
         only = "" if over.covered else ": it was run on clean images only"
         raise InvalidOption(f"{r.id}: {scores.name} has no {r.metric} of {measure}{only}.")
@@ -388,9 +393,9 @@ def markdown(name: str, verdicts: Sequence[Verdict]) -> str:
     ]
     for v in verdicts:
         estimate, low, high, margin = v.printed
-        cells = (v.requirement.id, v.requirement.text.replace("|", "\\|"), _MARKS[v.outcome])
+        words = (each.replace("|", "\\|") for each in (v.requirement.id, v.requirement.text))
         numbers = (f"{estimate:.2f}", f"{low:.2f} … {high:.2f}", f"{margin:+.2f}")
-        lines.append(f"| {' | '.join((*cells, *numbers))} |")
+        lines.append(f"| {' | '.join((*words, _MARKS[v.outcome], *numbers))} |")
     return "\n".join([*lines, "", f"{UNITS.capitalize()}. {how_sure(verdicts)}", ""])
 
 

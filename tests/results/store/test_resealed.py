@@ -28,7 +28,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of boxes, masks and label maps with kept scores, and one that is an estimate."""
+    """Runs of boxes, masks and label maps with stored scores, and one that is an estimate."""
     from programs.torture import make_kept, make_runs
 
     folder = tmp_path_factory.mktemp("resealed")

@@ -84,8 +84,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path) -> list[P
         raise InvalidOption(f"{run.folder} holds no label maps; export it with --format coco.")
     written = []
     for condition in conditions:
-        folder = make_folder(refuse_link(destination / folder_name(condition)))
-        sweep_below(folder)
+        folder = _folder_of(destination, condition)
         for row in _rows(run, condition, MAP_COLUMNS):
             if row["semantic_runs"] is None:
                 raise InvalidOption(
@@ -97,10 +96,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path) -> list[P
                 raise InvalidOption(
                     f"{run.folder}: a label map holds {labels.max()}; PNG export takes up to 255."
                 )
-            path = _inside(folder, row["image"])
-            make_folder(path.parent)
-            write_image(path, labels.astype(np.uint8))
-            written.append(path)
+            written.append(_write_map(folder, row["image"], labels.astype(np.uint8)))
     if classes := run.record.model.semantic_classes:
         write_text(destination / CLASSES, "".join(f"{name}\n" for name in classes))
     return written
@@ -152,13 +148,10 @@ def _thing_labels(dataset: Dataset) -> set[int]:
 
 def _write_panoptic(run: Run, destination: Path, condition: str, images: Iterable[Segmented]) -> Path:
     """The PNGs and the JSON file of one condition."""
-    folder = make_folder(refuse_link(destination / folder_name(condition)))
-    sweep_below(folder)
+    folder = _folder_of(destination, condition)
     numbers, annotations = map_category_ids(run.dataset), []
     for name, ids, labels, crowds in images:
-        path = _inside(folder, name)
-        make_folder(path.parent)
-        write_image(path, paint_segments(ids))
+        _write_map(folder, name, paint_segments(ids))
         annotations.append({
             "image_id": image_id(name), "file_name": f"{name}.png",
             "segments_info": segment_records(ids, labels, numbers, crowds),
@@ -192,11 +185,20 @@ def _truths_under(run: Run, condition: Condition) -> Iterator[tuple[int, Truth]]
         yield k, truth_under(dataset.truth(k), dataset.size(k), condition, seed=seed, image_id=identity)
 
 
-def _inside(folder: Path, image: str) -> Path:
-    """Where an image's map goes; ids may name folders, as those of nested datasets do."""
+def _folder_of(destination: Path, condition: str) -> Path:
+    """The folder of a condition's maps, without what a killed export left there."""
+    folder = make_folder(refuse_link(destination / folder_name(condition)))
+    sweep_below(folder)
+    return folder
+
+
+def _write_map(folder: Path, image: str, plane: npt.NDArray[np.uint8]) -> Path:
+    """Write an image's map; ids may name folders, as those of nested datasets do."""
     path = folder / f"{image}.png"
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InvalidOption(f"The image id {image!r} leads out of {folder}; rename the image.")
+    make_folder(path.parent)
+    write_image(path, plane)
     return path
 
 

@@ -21,39 +21,30 @@ def shares(run: Path) -> set[str]:
 
 
 @contextmanager
-def held_lock(path: Path, run: Path) -> Iterator[None]:
-    """Wait for a lock and hold it; a file system without locks is tolerated."""
-    lock = FileLock(path, fallback_to_soft=False)
+def held_lock(path: Path, run: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock, if need be after waiting for it; a file system without locks is tolerated."""
+    lock = FileLock(path, blocking=wait, fallback_to_soft=False)
     try:
         lock.acquire()
+    except Timeout:
+        raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
     except OSError as error:
-        _raise_unless_unsupported(error, run)
+        if error.errno not in _NO_LOCKS:
+            fix = "check that it is writable"
+            raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
     try:
         yield
     finally:
         lock.release()
-
-
-def _raise_unless_unsupported(error: OSError, run: Path) -> None:
-    if error.errno not in _NO_LOCKS:
-        fix = "check that it is writable"
-        raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
 
 
 @contextmanager
 def sole_writer(run: Path, share: str) -> Iterator[None]:
     """Lock `share` of a run folder; another process that wants the same share gets an error."""
     path = run / f"{LOCK}{share.replace('/', _OF)}"
-    lock = FileLock(path, blocking=False, fallback_to_soft=False)
     try:
-        lock.acquire()
-    except Timeout:
-        raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
-    except OSError as error:
-        _raise_unless_unsupported(error, run)
-    try:
-        yield
+        with held_lock(path, run, wait=False):
+            yield
     finally:
-        lock.release()
         with suppress(OSError):
             path.touch()  # Windows removes it, but `shares` must know of this writer

@@ -256,7 +256,7 @@ def _is_failure(row: Any) -> bool:
     return type(place) is int and place >= 0 and all(isinstance(word, str) for word in words)
 
 
-def read_failures(run: Path, key: str | None = None) -> list[dict[str, str]]:
+def read_failures(run: Path, key: str | None = None) -> list[dict[str, Any]]:
     """Every recorded failure of a run: image, condition, kind and error."""
     files = sorted((run / FAILURES).glob("part-*.json"))
     return [failure for path in files for failure in failures_of(path, key)]

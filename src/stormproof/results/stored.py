@@ -1,4 +1,4 @@
-"""Scores kept in a run folder, each under a key of everything that determines them.
+"""Scores stored in a run folder, each under a key of everything that determines them.
 
 scores/KEY.json                    cells, classes, details: sealed
 scores/KEY-images.parquet          the error of every image under every condition
@@ -65,7 +65,7 @@ def _foreign_code(options: ScoreOptions) -> list[str]:
 
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
-    """Keep scores in the run folder."""
+    """Store scores in the run folder."""
     folder = make_folder(refuse_link(run.folder / FOLDER))
     content = {
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
@@ -89,7 +89,7 @@ def _unit_digest(run: Run) -> str:
     return hashlib.blake2b("\0".join(run.units).encode(), digest_size=12).hexdigest()
 
 
-def _same_units(run: Run, held: _KeptScores) -> bool:
+def _same_units(run: Run, held: _StoredScores) -> bool:
     """Whether intervals are of the groups that the dataset has now; a dataset that is gone cannot tell."""
     try:
         return held.unit_digest == _unit_digest(run)
@@ -98,10 +98,10 @@ def _same_units(run: Run, held: _KeptScores) -> bool:
 
 
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
-    """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
+    """The scores that `save_scores` stored under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
     try:
-        held = _KeptScores.model_validate(read_sealed(folder / f"{key}.json", again=""))
+        held = _StoredScores.model_validate(read_sealed(folder / f"{key}.json", again=""))
         held.require(key, asked)
         if replicates and not _same_units(run, held):
             return None
@@ -128,8 +128,8 @@ Number = Annotated[float, Field(allow_inf_nan=False)] | None  # None for NaN, wh
 ByCondition = dict[str, dict[str, Number]]
 
 
-class _KeptScores(BaseModel):
-    """The content of a file of kept scores."""
+class _StoredScores(BaseModel):
+    """The content of a file of stored scores."""
 
     model_config = ConfigDict(extra="forbid")
     key: str
@@ -166,8 +166,8 @@ def _save_table(path: Path, table: pa.Table) -> None:
         seal(file)
 
 
-def kept_problems(run: Run) -> Iterator[str]:
-    """What is wrong with the files of kept scores, each in a sentence; none of these would be read."""
+def stored_problems(run: Run) -> Iterator[str]:
+    """What is wrong with the files of stored scores, each in a sentence; none of these would be read."""
     for path in sorted((run.folder / FOLDER).glob("*")):
         try:
             if path.suffix == ".json":
@@ -181,7 +181,7 @@ def kept_problems(run: Run) -> Iterator[str]:
         if name == "":
             yield f"{path} is damaged: it is not what was written. Remove it: scores are computed again."
         elif name not in (None, path.stem):  # a table without a name is of an earlier version
-            yield f"{path} holds the scores kept as {name!r:.80}, of another run. Remove it."
+            yield f"{path} holds the scores stored as {name!r:.80}, of another run. Remove it."
 
 
 def _name_of(path: Path) -> str | None:
@@ -254,7 +254,7 @@ def _replicate_table(replicates: Replicates) -> pa.Table:
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
-def _read_replicates(table: pa.Table | None, held: _KeptScores, count: int) -> Replicates:
+def _read_replicates(table: pa.Table | None, held: _StoredScores, count: int) -> Replicates:
     cells: dict[str, dict[str, Any]] = {}
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
     for row in [] if table is None else table.to_pylist():

@@ -1,4 +1,4 @@
-"""Scores kept with a run are those of the very options, predictions and images, or are made again."""
+"""Scores stored with a run are those of the very options, predictions and images, or are made again."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from stormproof.report.leaderboard.submission import read_submission
 from stormproof.report.sources import scores_of
 from stormproof.report.view import make_view
 from stormproof.results import scoring
-from stormproof.results.kept import FOLDER
 from stormproof.results.rows import Boxes, DetectionBuffer, join_parts
 from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Scores
 from stormproof.results.store.parts import held_rows, part_path, writing_part
+from stormproof.results.stored import FOLDER
 
-GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
+GONE = "The dataset was not found: these are stored scores, and its images could not be checked."
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def say(*words: object) -> str:
     return shown.output
 
 
-# What is kept
+# What is stored
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def change_a_prediction(folder: Path, *, times: bool) -> None:
 def test_stored_scores_follow_the_predictions_not_their_file_times(folder: Path, times: bool) -> None:
     first = Run(folder).score(replicates=50)
     change_a_prediction(folder, times=times)
-    for path in (folder / "scores").iterdir():  # kept later than the parts, by their clocks
+    for path in (folder / "scores").iterdir():  # stored later than the parts, by their clocks
         os.utime(path, (4e9, 4e9))
     second = Run(folder).score(replicates=50)
     assert second.cells["E"]["clean"] != first.cells["E"]["clean"]
@@ -401,7 +401,7 @@ def test_rejects_a_table_of_another_run(folder: Path, kind: str) -> None:
     shutil.copyfile(theirs, mine)
     verified = CliRunner().invoke(app, ["verify", str(folder)])
     assert verified.exit_code == 1
-    assert f"holds the scores kept as {theirs.stem!r}, of another run" in " ".join(verified.stderr.split())
+    assert f"holds the scores stored as {theirs.stem!r}, of another run" in " ".join(verified.stderr.split())
     assert same(Run(folder).score(replicates=50), right)
     assert mine.read_bytes() == content  # made again
     assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
