@@ -60,11 +60,13 @@ def run_cells(
     device, `take` is called several times, by a thread beside the model.
     """
     if isinstance(pair.model, Precomputed):
-        return take(_look_up(pair, pair.model, attempt, wanted, times))
+        take(_look_up(pair, pair.model, attempt, wanted, times))
+        return
     line = _Line.of(pair, pair.model, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
-        return take(line.run(wanted, _feeders_of(attempt.work) if attempt.work.is_fed else None))
+        take(line.run(wanted, _feeders_of(attempt.work) if attempt.work.is_fed else None))
+        return
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
@@ -75,7 +77,10 @@ def run_cells(
 @contextmanager
 def _old_objects_left_alone() -> Iterator[None]:
     """Let the garbage collector look at new objects only: each look at all those of torch stops every
-    thread for a fifth of a second."""
+    thread for a fifth of a second. If something is frozen already, its owner decides."""
+    if gc.get_freeze_count():
+        yield
+        return
     gc.freeze()
     try:
         yield

@@ -222,11 +222,10 @@ class _Changes:
         self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
     @cached_property
-    def _fetched(self) -> list[list[int]]:
+    def _fetched(self) -> list[ImageChange]:
         with self._launching():
-            sums: list[list[int]] = self._sums.tolist()
-        return sums
+            noise, power = self._sums.tolist()
+        return [*map(change_from_sums, noise, power, self._values)]
 
     def of(self, row: int) -> ImageChange:
-        noise, power = (sums[row] for sums in self._fetched)
-        return change_from_sums(noise, power, self._values[row])
+        return self._fetched[row]
