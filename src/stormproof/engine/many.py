@@ -25,7 +25,7 @@ from typing import Any, cast
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.private import scrub, without_secrets
 from stormproof.core.spec import Spec
-from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
+from stormproof.engine.config import PLAN, SETTINGS, RunConfig, make_config
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import Observer, RunInProgress, Summary, running
@@ -138,7 +138,7 @@ def _list_of(settings: Mapping[str, Any], many: str) -> list[Any]:
 def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     """The models of an entry: one, or one for each file that its pattern matches."""
     own = {"model": given} if isinstance(given, str) else dict(given)
-    known = [name for name, (_, setting) in settings_of(RunConfig).items() if setting.per_model]
+    known = [name for name, (_, setting) in SETTINGS.items() if setting.per_model]
     unknown = own.keys() - {*known}
     if unknown or not isinstance(own.get("model"), str):
         what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
