@@ -95,7 +95,7 @@ def one_run(settings: dict[str, object]) -> dict[str, float]:
             self.marks.append(time.perf_counter())
             self.decoded += result.times.decoded
             if len(self.marks) > self.workers:
-                self.times += result.times
+                self.times.add(result.times)
                 self.cells += sum(result.done.values())
 
         def ended(self, summary: Summary) -> None: ...

@@ -17,6 +17,8 @@ from itertools import chain, islice, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Truth
 from stormproof.core.threads import Job, Made, run_ahead
@@ -31,6 +33,7 @@ from stormproof.engine.stages import (
     DecodedImage,
     Pace,
     PreparedCell,
+    Wanted,
 )
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
@@ -43,7 +46,7 @@ from stormproof.results.store.schema import Row, RowBlock
 if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 
-Wanted = Mapping[int, Sequence[Condition]]
+_NO_IMAGE = np.zeros((0, 0, 3), np.uint8)  # of a cell whose prediction was made before
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 Read = tuple[int, DecodedImage | Exception]
 Outcomes = tuple[list[Failure], AnsweredBatch | list[Answer | Failure]]  # of a batch
@@ -125,10 +128,12 @@ def _look_up(
             start = perf_counter()
             try:
                 prediction, size = model.lookup(name, condition), pair.dataset.size(index)
-                times.model += perf_counter() - start
-                yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
+                continue
+            times.model += perf_counter() - start
+            cell = PreparedCell(index, name, condition, _NO_IMAGE, size, truth, None, lambda: None)
+            yield encode.one(cell, prediction)
 
 
 def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Truth:

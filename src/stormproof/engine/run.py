@@ -120,7 +120,8 @@ def run_to_precision(
             size = first_share(images)
             continue
         summary = do(plan)
-        times, done = times + summary.times, done + summary.done
+        times.add(summary.times)
+        done.update(summary.done)
         _write_profile(config, times, done)  # of all rounds
         if summary.failed or size >= images:
             return summary, None
@@ -150,7 +151,7 @@ class RunInProgress:
         self.summary.chunks.add(result.chunk)
         self.summary.done.update(result.done)
         self.summary.failures += result.failures
-        self.summary.times += result.times
+        self.summary.times.add(result.times)
         for watch in self.watches:
             watch.advanced(result)
         _require_some_success(self.summary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -21,7 +21,7 @@ from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import DecodedImage, PreparedCell
+from stormproof.engine.stages import DecodedImage, PreparedCell, Wanted
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
@@ -29,8 +29,6 @@ from stormproof.metrics.quality import ImageChange, change_from_sums
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Wanted = Mapping[int, Sequence[Condition]]
 
 
 @dataclass(frozen=True, eq=False)
