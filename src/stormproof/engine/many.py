@@ -32,6 +32,7 @@ from stormproof.engine.run import Observer, RunInProgress, Summary, running
 from stormproof.engine.work import Attempt, ChunkResult
 
 _SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
+_OF_ONE = ("precision", "profile", "track")  # settings that one run obeys, and a plan would ignore or mix
 _UNSAFE = re.compile(r"[^\w.+-]+")  # in the name of a folder
 
 
@@ -72,6 +73,11 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
                 own["tags"] = {**both[0], **both[1]}
             own |= {} if data is None else {"data": data}
             found.append(make_config(own, f"{source}: {name}"))
+    for name in _OF_ONE:
+        if any(getattr(config, name) for config in found):
+            raise InvalidOption(
+                f"{source}: {name} (--{name}) is for a run of one model; leave it out, or run each alone."
+            )
     twice = [name for name, count in Counter(config.name for config in found).items() if count > 1]
     if twice:
         raise InvalidOption(
