@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from stormproof import datasets, models
 from stormproof.core.condition import Condition
@@ -92,6 +94,13 @@ def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> Non
             f"{len(missing)} of {images} images of {dataset.name} are missing; the first: {missing[0]}. "
             f"Restore them, or run on the other {images - len(missing)} with --allow-missing."
         )
+
+
+def require_place(profile: str) -> None:
+    """Refuse a file that could not be written at the end of a run, which cannot measure its times again."""
+    path = Path(profile).absolute()
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidOption(f"--profile {profile}: name a file in a folder that exists and can be written.")
 
 
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:

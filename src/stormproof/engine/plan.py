@@ -27,6 +27,7 @@ from stormproof.engine.checks import (
     refuse_swapped,
     require_common_classes,
     require_images,
+    require_place,
     require_possible,
     require_truth,
 )
@@ -144,6 +145,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     executor = executor_for(config, 1)  # refuses a wrong engine before anything is opened
     if config.device is not None and executor.on_this_machine:
         check_device(config.device)
+    if config.profile is not None:
+        require_place(config.profile)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
     try:
