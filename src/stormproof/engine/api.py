@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from inspect import Parameter
 from os import PathLike
 from typing import Any
 
@@ -16,7 +17,7 @@ from stormproof.core.spec import named_object
 from stormproof.datasets.chosen import with_chosen
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.opened import OpenedDataset, open_dataset
-from stormproof.engine.config import SETTINGS, make_config, python_parameters, refuse_unknown
+from stormproof.engine.config import SETTINGS, make_config, refuse_unknown
 from stormproof.engine.executors import executor_for
 from stormproof.engine.failures import group_failures
 from stormproof.engine.pair import forget_pair, open_dataset_once
@@ -89,10 +90,19 @@ def run(
 
 
 def _signature() -> inspect.Signature:
-    """The parameters of `run`: every setting, and `progress`."""
+    """The parameters of `run`: every setting, model and data also by position, and `progress`."""
     own = {"model": AnyModel, "data": AnyDataset | None, "out": Place, "conditions": Conditions}
-    progress = inspect.Parameter("progress", inspect.Parameter.KEYWORD_ONLY, default=True, annotation=bool)
-    return inspect.Signature([*python_parameters(own), progress], return_annotation=Run)
+    listed = [
+        Parameter(
+            name,
+            Parameter.POSITIONAL_OR_KEYWORD if name in ("model", "data") else Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.is_required() else field.default,
+            annotation=own.get(name, field.annotation),
+        )
+        for name, (field, _) in SETTINGS.items()
+    ]
+    progress = Parameter("progress", Parameter.KEYWORD_ONLY, default=True, annotation=bool)
+    return inspect.Signature([*listed, progress], return_annotation=Run)
 
 
 run.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -151,11 +151,11 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     read = (_read(dataset, index) for index in range(min(len(dataset), _TRIES)))
     samples = [sample for sample in read if sample is not None]
     try:
-        found = model([sample.image for sample in samples])
+        predictions = model([sample.image for sample in samples])
     except Exception:
         return ()
     sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
-    return tuple(check_predictions(model, found, sizes)) if samples else ()
+    return tuple(check_predictions(model, predictions, sizes)) if samples else ()
 
 
 def _needs_of(condition: Condition) -> tuple[object, ...]:

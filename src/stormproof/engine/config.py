@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -251,22 +250,6 @@ def shown_default(field: FieldInfo, setting: Setting) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def python_parameters(own: Mapping[str, Any]) -> list[Parameter]:
-    """The settings as parameters of a Python function: model and data by position, the others by keyword.
-
-    `own` holds the types that only Python takes, such as objects in place of specs.
-    """
-    return [
-        Parameter(
-            name,
-            Parameter.POSITIONAL_OR_KEYWORD if name in ("model", "data") else Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if field.is_required() else field.default,
-            annotation=own.get(name, field.annotation),
-        )
-        for name, (field, _) in SETTINGS.items()
-    ]
-
-
 def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
     """Checked settings, with the kinds of bare files, so that every process and every record reads the same.
 
@@ -292,11 +275,6 @@ def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
     given = {name: value for name, value in flags.items() if value is not None}
     gone = {other for name in given for other in SETTINGS[name][1].replaces} - given.keys()
     return {name: value for name, value in settings.items() if name not in gone} | given
-
-
-def is_plan(settings: Mapping[str, Any]) -> bool:
-    """Whether settings describe several runs."""
-    return any(name in settings for name in PLAN)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

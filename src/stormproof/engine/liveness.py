@@ -94,7 +94,7 @@ class Listener:
 
     def silent(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """The attempts without a beat for too long."""
-        now, found = monotonic(), []
+        now, silent = monotonic(), []
         heard: dict[Path, tuple[str, float]] = {}
         for attempt in attempts:
             timeout = attempt.work.config.timeout
@@ -105,9 +105,9 @@ class Listener:
             last, since = self._heard.get(path, (None, now))
             heard[path] = (beat, since if beat == last else now)
             if now - heard[path][1] > timeout + SILENCE + (0 if beat else _STARTING):
-                found.append(attempt)
+                silent.append(attempt)
         self._heard = heard
-        return found
+        return silent
 
 
 def end_worker(attempt: Attempt) -> None:

@@ -283,7 +283,7 @@ def _record(
 ) -> RunRecord:
     model, dataset = pair.model, pair.dataset
     every = [step for condition in conditions for step in steps(condition)]
-    found = {step.corruption.name: step.corruption for step in every}
+    corruptions = {step.corruption.name: step.corruption for step in every}
     named = [path for step in every for path in step.corruption.files(step.condition)]
     files = dict.fromkeys((*named, *(Path(file).expanduser() for file in config.plugin)))
     return RunRecord(
@@ -301,10 +301,10 @@ def _record(
         ),
         seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
-        recipes={name: corruption.version for name, corruption in found.items()},
+        recipes={name: corruption.version for name, corruption in corruptions.items()},
         files={str(path): fingerprint([path], {}) for path in files},
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
-        declared={name: Declaration.of(one) for name, one in found.items() if is_plugin(one)},
+        declared={name: Declaration.of(one) for name, one in corruptions.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
         tags=config.tags, provenance=provenance(config.device) | {"batch": config.batch},

@@ -125,10 +125,10 @@ def run_to_precision(
         _write_profile(config, times, done)  # of all rounds
         if summary.failed or size >= images:
             return summary, None
-        found = estimate_run(Run(plan.work.out, data=data))
-        if 100 * found.mpc.reach <= config.precision:
-            return summary, found
-        size = next_share(found, config.precision / 100)
+        estimate = estimate_run(Run(plan.work.out, data=data))
+        if 100 * estimate.mpc.reach <= config.precision:
+            return summary, estimate
+        size = next_share(estimate, config.precision / 100)
 
 
 def first_share(images: int) -> int:

@@ -63,10 +63,10 @@ class Encoder:
     def one(self, cell: PreparedCell, returned: object) -> Row | Failure:
         """The row of a cell, whatever was predicted for it."""
         try:
-            found = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
+            checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
             return Row.of(
-                cell.index, cell.id, cell.condition, self._recipe(cell.condition), cell.size, found,
-                self._derived(cell, found), cell.content, cell.change(),
+                cell.index, cell.id, cell.condition, self._recipe(cell.condition), cell.size, checked,
+                self._derived(cell, checked), cell.content, cell.change(),
             )  # fmt: skip
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")
@@ -106,9 +106,9 @@ def _join(returned: Sequence[object]) -> JoinedBoxes | None:
     return joined
 
 
-def _has_more(found: Prediction) -> bool:
+def _has_more(prediction: Prediction) -> bool:
     more = ("masks", "semantic", "panoptic", "confidence")
-    return bool(found.data) or any(getattr(found, name) is not None for name in more)
+    return bool(prediction.data) or any(getattr(prediction, name) is not None for name in more)
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:
