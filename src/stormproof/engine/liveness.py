@@ -86,6 +86,14 @@ def _keep_beating(path: Path, done: threading.Event) -> None:
         path.unlink(missing_ok=True)
 
 
+def forget_beats(run: Path, chunks: range) -> None:
+    """Remove the beats of workers that were killed with their run: other processes may have their numbers
+    by now."""
+    for path in (run / NOTES).glob("*.beat"):
+        if path.stem.isdecimal() and int(path.stem) in chunks:
+            path.unlink(missing_ok=True)
+
+
 class Listener:
     """Remembers the last beat of every chunk in progress."""
 

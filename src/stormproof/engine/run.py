@@ -15,7 +15,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
 from stormproof.engine.executors import Executor, executor_for
 from stormproof.engine.failures import Failure
-from stormproof.engine.liveness import NOTES
+from stormproof.engine.liveness import NOTES, forget_beats
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Times
@@ -172,6 +172,7 @@ def running(plan: Plan, watches: Sequence[Observer] = ()) -> Iterator[RunInProgr
                 sweep(out / name)
             record = claim(out, plan.record)
             make_folder(out / NOTES)
+            forget_beats(out, plan.chunks)
             mine, shard = config.model_dump(mode="json", exclude_none=True), shard_of(out, config.shard)
             settings = covering(mine, plan.record, record, shard=shard, out=config.out)
             write_settings(out / SETTINGS, settings)
