@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import threading
@@ -122,6 +123,22 @@ def test_ray_workers_open_their_model_once_and_name_the_bad_cell(
     pids = opened.read_text().split()
     assert len(pids) == len({*pids}) <= 3  # this process, and a worker on each node
     assert len(list((Path(config.out) / "parts").glob("part-*"))) > 3
+
+
+@pytest.mark.slow
+def test_ray_workers_that_never_start_end_the_run(
+    configure: Configure, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a node lacks a package."""
+
+    class Worker:
+        def start(self) -> None:
+            os._exit(1)
+
+    monkeypatch.setattr(executors, "_RayWorker", Worker)
+    monkeypatch.setattr(executors, "NEVER_OPENED", 2)
+    with pytest.raises(RunError, match="2 Ray workers in a row did not start: "):
+        run(configure(engine=f"ray,address={cluster.address}"))
 
 
 @pytest.mark.slow

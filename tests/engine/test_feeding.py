@@ -38,9 +38,9 @@ def detector(before: Callable[[], None] = lambda: None) -> Any:
     return detect
 
 
-@pytest.mark.parametrize("model", ["brightness_boxes", "thresholds", "raises_on_marked", "scribbles"])
+@pytest.mark.parametrize("model", ["thresholds", "raises_on_marked", "scribbles"])
 def test_fed_by_other_processes_a_model_says_the_same(configure: Configure, model: str) -> None:
-    one, two = configure(model, out="one"), configure(model, out="two", engine="feed", workers=3)
+    one, two = configure(model, out="one"), configure(model, out="two", **FED)
     first, second = run(one), run(two)
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
     assert [(one.cell, one.error) for one in first.failures] == [(f.cell, f.error) for f in second.failures]
@@ -55,7 +55,7 @@ def test_images_are_made_by_the_processes_that_feed(
         raise AssertionError("read in the model's process")
 
     monkeypatch.setattr("stormproof.engine.stages.decode.Decoder.read", never)
-    assert run(configure(engine="feed", workers=2)).complete
+    assert run(configure(**FED)).complete
 
 
 def test_a_killed_process_is_reported_and_the_same_call_goes_on(scene: str, tmp_path: Path) -> None:

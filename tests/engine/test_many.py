@@ -101,6 +101,9 @@ def test_patterns_make_one_model_for_each_file(tmp_path: Path) -> None:
         ({"models": [{"model": "hog", "nmae": "x"}]}, "'nmae' is not known"),
         ({"models": ["hog", "hog"], "datasets": ["images:x"]}, "two models are called 'hog'"),
         ({"model": "hog"}, "model and models exclude each other"),
+        ({"precision": 0.5}, "precision .* is for a run of one model"),
+        ({"profile": "times.csv"}, "profile .* is for a run of one model"),
+        ({"track": "mlflow"}, "track .* is for a run of one model"),
     ):
         with pytest.raises(InvalidOption, match=words):
             runs_of(settings | wrong)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -183,6 +184,28 @@ def test_an_unreadable_label_map_fails_its_image_on_a_device_too(
     assert failures[0] == failures[1]
     assert {kind for _, kind in failures[1]} == {"image"}
     assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+
+
+def test_the_garbage_collector_looks_at_new_objects_only(tmp_path: Path) -> None:
+    frozen: list[int] = []
+
+    def detect(images: list[np.ndarray]) -> list[sp.Prediction]:
+        frozen.append(gc.get_freeze_count())
+        return [sp.Prediction([], [], [])] * len(images)
+
+    def detect_once(out: str) -> int:
+        images = [sp.Sample("one", np.zeros((8, 8, 3), np.uint8))]
+        sp.run(detect, images, out=tmp_path / out, conditions="clean", device="cpu", progress=False)
+        return frozen.pop()
+
+    gc.unfreeze()
+    try:
+        assert detect_once("thawed") > 0
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.freeze()  # as all tests have it
+    assert detect_once("frozen") > 0
+    assert gc.get_freeze_count() > 0
 
 
 def test_a_failed_batch_is_repeated_image_by_image(configure: Configure) -> None:

@@ -36,6 +36,14 @@ def test_refuses_the_folder_of_another_run(
     assert "Give another --out" in str(refusal.value)
 
 
+@pytest.mark.parametrize("place", ["no such folder/times.csv", "."])
+def test_a_profile_that_could_not_be_written_at_the_end_is_refused(configure: Configure, place: str) -> None:
+    config = configure(limit=2, profile=place)
+    with pytest.raises(InvalidOption, match=r"--profile .* a file in a folder that exists"):
+        run(config)
+    assert not Path(config.out).exists()
+
+
 def test_a_changed_dataset_is_refused(configure: Configure, tmp_path: Path) -> None:
     from helpers.scenes import write_scene
 

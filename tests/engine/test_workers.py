@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import threading
 import time
@@ -14,9 +15,9 @@ from helpers.runs import Configure, all_bytes
 from stormproof.core.files import make_folder
 from stormproof.engine import executors, liveness
 from stormproof.engine.chunk import after_death
-from stormproof.engine.liveness import NOTES, write_note
+from stormproof.engine.liveness import NOTES, end_worker, write_note
 from stormproof.engine.plan import make_plan
-from stormproof.engine.run import run
+from stormproof.engine.run import run, running
 from stormproof.engine.stages.predict import ModelTimeout, in_time
 from stormproof.engine.work import Attempt
 
@@ -73,6 +74,23 @@ def test_a_stopped_worker_is_replaced(
     assert (tmp_path / "stopped").exists()
     rows = {name: len(content) for name, content in all_bytes(Path(stopped.out)).items()}
     assert rows.keys() == all_bytes(Path(calm.out)).keys()
+
+
+def test_a_beat_from_before_the_run_kills_nobody(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process was killed with its run, and another may have its number."""
+    plan = make_plan(configure(timeout=5.0, shard="1/2"))
+    notes, killed = plan.work.out / NOTES, list[int]()
+    with running(plan):
+        pass
+    for chunk in (0, 1):
+        (notes / f"{chunk:06d}.beat").write_text(f"{platform.node()} 4242 7")
+    monkeypatch.setattr(os, "kill", lambda number, _: killed.append(number))
+    with running(plan):
+        end_worker(Attempt(plan.work, 0))
+    assert not killed
+    assert (notes / "000001.beat").exists()  # of another shard, which may be at work
 
 
 def test_ctrl_c_while_a_worker_starts_is_delivered_afterwards() -> None:

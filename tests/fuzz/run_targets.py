@@ -94,14 +94,14 @@ out: runs/x
 
 def plan(dice: random.Random, folder: Path) -> None:
     """The runs of a plan: each writes inside the plan's folder."""
-    from stormproof.engine.config import is_plan, read_settings
+    from stormproof.engine.config import PLAN, read_settings
     from stormproof.engine.many import runs_of
     from stormproof.engine.plan import requested_conditions
 
     path = folder / "plan.yaml"
     path.write_bytes(mutate("plan.yaml", _PLAN, dice))
     settings = read_settings(path)
-    if not is_plan(settings):
+    if not any(name in settings for name in PLAN):
         return
     for config in runs_of(settings, str(path)):
         place, out = Path(str(settings["out"])), Path(config.out)

@@ -21,7 +21,7 @@ from stormproof.cli.outcome import (
 from stormproof.cli.settings import with_settings
 from stormproof.core.errors import InvalidOption, StormproofError, first_few
 from stormproof.core.table import Table
-from stormproof.engine.config import RunConfig, is_plan, make_config, overlay, read_settings
+from stormproof.engine.config import PLAN, RunConfig, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
     from stormproof.engine.many import RunOutcome
@@ -71,7 +71,7 @@ def run(
 
     given = _with_files(files, settings) if files else settings
     both = overlay(read_settings(config) if config else {}, given)
-    if is_plan(both):
+    if any(name in both for name in PLAN):
         _run_many(both, str(config or ""), dry_run=dry_run)
         return
     made = make_config(both, str(config) if config else "")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from enum import Enum, EnumType
 from inspect import Parameter
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Optional, Union, get_args, get_origin
+from typing import Annotated, Any, Optional, Union, get_args, get_origin
 
 import typer
 from rich.markup import escape
@@ -19,13 +18,9 @@ from stormproof.cli.options import (
     complete_engines,
     complete_measures,
     complete_models,
-    starting,
 )
 from stormproof.core.errors import InvalidOption
-from stormproof.engine.config import RunConfig, settings_of, shown_default
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from stormproof.engine.config import SETTINGS, shown_default
 
 _COMPLETE: dict[str, Callable[[str], list[str]]] = {
     "models": complete_models,
@@ -37,17 +32,17 @@ _COMPLETE: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-def with_settings(verb: Callable[..., None], config: type[BaseModel] = RunConfig) -> Callable[..., None]:
-    """Give a verb one flag for each setting of a configuration.
+def with_settings(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb one flag for each setting of a run.
 
     The verb takes them as a dictionary, its first parameter; settings not given on the command line are None.
     """
     _, *own = inspect.signature(verb, eval_str=True).parameters.values()
-    flags = [_flag(name, config) for name in settings_of(config)]
+    flags = [_flag(name) for name in SETTINGS]
 
     def command(**given: Any) -> None:
-        settings = {name: given.pop(name) for name in settings_of(config)}
-        for name, (field, setting) in settings_of(config).items():
+        settings = {name: given.pop(name) for name in SETTINGS}
+        for name, (field, setting) in SETTINGS.items():
             if get_origin(field.annotation) is dict and settings[name] is not None:
                 settings[name] = _pairs((setting.flags or (f"--{name}",))[0], settings[name])
         verb(settings, **given)
@@ -59,34 +54,28 @@ def with_settings(verb: Callable[..., None], config: type[BaseModel] = RunConfig
     return command
 
 
-def _flag(name: str, config: type[BaseModel]) -> Parameter:
+def _flag(name: str) -> Parameter:
     """The flag of a setting; its value is None where it is not given."""
-    kind = _kind(settings_of(config)[name][0].annotation)
+    kind = _kind(SETTINGS[name][0].annotation)
     if get_origin(kind) in (tuple, dict):
         kind = list[str]
-    elif isinstance(kind, EnumType):
-        kind = str  # the configuration rejects other values, as it does for a file
-    annotation: Any = Annotated[Optional[kind], _option(name, config)]  # noqa: UP045  a value, not a type
+    annotation: Any = Annotated[Optional[kind], _option(name)]  # noqa: UP045  a value, not a type
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
+def _option(name: str) -> Any:
     """A setting as an option: its spellings, its help and its default in words."""
-    field, setting = settings_of(config)[name]
-    kind, complete, text = _kind(field.annotation), _COMPLETE.get(setting.completes), setting.help
-    if get_origin(kind) in (tuple, dict):
+    field, setting = SETTINGS[name]
+    text = setting.help
+    if get_origin(field.annotation) in (tuple, dict):
         text = f"{text.removesuffix('.')}; repeatable."
-    elif isinstance(kind, EnumType):
-        choices = [str(choice.value) for choice in list[Enum](kind)]
-        text = f"{text.removesuffix('.')}: {', '.join(choices)}."
-        complete = lambda incomplete: starting(choices, incomplete)  # noqa: E731
     if default := shown_default(field, setting):
         text = f"{text} Default: {default}."
     return typer.Option(
         *(setting.flags or (f"--{name.replace('_', '-')}",)),
         help=escape(text),
         show_default=False,
-        autocompletion=complete,
+        autocompletion=_COMPLETE.get(setting.completes),
     )
 
 

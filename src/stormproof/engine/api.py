@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from inspect import Parameter
 from os import PathLike
 from typing import Any
 
@@ -16,13 +17,7 @@ from stormproof.core.spec import named_object
 from stormproof.datasets.chosen import with_chosen
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.opened import OpenedDataset, open_dataset
-from stormproof.engine.config import (
-    RunConfig,
-    make_config,
-    python_parameters,
-    refuse_unknown,
-    settings_of,
-)
+from stormproof.engine.config import SETTINGS, make_config, refuse_unknown
 from stormproof.engine.executors import executor_for
 from stormproof.engine.failures import group_failures
 from stormproof.engine.pair import forget_pair, open_dataset_once
@@ -53,7 +48,7 @@ def run(
     A model or dataset made in Python runs in this process (`engine="local"`, which is then the default);
     those that have a spec run in worker processes. The settings are the flags of `stormproof run`:
     """
-    refuse_unknown(settings, RunConfig.model_fields)
+    refuse_unknown(settings, SETTINGS)
     opened = open_model(model)
     dataset = None if data is None else _open_once(data)
     made_here = [thing for thing in (opened, dataset) if thing is not None and thing.spec is None]
@@ -94,16 +89,25 @@ def run(
     return Run(out, data=whole)
 
 
-def signature(config: type[RunConfig] = RunConfig) -> inspect.Signature:
-    """The parameters of `run`: the settings that the configuration declares, and `progress`."""
+def _signature() -> inspect.Signature:
+    """The parameters of `run`: every setting, model and data also by position, and `progress`."""
     own = {"model": AnyModel, "data": AnyDataset | None, "out": Place, "conditions": Conditions}
-    progress = inspect.Parameter("progress", inspect.Parameter.KEYWORD_ONLY, default=True, annotation=bool)
-    return inspect.Signature([*python_parameters(config, own), progress], return_annotation=Run)
+    listed = [
+        Parameter(
+            name,
+            Parameter.POSITIONAL_OR_KEYWORD if name in ("model", "data") else Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.is_required() else field.default,
+            annotation=own.get(name, field.annotation),
+        )
+        for name, (field, _) in SETTINGS.items()
+    ]
+    progress = Parameter("progress", Parameter.KEYWORD_ONLY, default=True, annotation=bool)
+    return inspect.Signature([*listed, progress], return_annotation=Run)
 
 
-run.__signature__ = signature()  # type: ignore[attr-defined]
+run.__signature__ = _signature()  # type: ignore[attr-defined]
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n" + "\n".join(
-    f"{name}: {setting.help}" for name, (_, setting) in settings_of(RunConfig).items()
+    f"{name}: {setting.help}" for name, (_, setting) in SETTINGS.items()
 )
 
 

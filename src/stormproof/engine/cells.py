@@ -7,13 +7,17 @@ the model.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Truth
@@ -29,6 +33,7 @@ from stormproof.engine.stages import (
     DecodedImage,
     Pace,
     PreparedCell,
+    Wanted,
 )
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
@@ -41,7 +46,7 @@ from stormproof.results.store.schema import Row, RowBlock
 if TYPE_CHECKING:
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor, UploadedImages
 
-Wanted = Mapping[int, Sequence[Condition]]
+_NO_IMAGE = np.zeros((0, 0, 3), np.uint8)  # of a cell whose prediction was made before
 _TOGETHER = 4  # of the model's batches that are corrupted at once: fewer launches
 Read = tuple[int, DecodedImage | Exception]
 Outcomes = tuple[list[Failure], AnsweredBatch | list[Answer | Failure]]  # of a batch
@@ -58,16 +63,33 @@ def run_cells(
     device, `take` is called several times, by a thread beside the model.
     """
     if isinstance(pair.model, Precomputed):
-        return take(_look_up(pair, pair.model, attempt, wanted, times))
+        take(_look_up(pair, pair.model, attempt, wanted, times))
+        return
     line = _Line.of(pair, pair.model, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
         is_fed = attempt.work.config.engine == "feed"
-        return take(line.run(wanted, _feeders_of(attempt.work) if is_fed else None))
+        take(line.run(wanted, _feeders_of(attempt.work) if is_fed else None))
+        return
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
-    return line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep), take)
+    with _old_objects_left_alone():
+        line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep), take)
+
+
+@contextmanager
+def _old_objects_left_alone() -> Iterator[None]:
+    """Let the garbage collector look at new objects only: each look at all those of torch stops every
+    thread for a fifth of a second. If something is frozen already, its owner decides."""
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 _ahead: list[ReadAhead] = []  # of the dataset in use
@@ -107,10 +129,12 @@ def _look_up(
             start = perf_counter()
             try:
                 prediction, size = model.lookup(name, condition), pair.dataset.size(index)
-                times.model += perf_counter() - start
-                yield encode.look_up(index, name, condition, size, prediction, truth)
             except Exception as error:
                 yield Failure.of(error, index, name, condition, "model")
+                continue
+            times.model += perf_counter() - start
+            cell = PreparedCell(index, name, condition, _NO_IMAGE, size, truth, None, lambda: None)
+            yield encode.one(cell, prediction)
 
 
 def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Truth:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from stormproof import datasets, models
 from stormproof.core.condition import Condition
@@ -94,6 +96,13 @@ def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> Non
         )
 
 
+def require_place(profile: str) -> None:
+    """Refuse a file that could not be written at the end of a run, which cannot measure its times again."""
+    path = Path(profile).absolute()
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidOption(f"--profile {profile}: name a file in a folder that exists and can be written.")
+
+
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
     """Refuse a dataset whose first images lack the truth that a benchmark's metric is computed from."""
     task = task_of_measure(metric)
@@ -142,11 +151,11 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     read = (_read(dataset, index) for index in range(min(len(dataset), _TRIES)))
     samples = [sample for sample in read if sample is not None]
     try:
-        found = model([sample.image for sample in samples])
+        predictions = model([sample.image for sample in samples])
     except Exception:
         return ()
     sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
-    return tuple(check_predictions(model, found, sizes)) if samples else ()
+    return tuple(check_predictions(model, predictions, sizes)) if samples else ()
 
 
 def _needs_of(condition: Condition) -> tuple[object, ...]:

@@ -6,9 +6,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import Enum
-from functools import cache
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +58,6 @@ EXPECTED = {  # keyed by pydantic's error types, which are part of its interface
     "dict_type": "pairs of key: value",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
-    "enum": "{expected}",
     "greater_than_equal": "at least {ge}",
     "greater_than": "more than {gt}",
     "less_than": "less than {lt}",
@@ -239,13 +235,11 @@ class RunConfig(BaseModel):
         return spec if self.images is None else with_option(spec, "only", self.images)
 
 
-@cache
-def settings_of(config: type[BaseModel]) -> dict[str, tuple[FieldInfo, Setting]]:
-    """Every setting that a configuration declares, in order."""
-    return {
-        name: (field, next(note for note in field.metadata if isinstance(note, Setting)))
-        for name, field in config.model_fields.items()
-    }
+# Every setting with its declaration, in order.
+SETTINGS: dict[str, tuple[FieldInfo, Setting]] = {
+    name: (field, next(note for note in field.metadata if isinstance(note, Setting)))
+    for name, field in RunConfig.model_fields.items()
+}
 
 
 def shown_default(field: FieldInfo, setting: Setting) -> str:
@@ -256,27 +250,11 @@ def shown_default(field: FieldInfo, setting: Setting) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def python_parameters(config: type[BaseModel], own: Mapping[str, Any]) -> list[Parameter]:
-    """The settings as parameters of a Python function: model and data by position, the others by keyword.
-
-    `own` holds the types that only Python takes, such as objects in place of specs.
-    """
-    listed = []
-    for name, (field, _) in settings_of(config).items():
-        default = Parameter.empty if field.is_required() else field.default
-        listed.append(
-            Parameter(
-                name,
-                Parameter.POSITIONAL_OR_KEYWORD if name in ("model", "data") else Parameter.KEYWORD_ONLY,
-                default=default.value if isinstance(default, Enum) else default,
-                annotation=own.get(name, field.annotation),
-            )
-        )
-    return listed
-
-
 def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
-    """Checked settings; all complaints are raised as one line that starts with `source`."""
+    """Checked settings, with the kinds of bare files, so that every process and every record reads the same.
+
+    All complaints are raised as one line that starts with `source`.
+    """
     from stormproof import datasets, models  # the help of a command needs neither
 
     try:
@@ -284,7 +262,6 @@ def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
     except ValidationError as error:
         complaints = "; ".join(_complaint(problem) for problem in error.errors())
         raise InvalidOption(f"{source + ': ' if source else ''}{complaints}.") from None
-    # With the kinds of bare files, so that every process and every record reads the same.
     data = None if config.data is None else datasets.full_spec(config.data)
     return config.model_copy(update={"model": models.full_spec(config.model), "data": data})
 
@@ -296,22 +273,16 @@ def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
     {'seed': 1, 'data': 'images:x'}
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    known = settings_of(RunConfig)
-    gone = {other for name in given for other in known[name][1].replaces} - given.keys()
+    gone = {other for name in given for other in SETTINGS[name][1].replaces} - given.keys()
     return {name: value for name, value in settings.items() if name not in gone} | given
 
 
-def is_plan(settings: Mapping[str, Any]) -> bool:
-    """Whether settings describe several runs."""
-    return any(name in settings for name in PLAN)
-
-
-def read_settings(path: Path, config: type[BaseModel] = RunConfig) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
     """The settings of a `run.yaml`, unchecked because flags may add to them. Empty ones count as absent."""
     content = read_yaml(path, error=InvalidOption)
     if not isinstance(content, dict):
         raise InvalidOption(f"{path} must hold settings (model: …, data: …), not a {type(content).__name__}.")
-    refuse_unknown([str(key) for key in content], (*config.model_fields, *PLAN), f"{path}: ")
+    refuse_unknown([str(key) for key in content], (*SETTINGS, *PLAN), f"{path}: ")
     return {key: value for key, value in content.items() if value is not None}
 
 
@@ -336,5 +307,5 @@ def _complaint(problem: Any) -> str:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, RunConfig.model_fields, n=1)
+    near = get_close_matches(name, SETTINGS, n=1)
     return f"{name!r} is not a setting" + (f"; did you mean {near[0]!r}?" if near else "")

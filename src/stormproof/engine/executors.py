@@ -31,7 +31,7 @@ from stormproof.core.processes import worker_count, worker_pool
 from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
 from stormproof.engine.cells import end_feeding
-from stormproof.engine.chunk import after_death, do_chunk_safely, do_in_steps
+from stormproof.engine.chunk import NEVER_OPENED, after_death, do_chunk_safely, do_in_steps
 from stormproof.engine.config import RunConfig
 from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult, Work
@@ -215,6 +215,7 @@ class RayCluster:
         # A worker is given a chunk only once it answers: the cluster may have lost the room for it.
         starting = {one.start.remote(): one for one in (kind.remote() for _ in range(self._room(ray)))}
         busy: dict[Any, tuple[Any, Attempt]] = {}
+        never_started = 0  # of the last workers
         try:
             while True:
                 while idle and (attempt := again.popleft() if again else next(fresh, None)):
@@ -232,12 +233,18 @@ class RayCluster:
                     try:
                         result = _collect(ray, reference)
                     except ray.exceptions.RayError as error:
+                        never_started += mine is None
+                        if never_started == NEVER_OPENED:
+                            raise RunError(
+                                f"{NEVER_OPENED} Ray workers in a row did not start: {_last_line(error)}. "
+                                "Give every node the same Python packages."
+                            ) from error
                         another = kind.remote()
                         starting[another.start.remote()] = another
-                        result = mine and after_death(
-                            mine[1], f"the Ray worker died ({type(error).__name__})"
-                        )
+                        cause = f"the Ray worker died ({type(error).__name__})"
+                        result = mine and after_death(mine[1], cause)
                     else:
+                        never_started = 0
                         idle.append(worker)
                     if isinstance(result, Attempt):
                         again.append(result)
@@ -287,6 +294,11 @@ def _collect(ray: Any, reference: Any) -> ChunkResult | None:
             "--out must be a folder that all nodes share."
         )
     return result
+
+
+def _last_line(error: Exception) -> str:
+    """What an error says at the end of a traceback from another process."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1].rstrip(".")
 
 
 def _connect_ray(ray: Any, address: str | None) -> None:
@@ -383,8 +395,7 @@ def _collect_jobs(jobs: list[Any]) -> Iterator[ChunkResult]:
             if error is None:
                 yield from job.result()
             else:
-                reason = str(error).strip().splitlines()[-1]
-                lost.append(f"job {job.job_id}: {reason} (log {job.paths.stderr})")
+                lost.append(f"job {job.job_id}: {_last_line(error)} (log {job.paths.stderr})")
         if waiting and not ended:
             time.sleep(_POLL)
     if lost:

@@ -86,6 +86,14 @@ def _keep_beating(path: Path, done: threading.Event) -> None:
         path.unlink(missing_ok=True)
 
 
+def forget_beats(run: Path, chunks: range) -> None:
+    """Remove the beats of workers that were killed with their run: other processes may have their numbers
+    by now."""
+    for path in (run / NOTES).glob("*.beat"):
+        if path.stem.isdecimal() and int(path.stem) in chunks:
+            path.unlink(missing_ok=True)
+
+
 class Listener:
     """Remembers the last beat of every chunk in progress."""
 
@@ -94,7 +102,7 @@ class Listener:
 
     def silent(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """The attempts without a beat for too long."""
-        now, found = monotonic(), []
+        now, silent = monotonic(), []
         heard: dict[Path, tuple[str, float]] = {}
         for attempt in attempts:
             timeout = attempt.work.config.timeout
@@ -105,9 +113,9 @@ class Listener:
             last, since = self._heard.get(path, (None, now))
             heard[path] = (beat, since if beat == last else now)
             if now - heard[path][1] > timeout + SILENCE + (0 if beat else _STARTING):
-                found.append(attempt)
+                silent.append(attempt)
         self._heard = heard
-        return found
+        return silent
 
 
 def end_worker(attempt: Attempt) -> None:

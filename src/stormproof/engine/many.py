@@ -25,13 +25,14 @@ from typing import Any, cast
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.private import scrub, without_secrets
 from stormproof.core.spec import Spec
-from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
+from stormproof.engine.config import PLAN, SETTINGS, RunConfig, make_config
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import Observer, RunInProgress, Summary, running
 from stormproof.engine.work import Attempt, ChunkResult
 
 _SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
+_OF_ONE = ("precision", "profile", "track")  # settings that one run obeys, and a plan would ignore or mix
 _UNSAFE = re.compile(r"[^\w.+-]+")  # in the name of a folder
 
 
@@ -62,7 +63,7 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
         raise InvalidOption(f"{source}: {missing} is missing.")
     datasets = _list_of(settings, "datasets") or [None]
     shared = {key: value for key, value in settings.items() if key not in (*PLAN, *_SINGLE.values())}
-    found = []
+    runs = []
     for model in (model for given in models for model in _models(given)):
         for data in datasets:
             name = model["name"] if len(datasets) == 1 else f"{model['name']}/{_data_name(str(data))}"
@@ -71,13 +72,18 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
             if all(isinstance(tags, dict) for tags in both):  # else the configuration reports the error
                 own["tags"] = {**both[0], **both[1]}
             own |= {} if data is None else {"data": data}
-            found.append(make_config(own, f"{source}: {name}"))
-    twice = [name for name, count in Counter(config.name for config in found).items() if count > 1]
+            runs.append(make_config(own, f"{source}: {name}"))
+    for name in _OF_ONE:
+        if any(getattr(config, name) for config in runs):
+            raise InvalidOption(
+                f"{source}: {name} (--{name}) is for a run of one model; leave it out, or run each alone."
+            )
+    twice = [name for name, count in Counter(config.name for config in runs).items() if count > 1]
     if twice:
         raise InvalidOption(
             f"{source}: two models are called {twice[0]!r}; give one of them another 'name:'."
         )
-    return found
+    return runs
 
 
 def run_all(
@@ -138,7 +144,7 @@ def _list_of(settings: Mapping[str, Any], many: str) -> list[Any]:
 def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     """The models of an entry: one, or one for each file that its pattern matches."""
     own = {"model": given} if isinstance(given, str) else dict(given)
-    known = [name for name, (_, setting) in settings_of(RunConfig).items() if setting.per_model]
+    known = [name for name, (_, setting) in SETTINGS.items() if setting.per_model]
     unknown = own.keys() - {*known}
     if unknown or not isinstance(own.get("model"), str):
         what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
@@ -153,8 +159,8 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
         raise InvalidOption(f"models: no file matches {spec.main}; check the pattern.")
     if "name" in own and len(files) > 1:
         raise InvalidOption(f"models: {own['name']!r} cannot name all {len(files)} files of {spec.main}.")
-    found = [Spec(spec.kind, file, spec.options) for file in files]
-    return [{"name": _model_name(each), **own, "model": str(each)} for each in found]
+    each = [Spec(spec.kind, file, spec.options) for file in files]
+    return [{"name": _model_name(one), **own, "model": str(one)} for one in each]
 
 
 def _require_folder_name(name: object) -> None:

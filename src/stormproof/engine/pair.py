@@ -63,10 +63,10 @@ def pair_for(work: Work) -> Pair:
     pair = open_pair(work.config.model, work.config.enhance, work.record.dataset.spec)
     both: tuple[ModelRecord | DatasetRecord, ...] = (work.record.model, work.record.dataset)
     for what, planned in zip(("model", "dataset"), both, strict=True):
-        found = getattr(pair, what).fingerprint
-        if found != planned.fingerprint:
+        here = getattr(pair, what).fingerprint
+        if here != planned.fingerprint:
             raise RunError(
-                f"The {what} {planned.spec} has fingerprint {found[:16]} on {platform.node()}, but "
+                f"The {what} {planned.spec} has fingerprint {here[:16]} on {platform.node()}, but "
                 f"{planned.fingerprint[:16]} where the run was started; give every machine the same files."
             )
     if isinstance(pair.model, Model):

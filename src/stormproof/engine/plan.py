@@ -27,6 +27,7 @@ from stormproof.engine.checks import (
     refuse_swapped,
     require_common_classes,
     require_images,
+    require_place,
     require_possible,
     require_truth,
 )
@@ -144,6 +145,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     executor = executor_for(config, 1)  # refuses a wrong engine before anything is opened
     if config.device is not None and executor.on_this_machine:
         check_device(config.device)
+    if config.profile is not None:
+        require_place(config.profile)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
     try:
@@ -280,7 +283,7 @@ def _record(
 ) -> RunRecord:
     model, dataset = pair.model, pair.dataset
     every = [step for condition in conditions for step in steps(condition)]
-    found = {step.corruption.name: step.corruption for step in every}
+    corruptions = {step.corruption.name: step.corruption for step in every}
     named = [path for step in every for path in step.corruption.files(step.condition)]
     files = dict.fromkeys((*named, *(Path(file).expanduser() for file in config.plugin)))
     return RunRecord(
@@ -298,10 +301,10 @@ def _record(
         ),
         seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
-        recipes={name: corruption.version for name, corruption in found.items()},
+        recipes={name: corruption.version for name, corruption in corruptions.items()},
         files={str(path): fingerprint([path], {}) for path in files},
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
-        declared={name: Declaration.of(one) for name, one in found.items() if is_plugin(one)},
+        declared={name: Declaration.of(one) for name, one in corruptions.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
         tags=config.tags, provenance=provenance(config.device) | {"batch": config.batch},

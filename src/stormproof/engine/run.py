@@ -15,7 +15,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
 from stormproof.engine.executors import Executor, executor_for
 from stormproof.engine.failures import Failure
-from stormproof.engine.liveness import NOTES
+from stormproof.engine.liveness import NOTES, forget_beats
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Times
@@ -120,14 +120,15 @@ def run_to_precision(
             size = first_share(images)
             continue
         summary = do(plan)
-        times, done = times + summary.times, done + summary.done
+        times.add(summary.times)
+        done.update(summary.done)
         _write_profile(config, times, done)  # of all rounds
         if summary.failed or size >= images:
             return summary, None
-        found = estimate_run(Run(plan.work.out, data=data))
-        if 100 * found.mpc.reach <= config.precision:
-            return summary, found
-        size = next_share(found, config.precision / 100)
+        estimate = estimate_run(Run(plan.work.out, data=data))
+        if 100 * estimate.mpc.reach <= config.precision:
+            return summary, estimate
+        size = next_share(estimate, config.precision / 100)
 
 
 def first_share(images: int) -> int:
@@ -150,7 +151,7 @@ class RunInProgress:
         self.summary.chunks.add(result.chunk)
         self.summary.done.update(result.done)
         self.summary.failures += result.failures
-        self.summary.times += result.times
+        self.summary.times.add(result.times)
         for watch in self.watches:
             watch.advanced(result)
         _require_some_success(self.summary)
@@ -171,6 +172,7 @@ def running(plan: Plan, watches: Sequence[Observer] = ()) -> Iterator[RunInProgr
                 sweep(out / name)
             record = claim(out, plan.record)
             make_folder(out / NOTES)
+            forget_beats(out, plan.chunks)
             mine, shard = config.model_dump(mode="json", exclude_none=True), shard_of(out, config.shard)
             settings = covering(mine, plan.record, record, shard=shard, out=config.out)
             write_settings(out / SETTINGS, settings)

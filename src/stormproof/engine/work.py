@@ -109,13 +109,9 @@ class Times:
     model_by_condition: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Times) -> None:
-        """Add what another process took to read and corrupt."""
-        self.decode += other.decode
-        self.corrupt += other.corrupt
-        self.decoded += other.decoded
-
-    def __add__(self, other: Times) -> Times:
-        return Times(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Times)))
+        """Add what another chunk or process took."""
+        for one in fields(Times):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def profile(self, done: Mapping[str, int]) -> str:
         """Milliseconds of the model for an image under each condition, the slowest first, as CSV; `done` is

@@ -7,7 +7,7 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter, sleep
@@ -19,6 +19,7 @@ from stormproof.core.sample import Image, Sample, Truth
 from stormproof.engine.failures import Failure
 from stormproof.metrics.quality import ImageChange
 
+Wanted = Mapping[int, Sequence[Condition]]  # under which conditions each image is wanted
 _BETWEEN_CALLS = 0.001  # seconds in which the model's next call is expected
 Result = TypeVar("Result")
 
@@ -33,7 +34,7 @@ class DecodedImage:
 
 
 class PreparedCell(NamedTuple):
-    """A cell whose corrupted image is ready for the model.
+    """A cell whose corrupted image is ready for the model, or whose prediction was made before.
 
     `change` is asked for when the row is made: on a device, asking earlier would wait for its kernels. The
     truth under its condition is asked for only if the model predicts maps.
@@ -45,7 +46,7 @@ class PreparedCell(NamedTuple):
     image: Image
     size: Size
     truth: Callable[[], Truth]
-    content: str
+    content: str | None
     change: Callable[[], ImageChange | None]
 
     def failed(self, kind: str, error: str, trace: str = "") -> Failure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -21,7 +21,7 @@ from stormproof.corruptions import truth_under
 from stormproof.corruptions.chain import needs
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.failures import Failure
-from stormproof.engine.stages import DecodedImage, PreparedCell
+from stormproof.engine.stages import DecodedImage, PreparedCell, Wanted
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 from stormproof.imaging.gpu.batch import squared_differences
@@ -29,8 +29,6 @@ from stormproof.metrics.quality import ImageChange, change_from_sums
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Wanted = Mapping[int, Sequence[Condition]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +220,10 @@ class _Changes:
         self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
     @cached_property
-    def _fetched(self) -> list[list[int]]:
+    def _fetched(self) -> list[ImageChange]:
         with self._launching():
-            sums: list[list[int]] = self._sums.tolist()
-        return sums
+            noise, power = self._sums.tolist()
+        return [*map(change_from_sums, noise, power, self._values)]
 
     def of(self, row: int) -> ImageChange:
-        noise, power = (sums[row] for sums in self._fetched)
-        return change_from_sums(noise, power, self._values[row])
+        return self._fetched[row]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidPrediction
 from stormproof.core.forms import Comparison, forms_of
 from stormproof.core.prediction_batch import JoinedBoxes, join_boxes
-from stormproof.core.sample import Ints, Prediction, Truth
+from stormproof.core.sample import Ints, Prediction
 from stormproof.engine.failures import Failure
 from stormproof.engine.pair import Pair
 from stormproof.engine.stages import Answer, AnsweredBatch, PreparedCell
 from stormproof.engine.work import Work
-from stormproof.metrics.quality import ImageChange
 from stormproof.models.classes import match_classes
 from stormproof.results.store.schema import Row, RowBlock, RowHead
 
@@ -46,7 +44,7 @@ class Encoder:
             yield from block
             return
         for answer in answers:
-            yield answer if isinstance(answer, Failure) else self._one(*answer)
+            yield answer if isinstance(answer, Failure) else self.one(*answer)
 
     def block(self, batch: AnsweredBatch) -> RowBlock | None:
         """The rows of a batch as columns; None if each needs a look of its own."""
@@ -62,45 +60,29 @@ class Encoder:
             boxes,
         )
 
-    def _one(self, cell: PreparedCell, returned: object) -> Row | Failure:
+    def one(self, cell: PreparedCell, returned: object) -> Row | Failure:
+        """The row of a cell, whatever was predicted for it."""
         try:
             checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
-            return self._row(
-                cell.index,
-                cell.id,
-                cell.condition,
-                cell.size,
-                checked,
-                cell.truth,
-                cell.content,
-                cell.change(),
-            )
+            return Row.of(
+                cell.index, cell.id, cell.condition, self._recipe(cell.condition), cell.size, checked,
+                self._derived(cell, checked), cell.content, cell.change(),
+            )  # fmt: skip
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")
 
-    def look_up(
-        self, index: int, name: str, condition: Condition, size: tuple[int, int], returned: object,
-        truth: Callable[[], Truth],
-    ) -> Row:  # fmt: skip
-        """The row of a precomputed prediction."""
-        checked = check_prediction(returned, size, self._classes, self._semantic_classes)
-        return self._row(index, name, condition, size, checked, truth)
-
-    def _row(
-        self, index: int, name: str, condition: Condition, size: tuple[int, int], prediction: Prediction,
-        truth_under: Callable[[], Truth], content: str | None = None, change: ImageChange | None = None,
-    ) -> Row:  # fmt: skip
+    def _derived(self, cell: PreparedCell, prediction: Prediction) -> dict[str, Any]:
+        """What forms count while the truth is at hand, by column."""
         compared = [form for form in forms_of(prediction) if form.derive is not None]
+        if not compared:
+            return {}
+        truth = cell.truth()
+        both = Comparison(cell.id, truth, prediction, self._side, self._labels)
         derived: dict[str, Any] = {}
-        if compared:
-            truth = truth_under()
-            both = Comparison(name, truth, prediction, self._side, self._labels)
-            for form in compared:
-                if form.derive is not None and form.is_in(truth):
-                    derived |= form.derive(both)
-        return Row.of(
-            index, name, condition, self._recipe(condition), size, prediction, derived, content, change
-        )
+        for form in compared:
+            if form.derive is not None and form.is_in(truth):
+                derived |= form.derive(both)
+        return derived
 
 
 def check_together(returned: Sequence[object], classes: int) -> JoinedBoxes | None:
@@ -124,9 +106,9 @@ def _join(returned: Sequence[object]) -> JoinedBoxes | None:
     return joined
 
 
-def _has_more(found: Prediction) -> bool:
+def _has_more(prediction: Prediction) -> bool:
     more = ("masks", "semantic", "panoptic", "confidence")
-    return bool(found.data) or any(getattr(found, name) is not None for name in more)
+    return bool(prediction.data) or any(getattr(prediction, name) is not None for name in more)
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:

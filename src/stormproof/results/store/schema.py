@@ -162,7 +162,7 @@ class RowBlock:
     def in_order(cls, blocks: Sequence[RowBlock]) -> RowBlock:
         """The rows of several blocks, sorted by cell."""
         heads, boxes = [head for one in blocks for head in one.heads], [one.boxes for one in blocks]
-        order = sorted(range(len(heads)), key=lambda i: heads[i].cell)
+        order = sorted(range(len(heads)), key=[head.cell for head in heads].__getitem__)
         return cls([heads[i] for i in order], JoinedBoxes.of(boxes).take(np.array(order, np.int64)))
 
     def __len__(self) -> int:
