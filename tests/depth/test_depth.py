@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,11 @@ from stormproof.depth.priors import Region, read_priors
 from stormproof.depth.sky import find_sky
 
 
-def _network(path: Path, values: str) -> Path:
+def _network(path: Path, values: str, shape: Sequence[int | str] = (1, 3, "h", "w")) -> Path:
     """A network that answers the mean of the channels, or its negative."""
     onnx = pytest.importorskip("onnx")
     make = onnx.helper
-    entry = make.make_tensor_value_info("image", onnx.TensorProto.FLOAT, [1, 3, "h", "w"])
+    entry = make.make_tensor_value_info("image", onnx.TensorProto.FLOAT, shape)
     answer = make.make_tensor_value_info("depth", onnx.TensorProto.FLOAT, [1, 1, "h", "w"])
     axes = make.make_tensor("axes", onnx.TensorProto.INT64, [1], [1])
     shift = make.make_tensor("shift", onnx.TensorProto.FLOAT, [1], [5.0 if values == "metres" else -9.0])
@@ -68,6 +69,8 @@ def test_refuses_a_file_that_is_no_network(tmp_path: Path) -> None:
     (tmp_path / "text.onnx").write_text("no network")
     with pytest.raises(ModelError, match="ONNX"):
         DepthModel(tmp_path / "text.onnx").depth(image)
+    with pytest.raises(ModelError, match="cannot be run on one image as 1×3×H×W"):
+        DepthModel(_network(tmp_path / "last.onnx", "inverse", (1, 64, 64, 3))).depth(image)
     with pytest.raises(InvalidOption, match="does not exist"):
         DepthModel(tmp_path / "none.onnx")
     with pytest.raises(InvalidOption, match="metres or inverse"):

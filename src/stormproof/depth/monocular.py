@@ -101,7 +101,12 @@ def _answer(session: Any, image: Image, path: Path) -> Map:
     rgb = image if image.ndim == 3 and image.shape[2] == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
     small = cv2.resize(rgb, (columns, rows), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
     batch = ((small - _MEAN) / _SPREAD).transpose(2, 0, 1)[None]
-    answer = np.squeeze(np.asarray(session.run(None, {entry.name: np.ascontiguousarray(batch)})[0]))
+    try:
+        first, *_ = session.run(None, {entry.name: np.ascontiguousarray(batch)})
+    except Exception as error:
+        problem = f"cannot be run on one image as 1×3×H×W of float32 ({str(error).splitlines()[0]})"
+        raise ModelError(f"{path} {problem}; export it so.") from None
+    answer = np.squeeze(np.asarray(first))
     if answer.ndim != 2 or not np.isfinite(answer).all():
         raise ModelError(f"{path} outputs {answer.shape}; a depth network outputs one finite H×W map.")
     resized = cv2.resize(answer.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
