@@ -170,7 +170,8 @@ def test_the_fingerprint_covers_file_card_and_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        (",threads=0", InvalidOption, "at least 1"),
+        (",threads=0", InvalidOption, "threads=0: at least 1"),
+        (",batch=-1", InvalidOption, "batch=-1: at least 1"),
         (",device=tpu", InvalidOption, "choose one of cpu"),
         (",device=cuda", InvalidOption, "this onnxruntime offers"),
         (",colour=3", UnknownName, "It takes:"),

@@ -103,8 +103,6 @@ def _load(path: Path, threads: int, device: str) -> tuple[Any, Graph, tuple[Path
 def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
     if device not in _PROVIDERS:
         raise InvalidOption(f"device={device}: choose one of {', '.join(_PROVIDERS)}.")
-    if threads < 1:
-        raise InvalidOption(f"threads={threads}: at least 1 is needed.")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # errors are raised; nothing else may mix with a run's progress
