@@ -193,10 +193,7 @@ def _with_options(
 
 
 def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
-    """The class names, some of them renamed by the card.
-
-    Several classes may get the same name: then they count as one.
-    """
+    """The class names, some of them renamed by the card."""
     names = resolve_classes(card.classes, near)
     if names is None:
         plane = ", such as [background, person] for a single plane" if card.decoder == "logits" else ""
@@ -209,14 +206,14 @@ def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
         )
     if DECODERS[card.decoder].task == "semantic" and len(names) == 1 and not is_background(names[0]):
         names = ("background", *names)  # the only class of a map is its foreground
-    return rename_classes(names, card.rename, name)
+    return rename_classes(names, card.rename, f"the card of {name}")
 
 
-def rename_classes(names: Sequence[str], changes: Mapping[str, str], model: str) -> tuple[str, ...]:
-    """Class names of a model, some of them renamed; several classes may get the same name."""
+def rename_classes(names: Sequence[str], changes: Mapping[str, str], where: str) -> tuple[str, ...]:
+    """Class names, some of them renamed; several may get the same name, and then count as one."""
     for old in changes:
         if old not in names:
-            raise UnknownName(f"class to rename in the card of {model}", old, names)
+            raise UnknownName(f"class to rename in {where}", old, names)
     return tuple(changes.get(old, old) for old in names)
 
 
