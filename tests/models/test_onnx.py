@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.sessions import _PROVIDERS
 from stormproof.core.spec import Spec
 from stormproof.models import load_model
-from stormproof.models.onnx import _PROVIDERS, confine
+from stormproof.models.onnx import confine
 from stormproof.models.sanity_checks import probe
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")

@@ -17,8 +17,8 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import sha256
-from stormproof.core.loading import framework
 from stormproof.core.sample import Image
+from stormproof.core.sessions import open_session
 from stormproof.datasets.depthmaps import Map
 
 OUTPUTS = ("metres", "inverse")
@@ -84,11 +84,7 @@ def _content(path: str, stamp: int) -> str:
 @lru_cache(maxsize=1)
 def _session(path: str, stamp: int) -> Any:
     """The network of a file, kept until the file changes."""
-    onnxruntime = framework("onnxruntime", install="pip install onnxruntime")
-    try:
-        return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the exceptions of onnxruntime have no public base class
-        raise ModelError(f"{path} cannot be read as an ONNX network: {error}.") from None
+    return open_session(Path(path), threads=0)
 
 
 def _answer(session: Any, image: Image, path: Path) -> Map:

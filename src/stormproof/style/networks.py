@@ -15,6 +15,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image
+from stormproof.core.sessions import open_session
 from stormproof.core.spec import Spec
 from stormproof.models import builtin
 from stormproof.style import onnx
@@ -173,7 +174,7 @@ def open_magenta(main: str, *, transform: str) -> Magenta:
     for file in files:
         if not file.is_file():
             raise InvalidOption(f"{file}: no such model file; check the path.")
-    predict, paint = map(onnx.session, files)
+    predict, paint = map(open_session, files)
     if len(predict.get_inputs()) != 1 or len(paint.get_inputs()) != 2:
         raise ModelError(
             f"{main}, {transform}: give the predicting graph first, then transform=PAINTING GRAPH."
