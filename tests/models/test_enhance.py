@@ -138,5 +138,5 @@ def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyP
     first = bright.fingerprint
     monkeypatch.setattr("my_brightener.brighter.fingerprint", "2", raising=False)
     assert bright.fingerprint != first
-    with pytest.raises(UnknownName, match="parameter of brighter 'wrap'.*It has none"):  # it is not a number
+    with pytest.raises(UnknownName, match=r"parameter of brighter 'wrap'.*It has none"):  # it is not a number
         enhance_model(model, ["brighter[wrap=false]"])

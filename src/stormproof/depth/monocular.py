@@ -1,8 +1,8 @@
 """Depth from one image by a network in an ONNX file.
 
-The output of a network is either depth in metres (`metres`), or inverse depth up to an unknown scale and
-shift (`inverse`; MiDaS, Depth Anything). Inverse depth is fitted to the known depths of a sample, or else
-stretched between a smallest and a largest depth.
+The output of a network is either depth in metres, or inverse depth up to an unknown scale and shift (MiDaS,
+Depth Anything). Inverse depth is fitted to the known depths of a sample, or else stretched between a smallest
+and a largest depth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from stormproof.core.sample import Image
 from stormproof.core.sessions import open_session
 from stormproof.datasets.depthmaps import Map
 
-OUTPUTS = ("metres", "inverse")
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, on which all such networks are pretrained
 _SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
 _LONG, _STEP = 518, 14  # if the network accepts any size: long side, and a multiple for transformers
@@ -31,16 +30,14 @@ _FARTHEST = 10000.0  # largest depth of a fit, in metres
 
 @dataclass(frozen=True, slots=True)
 class DepthModel:
-    """A depth network: its file, the kind of its output, and the depth range for outputs without a scale."""
+    """A depth network: its file, whether it outputs metres, and the depth range if it does not."""
 
     path: Path
-    output: str = "inverse"
+    metres: bool = False
     nearest: float = 2.0
     farthest: float = 100.0
 
     def __post_init__(self) -> None:
-        if self.output not in OUTPUTS:
-            raise InvalidOption(f"output={self.output!r} of a depth model: choose {' or '.join(OUTPUTS)}.")
         if not 0 < self.nearest < self.farthest:
             raise InvalidOption(
                 f"nearest={self.nearest:g} m must be above 0 and below farthest={self.farthest:g} m."
@@ -52,20 +49,23 @@ class DepthModel:
     def identity(self) -> str:
         """Everything that its output depends on."""
         content = _content(str(self.path), self.path.stat().st_mtime_ns)
-        return f"{content}:{self.output}:{self.nearest!r}:{self.farthest!r}"
+        output = "metres" if self.metres else "inverse"
+        return f"{content}:{output}:{self.nearest!r}:{self.farthest!r}"
 
     def depth(self, image: Image, known: Map | None = None) -> Map:
         """Depth in metres for every pixel; `known` (NaN elsewhere) fixes the scale of inverse depth."""
         answer = _answer(_session(str(self.path), self.path.stat().st_mtime_ns), image, self.path)
-        if self.output == "metres":
-            return _positive(answer, self.path)
-        return scale_to_metres(answer, known, nearest=self.nearest, farthest=self.farthest)
+        if not self.metres:
+            return scale_to_metres(answer, known, nearest=self.nearest, farthest=self.farthest)
+        if (answer <= 0).any():
+            fix = "if its output is inverse depth, use --model-output inverse"
+            raise ModelError(f"{self.path} outputs depths down to {answer.min():g} m; {fix}.")
+        return answer
 
 
 def scale_to_metres(inverse: Map, known: Map | None, *, nearest: float, farthest: float) -> Map:
     """Depth in metres from inverse depth of unknown scale and shift."""
-    usable = None if known is None else np.isfinite(known) & (known > 0)
-    if known is not None and usable is not None and usable.sum() >= _ENOUGH:
+    if known is not None and (usable := np.isfinite(known) & (known > 0)).sum() >= _ENOUGH:
         design = np.stack((inverse[usable], np.ones(usable.sum(), np.float32)), axis=1).astype(np.float64)
         scale, shift = np.linalg.lstsq(design, 1 / known[usable].astype(np.float64), rcond=None)[0]
         if scale > 0:
@@ -116,10 +116,3 @@ def _input_size(shape: list[Any], size: tuple[int, int]) -> tuple[int, int]:
     scale = _LONG / max(size)
     rows, columns = (max(round(side * scale / _STEP), 1) * _STEP for side in size)
     return rows, columns
-
-
-def _positive(depth: Map, path: Path) -> Map:
-    if (depth <= 0).any():
-        fix = "if its output is inverse depth, use --model-output inverse"
-        raise ModelError(f"{path} outputs depths down to {depth.min():g} m; {fix}.")
-    return depth
