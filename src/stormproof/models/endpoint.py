@@ -23,15 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
-from urllib.parse import (
-    SplitResult,
-    parse_qsl,
-    quote,
-    quote_plus,
-    unquote,
-    urlsplit,
-    urlunsplit,
-)
+from urllib.parse import SplitResult, parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 import numpy as np
 import PIL.Image
@@ -273,7 +265,8 @@ def _open(given: str, timeout: float, retries: int, limit_mb: float, token_env: 
     if user and token_env:
         raise InvalidOption("Give a user in the address, or token_env=…, not both.")
     address, sent = urlsplit(given), urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
-    authorization = f"Bearer {token}" if token else _basic(user) if user else None
+    basic = base64.b64encode(unquote(user).encode()).decode("ascii")
+    authorization = f"Bearer {token}" if token else f"Basic {basic}" if user else None
     secrets = _secrets(parts, authorization or "")
     client = Client(sent, timeout, retries, int(limit_mb * 1e6), authorization, secrets)
     stated = client.ask()
@@ -289,11 +282,6 @@ def _environment(name: str) -> str:
     if not value:
         raise InvalidOption(f"The environment variable {name}, which the model's spec names, is not set.")
     return value
-
-
-def _basic(user: str) -> str:
-    """The header of a user part: name:password."""
-    return "Basic " + base64.b64encode(unquote(user).encode()).decode("ascii")
 
 
 def _secrets(parts: SplitResult, authorization: str) -> tuple[str, ...]:

@@ -148,7 +148,11 @@ def find_faults(
     model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
 ) -> list[Fault]:
     """What looks wrong in predictions for a few ordinary images."""
-    found = [Fault(words) for words in _check_maps(predictions)]
+    found = []
+    values = {int(v) for p in predictions if p.semantic is not None for v in np.unique(p.semantic)}
+    if len(values) == 1:
+        words = f"every pixel is class {values.pop()}: check mean, std and channels in the card."
+        found.append(Fault(words))
     if not model.classes and any({*p.forms} & {*MAPS} for p in predictions):
         return found
     boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
@@ -185,11 +189,3 @@ def find_faults(
             Fault(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")
         )
     return found
-
-
-def _check_maps(predictions: Sequence[Prediction]) -> list[str]:
-    maps = [p.semantic for p in predictions if p.semantic is not None]
-    values = {int(v) for plane in maps for v in np.unique(plane)}
-    if maps and len(values) == 1:
-        return [f"every pixel is class {values.pop()}: check mean, std and channels in the card."]
-    return []

@@ -53,21 +53,20 @@ def open_torch(
     torch.set_num_threads(threads)
     built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
-    net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
+    net = _load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
+    files = (*((weights,) if weights else ()), *_sources(built))
     settings = {"classes": classes, "decoder": decoder, "score": score, "options": options}
     name = weights.stem if weights else main.rpartition(":")[2]
     given, _ = read_card(weights, card)
     needs_card = any(key in given for key in ("decoder", "input")) or decoder or score is not None
     if not needs_card and returns_predictions(net, device):
-        return _detector(
-            net, name, card, classes, (*((weights,) if weights else ()), *_sources(built)), device
-        )
+        return _detector(net, name, card, classes, files, device)
     whole, names = assemble_card(weights, card, {"input": {}}, settings, name)
     return Network(
         name=whole.name or name,
         card=whole,
         forward=ModuleForward(torch, net, whole, device),
-        files=(*((weights,) if weights else ()), *_sources(built)),
+        files=files,
         names=names,
         batch=usual_batch(batch, device),
         in_torch=True,
@@ -89,7 +88,7 @@ def _detector(
     return naming.apply(FunctionModel(function, name, function.classes, function.classes, identity))
 
 
-def load_script(torch: Any, path: Path | None, device: str) -> Any:
+def _load_script(torch: Any, path: Path | None, device: str) -> Any:
     """A TorchScript module; torch's reader builds only tensors and TorchScript code."""
     try:
         return torch.jit.load(str(path), map_location=device).eval()
