@@ -131,7 +131,7 @@ def test_flattens_outputs_of_every_structure() -> None:
     one, two = torch.zeros(1, 2), torch.ones(1, 3)
     assert [a.shape for a in flatten((one, [two]), None)] == [(1, 2), (1, 3)]
     assert [a.shape for a in flatten({"b": two, "a": one}, ["a", "b"])] == [(1, 2), (1, 3)]
-    with pytest.raises(ModelError, match="not among the module's"):
+    with pytest.raises(ModelError, match="not among the network's"):
         flatten({"b": two}, ["a"])
     scripted = ({}, [{"boxes": torch.zeros(0, 4), "labels": torch.zeros(0), "scores": torch.zeros(0)}])
     assert [[a.shape for a in part] for part in flatten(scripted, None)] == [[(0, 4)], [(0,)], [(0,)]]

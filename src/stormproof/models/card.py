@@ -218,8 +218,8 @@ def rename_classes(names: Sequence[str], changes: Mapping[str, str], where: str)
 
 
 def chosen_outputs(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
-    """The outputs that the card names, which the graph must have; all outputs if the card names none."""
+    """The outputs that the card names, which the network must have; all outputs if the card names none."""
     missing = [name for name in asked or () if name not in known]
     if missing:
-        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(known)}.")
+        raise ModelError(f"outputs: {missing} are not among the network's, which are {list(known)}.")
     return asked or known

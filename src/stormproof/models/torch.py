@@ -20,7 +20,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
 from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.spec import Spec
-from stormproof.models.card import Card, assemble_card, read_card
+from stormproof.models.card import Card, assemble_card, chosen_outputs, read_card
 from stormproof.models.geometry import Fit
 from stormproof.models.model import ADAPTERS, Model, Precomputed, fingerprint, model_file
 from stormproof.models.network import Network, Outputs, usual_batch
@@ -199,10 +199,7 @@ def flatten(answer: Any, names: Sequence[str] | None) -> list[Any]:
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping):
         return [[found[key] for found in answer] for key in _DETECTIONS if key in answer[0]]
     if isinstance(answer, Mapping):
-        missing = [name for name in names or () if name not in answer]
-        if missing:
-            raise ModelError(f"outputs: {missing} are not among the module's, which are {list(answer)}.")
-        return [answer[name] for name in names or answer]
+        return [answer[name] for name in chosen_outputs(names, [*answer])]
     if isinstance(answer, tuple | list):
         return [tensor for part in answer for tensor in flatten(part, None)]
     return [answer]
