@@ -60,12 +60,17 @@ class InputCard(BaseModel, extra="forbid", frozen=True):
         return self
 
 
-class Card(BaseModel, extra="forbid", frozen=True):
-    """Everything about a network that its weights do not contain. Limits default to the decoder's."""
+class NamingCard(BaseModel, extra="forbid", frozen=True):
+    """What a model is called and what its labels mean; models that feed themselves have no other card."""
 
     name: str | None = None
     classes: str | list[str] | None = None
     rename: dict[str, str] = Field(default_factory=dict)
+
+
+class Card(NamingCard):
+    """Everything about a network that its weights do not contain. Limits default to the decoder's."""
+
     input: InputCard
     decoder: str
     outputs: list[str] | None = None

@@ -15,26 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic import BaseModel, Field
-
 from stormproof.core.errors import InvalidOption, ModelError, first_few
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import Spec
-from stormproof.models.card import check_card, read_card, rename_classes
+from stormproof.models.card import NamingCard, check_card, read_card, rename_classes
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
 from stormproof.models.network import Network
 
 NAMING = ("card", "classes")  # the options that every kind of model takes, beside rename.CLASS=NAME
 _RENAME = "rename."
-
-
-class NamingCard(BaseModel, extra="forbid", frozen=True):
-    """The part of a card that a model which feeds itself can have."""
-
-    name: str | None = None
-    classes: str | list[str] | None = None
-    rename: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
