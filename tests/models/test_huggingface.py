@@ -319,8 +319,14 @@ def test_nothing_is_downloaded_unasked(monkeypatch, tmp_path: Path) -> None:
 
 
 def test_refuses_other_tasks_and_architectures(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match="task=depth"):
-        load_model(f"hf:{segformer(tmp_path / 's')},task=depth")
+    folder = segformer(tmp_path / "s")
+    for option, said in (
+        ("task=depth", "task=depth"),
+        ("score=50", "score=50: it must lie in 0 to 1"),
+        ("device=nowhere", "device=nowhere: Expected one of cpu"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            load_model(f"hf:{folder},{option}")
     T.ResNetConfig(architectures=["ResNetForImageClassification"]).save_pretrained(tmp_path / "r")
     with pytest.raises(ModelError, match="ResNetForImageClassification"):
         load_model(f"hf:{tmp_path}/r")

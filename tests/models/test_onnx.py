@@ -208,7 +208,7 @@ def test_refuses_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"but the graph needs \(32, 32\)"):
         load_model(f"onnx:{path}")
     (tmp_path / "net.yaml").write_text("outputs: [scores]\nclasses: dataset\n")
-    with pytest.raises(ModelError, match="not in the graph"):
+    with pytest.raises(ModelError, match="not among the network"):
         load_model(f"onnx:{path}")
 
 

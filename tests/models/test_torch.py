@@ -73,6 +73,12 @@ def labels(model) -> set[int]:
     return {*found.ravel().tolist()}
 
 
+def test_a_missing_device_is_named(tmp_path: Path) -> None:
+    torch.jit.script(torch.nn.Conv2d(3, 2, 1)).save(str(tmp_path / "net.pt"))
+    with pytest.raises(InvalidOption, match="device=nowhere: Expected one of cpu"):
+        load_model(f"torch:{tmp_path}/net.pt,device=nowhere")
+
+
 def test_runs_torchscript(tmp_path: Path, card: Path, code: str) -> None:
     import torch_nets_for_test as nets
 

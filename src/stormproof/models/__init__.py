@@ -34,7 +34,7 @@ def load_model(text: str) -> Model | Precomputed:
         opener = ADAPTERS[spec.kind]
         spec, given, naming = take_naming(spec, keyword_options(opener))
         (options,) = spec.arguments(opener)
-        _check_counts(options)
+        _check_ranges(options)
         return naming.apply(opener(spec.main, **options, **given))
     from stormproof.models.python import is_python, open_python
 
@@ -44,11 +44,14 @@ def load_model(text: str) -> Model | Precomputed:
     raise UnknownName("kind of model", spec.kind, ADAPTERS, hint)
 
 
-def _check_counts(options: Mapping[str, object]) -> None:
-    for name in ("threads", "batch"):  # torch would fail on threads=0, and no image be run with batch=-1
-        count = options.get(name)
-        if isinstance(count, int) and count < 1:
-            raise InvalidOption(f"{name}={count}: at least 1 is needed.")
+def _check_ranges(options: Mapping[str, object]) -> None:
+    """Refuse numbers with which torch would fail (threads=0), no image be run (batch=-1), or all predictions
+    be left out (score=50)."""
+    for name, value in options.items():
+        if name in ("threads", "batch") and isinstance(value, int) and value < 1:
+            raise InvalidOption(f"{name}={value}: at least 1 is needed.")
+        if name in ("score", "iou") and isinstance(value, float) and not 0 <= value <= 1:
+            raise InvalidOption(f"{name}={value:g}: it must lie in 0 to 1.")
 
 
 def _with_default(text: str) -> str:

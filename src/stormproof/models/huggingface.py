@@ -28,6 +28,7 @@ from stormproof.models.decoding import corners_of_centred, in_pixels
 from stormproof.models.model import ADAPTERS, PerBatch, PerImage, fingerprint
 from stormproof.models.network import usual_batch
 from stormproof.models.predictions import as_array, label_map
+from stormproof.models.torch import torch_on
 
 Reader = Callable[[Any, Any, Sequence[Size], float], list[Prediction]]  # of a batch
 
@@ -76,10 +77,9 @@ def open_huggingface(
     panoptic maps, where every pixel has one segment at most. Images whose inputs have one size are run
     `batch` at a time.
     """
-    torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
+    torch, transformers = torch_on(device, threads, extra="hf"), framework("transformers", extra="hf")
     from stormproof.models.on_device.processors import DeviceProcessor  # loads torch
 
-    torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = load_pretrained(transformers.AutoConfig, main, where)
     called, files, fetched = identify(main, config)

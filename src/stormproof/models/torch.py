@@ -49,8 +49,7 @@ def open_torch(
 
     A module that answers with dictionaries of boxes, scores and labels needs none.
     """
-    torch = framework("torch", extra="torch")
-    torch.set_num_threads(threads)
+    torch = torch_on(device, threads, extra="torch")
     built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
     net = _load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
@@ -72,6 +71,17 @@ def open_torch(
         in_torch=True,
         takes_list=whole.decoder == "torchvision",
     )
+
+
+def torch_on(device: str, threads: int, *, extra: str) -> Any:
+    """torch with that many threads; an error, before anything is opened, if it lacks the device."""
+    torch = framework("torch", extra=extra)
+    torch.set_num_threads(threads)
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch is built without CUDA
+        raise InvalidOption(f"device={device}: {str(error).splitlines()[0].rstrip('.')}.") from None
+    return torch
 
 
 def _detector(

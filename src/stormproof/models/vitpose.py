@@ -18,6 +18,7 @@ from stormproof.models.classes import canonical
 from stormproof.models.huggingface import identify, load_pretrained
 from stormproof.models.model import ADAPTERS, Model, PerImage
 from stormproof.models.predictions import as_array
+from stormproof.models.torch import torch_on
 
 _MOST = 20  # people per image: no more count in COCO's numbers
 
@@ -39,8 +40,7 @@ def open_vitpose(
     Boxes that the detector scores less than `score` are left out. A person's score is that of its box times
     the mean confidence of its key points. `expert` chooses the head of ViTPose+; 0 is COCO's.
     """
-    torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
-    torch.set_num_threads(threads)
+    torch, transformers = torch_on(device, threads, extra="hf"), framework("transformers", extra="hf")
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     net = load_pretrained(transformers.VitPoseForPoseEstimation, main, where).to(device).eval()
     processor = load_pretrained(transformers.AutoImageProcessor, main, where)
