@@ -68,7 +68,7 @@ class NamingCard(BaseModel, extra="forbid", frozen=True):
     rename: dict[str, str] = Field(default_factory=dict)
 
 
-class Card(NamingCard):
+class Card(NamingCard, extra="forbid", frozen=True):
     """Everything about a network that its weights do not contain. Limits default to the decoder's."""
 
     input: InputCard

@@ -55,12 +55,12 @@ def stylize(
     asked, content = (str(style), alpha), _last
     if content.key != key:
         _last = content = _Content(key, opened.encode_content(image), {})
-    painted = content.painted.get(asked)
-    if painted is None:
+    kept = content.painted.get(asked)
+    if kept is None:
         if len(content.painted) >= KEPT:
             content.painted.clear()
-        painted = content.painted[asked] = opened.paint(content.features, wanted, alpha)
-    return painted.copy()
+        kept = content.painted[asked] = opened.paint(content.features, wanted, alpha)
+    return kept.copy()
 
 
 def blend(original: Image, painted: Image, alpha: float) -> Image:
