@@ -186,9 +186,9 @@ def open_network(text: str = BUILT_IN) -> StyleNetwork:
     """The network that a string names, opened once per process."""
     if text == BUILT_IN:
         return open_built_in()
-    spec = Spec.parse(text)
-    if spec.kind not in _OPENERS:
+    kind = text.partition(":")[0]
+    if kind not in _OPENERS:
         known = (BUILT_IN, *_OPENERS)
-        raise UnknownName("style network", spec.kind, known, f"Networks: {', '.join(known)}.")
-    opener = _OPENERS[spec.kind]
+        raise UnknownName("style network", kind, known, f"Networks: {', '.join(known)}.")
+    spec, opener = Spec.parse(text), _OPENERS[kind]
     return opener(spec.main, **spec.arguments(opener)[0])
