@@ -73,6 +73,11 @@ def test_inside_compose_an_image_needs_no_id() -> None:
             one(wrong)
 
 
+def test_needs_a_condition() -> None:
+    with pytest.raises(InvalidOption, match="conditions is empty"):
+        CorruptionTransform([])
+
+
 @pytest.mark.parametrize("ids", [["a", "b", "c"], "abcd", []])
 def test_a_batch_needs_an_id_for_each_image(ids: str | list[str]) -> None:
     with pytest.raises(InvalidOption, match="images, but 4 are given"):

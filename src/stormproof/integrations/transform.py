@@ -37,6 +37,8 @@ class CorruptionTransform:
         if not 0 <= share <= 1:
             raise InvalidOption(f"share={share}: the share of images to corrupt must lie in 0 … 1.")
         self.conditions = read_conditions(conditions)
+        if not self.conditions:
+            raise InvalidOption("conditions is empty: name suites, corruptions or conditions.")
         for condition in self.conditions:
             check_alone(condition)
         self.share, self.seed = share, seed

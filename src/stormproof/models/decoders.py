@@ -59,6 +59,7 @@ EFFICIENTDET = {**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0
 BLAZEFACE = {**SYMMETRIC, "resize": "letterbox", "pad": 0}
 _HEADS = ("boxes", "scores")
 _MASKED = ("rows", "prototypes?")
+_BY_STRIDE = ("classes and distances per stride",)
 _TOP_LEFT = {**LETTERBOX, "align": "top-left", "rounding": "down"}
 # The thresholds that each YOLO's own validation uses.
 _YOLOV5, YOLOV8, YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
@@ -83,13 +84,9 @@ _OWN: dict[str, OutputDecoder] = {
     "scrfd": OutputDecoder(
         decoding.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD
     ),
-    "nanodet": OutputDecoder(
-        decoding.nanodet, ("classes and distances per stride",), Limits(iou=0.6), usual=NANODET
-    ),
+    "nanodet": OutputDecoder(decoding.nanodet, _BY_STRIDE, Limits(iou=0.6), usual=NANODET),
     "nanodet-plus": OutputDecoder(decoding.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
-    "picodet": OutputDecoder(
-        decoding.picodet, ("classes and distances per stride",), Limits(0.025, iou=0.6), usual=PICODET
-    ),
+    "picodet": OutputDecoder(decoding.picodet, _BY_STRIDE, Limits(0.025, iou=0.6), usual=PICODET),
     "fastestdet": OutputDecoder(
         decoding.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
     ),

@@ -146,7 +146,9 @@ class Client:
                     raise
                 except _BROKEN as error:
                     if attempt == self.retries:
-                        reason = "no complete response in time" if deadline.passed else _reason(error)
+                        cause = getattr(error, "reason", error)
+                        said = f"{str(cause) or type(cause).__name__:.200}"
+                        reason = "no complete response in time" if deadline.passed else said
                         tries = f"{self.retries + 1} tries of {self.timeout:g} s"
                         raise ModelError(
                             self.hidden(f"{self.shown} cannot be reached: {reason} ({tries}).")
@@ -186,11 +188,6 @@ def _body(error: urllib.error.HTTPError) -> str:
     except _BROKEN:
         said = ""
     return f": {said}" if said and not said.startswith("<") else ""
-
-
-def _reason(error: Exception) -> str:
-    reason = getattr(error, "reason", error)
-    return f"{str(reason) or type(reason).__name__:.200}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,12 +225,11 @@ def _panoptic(processor: Any, outputs: Any, sizes: Sequence[Size], score: float)
     decode = processor.post_process_panoptic_segmentation
     known = "label_ids_to_fuse" in signature(decode).parameters
     fuse: dict[str, Any] = {"label_ids_to_fuse": set()} if known else {}
-    return [*map(_segments, decode(outputs, threshold=score, target_sizes=[*sizes], **fuse))]
-
-
-def _segments(found: Any) -> Prediction:
-    labels = {int(segment["id"]): int(segment["label_id"]) for segment in found["segments_info"]}
-    return Prediction(panoptic=panoptic_map(as_array(found["segmentation"]), labels))
+    predictions = []
+    for found in decode(outputs, threshold=score, target_sizes=[*sizes], **fuse):
+        labels = {int(segment["id"]): int(segment["label_id"]) for segment in found["segments_info"]}
+        predictions.append(Prediction(panoptic=panoptic_map(as_array(found["segmentation"]), labels)))
+    return predictions
 
 
 _READERS: dict[str, Reader] = {

@@ -30,7 +30,9 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
     folder = file.parents[depth] if depth < len(file.parents) else file.parent
     if is_installed(file):
         return (given,)
-    roots = [folder, *_roots_below(folder)]
+    places = dict.fromkeys(Path(entry).resolve() for entry in sys.path if entry)
+    # A script may have added folders below its own to import from.
+    roots = [folder, *(p for p in places if folder in p.parents and not is_installed(p))]
     seen, waiting = {file}, [file]
     while waiting and len(seen) < _MOST:
         for path in _imported_files(waiting.pop(), roots):
@@ -38,12 +40,6 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
                 seen.add(path)
                 waiting.append(path)
     return (given, *sorted(seen - {file}))
-
-
-def _roots_below(folder: Path) -> list[Path]:
-    """Folders below the model's own that modules are imported from, such as one that a script added."""
-    places = (Path(entry).resolve() for entry in sys.path if entry)
-    return [place for place in dict.fromkeys(places) if folder in place.parents and not is_installed(place)]
 
 
 def is_installed(path: Path) -> bool:
