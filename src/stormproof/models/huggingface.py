@@ -202,17 +202,15 @@ def _inside(boxes: Array, size: Size) -> Array:
 def _instance(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
     """Every query's own mask; transformers' default, one map without overlaps, would lose some objects."""
     decode = processor.post_process_instance_segmentation
-    found = decode(outputs, threshold=score, target_sizes=[*sizes], return_binary_maps=True)
-    return [*map(_masks, found, sizes)]
-
-
-def _masks(found: Any, size: Size) -> Prediction:
-    segments = found["segments_info"]
-    planes = as_array(found["segmentation"]) if segments else np.zeros((0, *size))
-    masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
-    boxes = mask_boxes(masks)
-    scores = np.clip([segment["score"] for segment in segments], 0, 1)
-    return Prediction(boxes, scores, np.array([s["label_id"] for s in segments], np.int64), masks)
+    predictions = []
+    for found in decode(outputs, threshold=score, target_sizes=[*sizes], return_binary_maps=True):
+        segments = found["segments_info"]
+        planes = as_array(found["segmentation"]) if segments else ()
+        masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
+        scores = np.clip([segment["score"] for segment in segments], 0, 1)
+        labels = np.array([segment["label_id"] for segment in segments], np.int64)
+        predictions.append(Prediction(mask_boxes(masks), scores, labels, masks))
+    return predictions
 
 
 def _semantic(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
