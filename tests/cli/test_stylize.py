@@ -59,10 +59,20 @@ def test_quality_by_size_prints_a_table() -> None:
     assert whole[1] > whole[0]  # pixel space keeps more of the shapes
 
 
-@pytest.mark.parametrize("text", ["0:1", "a:b:c", "1:0:0.1", "0:2:0.1", "0:1:0"])
+@pytest.mark.parametrize("text", ["0:1", "a:b:c", "1:0:0.1", "0:2:0.1", "0:1:0", "0:1:inf", "0:1:1e-9"])
 def test_refuses_an_invalid_sequence(text: str) -> None:
     with pytest.raises(InvalidOption, match=r"0:1:0\.1"):
         read_sequence(text)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [["--styles-per-image", "0"], ["--feather", "nan"], ["--feather", "inf"], ["--quality", "0"]],
+    ids=lambda asked: "=".join(asked),
+)
+def test_refuses_numbers_outside_their_range(tmp_path: Path, asked: list[str]) -> None:
+    with pytest.raises(InvalidOption, match=asked[0]):
+        CliRunner().invoke(app, ["stylize", WORLD, "--out", str(tmp_path), *asked], catch_exceptions=False)
 
 
 def test_a_sequence_has_both_ends() -> None:

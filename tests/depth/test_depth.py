@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +22,15 @@ from stormproof.core.errors import (
 from stormproof.core.sample import Sample, SemanticMap, Truth
 from stormproof.depth.estimate import FromModel
 from stormproof.depth.monocular import DepthModel, scale_to_metres
-from stormproof.depth.priors import Region, read_priors
+from stormproof.depth.priors import Region, put_priors, read_priors
 from stormproof.depth.sky import find_sky
 
 
-def _network(path: Path, values: str) -> Path:
+def _network(path: Path, values: str, shape: Sequence[int | str] = (1, 3, "h", "w")) -> Path:
     """A network that answers the mean of the channels, or its negative."""
     onnx = pytest.importorskip("onnx")
     make = onnx.helper
-    entry = make.make_tensor_value_info("image", onnx.TensorProto.FLOAT, [1, 3, "h", "w"])
+    entry = make.make_tensor_value_info("image", onnx.TensorProto.FLOAT, shape)
     answer = make.make_tensor_value_info("depth", onnx.TensorProto.FLOAT, [1, 1, "h", "w"])
     axes = make.make_tensor("axes", onnx.TensorProto.INT64, [1], [1])
     shift = make.make_tensor("shift", onnx.TensorProto.FLOAT, [1], [5.0 if values == "metres" else -9.0])
@@ -45,7 +46,7 @@ def _network(path: Path, values: str) -> Path:
 def test_a_network_gives_depth_for_every_pixel(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     image, _ = scene()
-    model = DepthModel(_network(tmp_path / "m.onnx", "metres"), output="metres")
+    model = DepthModel(_network(tmp_path / "m.onnx", "metres"), metres=True)
     depth = FromModel(model, sky=False)(Sample("a", image)).depth
     assert depth.shape == image.shape[:2]
     assert depth[5, 5] > depth[40, 60] > 0  # this network takes bright for far
@@ -64,14 +65,14 @@ def test_refuses_a_file_that_is_no_network(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     image, _ = scene()
     with pytest.raises(ModelError, match="inverse"):
-        DepthModel(_network(tmp_path / "negative.onnx", "inverse"), output="metres").depth(image)
+        DepthModel(_network(tmp_path / "negative.onnx", "inverse"), metres=True).depth(image)
     (tmp_path / "text.onnx").write_text("no network")
     with pytest.raises(ModelError, match="ONNX"):
         DepthModel(tmp_path / "text.onnx").depth(image)
+    with pytest.raises(ModelError, match="cannot be run on one image as 1×3×H×W"):
+        DepthModel(_network(tmp_path / "last.onnx", "inverse", (1, 64, 64, 3))).depth(image)
     with pytest.raises(InvalidOption, match="does not exist"):
         DepthModel(tmp_path / "none.onnx")
-    with pytest.raises(InvalidOption, match="metres or inverse"):
-        DepthModel(tmp_path / "text.onnx", output="feet")
 
 
 def test_a_missing_runtime_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,11 +86,11 @@ def test_a_replaced_network_is_opened_again(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     path = _network(tmp_path / "m.onnx", "metres")
     image, _ = scene()
-    before = DepthModel(path, output="metres").depth(image)
+    before = DepthModel(path, metres=True).depth(image)
     os.utime(_network(path, "negative"), ns=(1, 1))
     assert before.min() > 0
     with pytest.raises(ModelError):
-        DepthModel(path, output="metres").depth(image)
+        DepthModel(path, metres=True).depth(image)
 
 
 def test_a_polygon_covers_the_pixels_whose_centres_are_inside() -> None:
@@ -111,15 +112,15 @@ def test_priors_replace_the_estimated_depth(tmp_path: Path) -> None:
     file = tmp_path / "priors.json"
     hood = {"polygon": [[0, 70], [120, 70], [120, 80], [0, 80]], "depth": 1.5}
     file.write_text(json.dumps([hood, {"class": "sky", "depth": "inf"}, {"above": 3, "depth": 900}]))
-    over = read_priors(file).over(depth, sample, ("road", "sky"))
+    over = put_priors(depth, read_priors(file), sample, ("road", "sky"))
     assert (over[70:] == 1.5).all()
     assert (over[:3] == 900).all()
     assert np.isinf(over[3:10]).all()
     assert (over[10:70] == depth[10:70]).all()
     with pytest.raises(UnknownName, match="road"):
-        read_priors(file).over(depth, sample, ("road",))
+        put_priors(depth, read_priors(file), sample, ("road",))
     with pytest.raises(MissingContext, match="polygon"):
-        read_priors(file).over(depth, Sample("a", image))
+        put_priors(depth, read_priors(file), Sample("a", image))
 
 
 @pytest.mark.parametrize(

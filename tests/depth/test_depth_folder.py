@@ -21,7 +21,7 @@ from stormproof.datasets.dataset import abilities
 from stormproof.datasets.depthmaps import DepthEstimate, DepthFolder
 from stormproof.datasets.image_files import image_path
 from stormproof.depth.estimate import FromGiven, key_of, make_depth
-from stormproof.depth.priors import Priors, Region
+from stormproof.depth.priors import Region
 
 
 def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_map_is_made_once_and_again_when_its_image_changes(tmp_path: Path) -> 
     assert not make_depth(sample, folder, FromGiven())
     again = DepthFolder(tmp_path / "depth")
     assert not make_depth(sample, again, FromGiven())
-    assert make_depth(sample, again, FromGiven(), Priors((Region(2.0, above=5.0),)))
+    assert make_depth(sample, again, FromGiven(), (Region(2.0, above=5.0),))
     darker = Sample(sample.id, sample.image // 2, context=sample.context)
-    assert key_of(darker, FromGiven(), Priors()) != key_of(sample, FromGiven(), Priors())
+    assert key_of(darker, FromGiven()) != key_of(sample, FromGiven())
     assert make_depth(darker, again, FromGiven())
     folder.path(sample.id).unlink()
     assert make_depth(darker, again, FromGiven())

@@ -124,10 +124,10 @@ def test_offset_principal_points_enter_the_depth(shared: Path) -> None:
     folder = shared / "data/stereo_depth/middlebury2014_motorcycle_Q"
     calibration = read_calibration(folder / "calib.txt")
     assert calibration.camera.offset == pytest.approx(32.778)
-    given = pair(shared, "motorcycle")
-    context = Context(camera=calibration.camera, right=given.right)
-    depth = FromStereo(128)(Sample("m", given.left, context=context)).depth
-    truth = depth_from_disparity(read_disparity(folder / "disp0GT.pfm"), calibration)
+    given, rows = pair(shared, "motorcycle"), slice(160, 340)  # some are enough
+    context = Context(camera=calibration.camera, right=given.right[rows])
+    depth = FromStereo(128)(Sample("m", given.left[rows], context=context)).depth
+    truth = depth_from_disparity(given.truth[rows], calibration)
     known = np.isfinite(truth)
     assert np.median(np.abs(depth[known] / truth[known] - 1)) < 0.05
 

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from helpers.both_sets import photographs
-from stormproof.core.errors import InvalidImage
+from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.integrations.transform import CorruptionTransform
 
 
@@ -68,8 +68,20 @@ def test_inside_compose_an_image_needs_no_id() -> None:
         PIL.Image.fromarray(image.permute(1, 2, 0).numpy())
     )
     assert np.array_equal(np.asarray(drawn), first.permute(1, 2, 0).numpy())
-    with pytest.raises(InvalidImage, match="a tensor or a PIL image, not str"):
-        one("street.png")
+    for wrong in ("street.png", image.numpy()):
+        with pytest.raises(InvalidImage, match="a tensor or a PIL image, not"):
+            one(wrong)
+
+
+def test_needs_a_condition() -> None:
+    with pytest.raises(InvalidOption, match="conditions is empty"):
+        CorruptionTransform([])
+
+
+@pytest.mark.parametrize("ids", [["a", "b", "c"], "abcd", []])
+def test_a_batch_needs_an_id_for_each_image(ids: str | list[str]) -> None:
+    with pytest.raises(InvalidOption, match="images, but 4 are given"):
+        CorruptionTransform("fog@3")(torch.zeros((4, 3, 16, 16), dtype=torch.uint8), ids)
 
 
 class _Unnamed(torch.utils.data.Dataset):

@@ -69,6 +69,8 @@ def test_watch_is_free_between_its_turns(data) -> None:
     assert [step for step in range(1, 8) if watch(step, boxes_of)] == [3, 6]
     with pytest.raises(InvalidOption, match="every=0"):
         sp.watch(data, every=0)
+    with pytest.raises(InvalidOption, match="precision=-1"):
+        sp.watch(data, precision=-1)
 
 
 def test_refuses_a_misspelt_condition_before_the_training(data) -> None:

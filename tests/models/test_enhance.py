@@ -128,7 +128,7 @@ def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyP
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brightener\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[stormproof.enhancements]\nbrighter = my_brightener:brighter\n")
-    (tmp_path / "my_brightener.py").write_text("def brighter(image):\n    return image + 1\n")
+    (tmp_path / "my_brightener.py").write_text("def brighter(image, *, wrap=True):\n    return image + 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     model = Recorder()
     bright = enhance_model(model, ["brighter", "brighter"])
@@ -138,3 +138,5 @@ def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyP
     first = bright.fingerprint
     monkeypatch.setattr("my_brightener.brighter.fingerprint", "2", raising=False)
     assert bright.fingerprint != first
+    with pytest.raises(UnknownName, match=r"parameter of brighter 'wrap'.*It has none"):  # it is not a number
+        enhance_model(model, ["brighter[wrap=false]"])

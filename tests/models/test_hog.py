@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.core.errors import UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.datasets import read_dataset
 from stormproof.models import load_model
 
@@ -25,6 +25,12 @@ def test_settings_are_part_of_the_identity() -> None:
     assert len(prints) == 3
     with pytest.raises(UnknownName, match="people"):
         load_model("hog:poeple")
+
+
+@pytest.mark.parametrize("option", ["step=-8", "step=0", "scale=1", "scale=0.5"])
+def test_a_search_that_never_moves_or_grows_is_refused(option: str) -> None:
+    with pytest.raises(InvalidOption, match="step must be at least 1, and scale above 1"):
+        load_model(f"hog:people,{option}")
 
 
 def test_finds_people_in_photographs(shared: Path) -> None:

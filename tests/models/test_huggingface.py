@@ -32,33 +32,23 @@ def detr(folder: Path) -> Path:
     backbone = T.ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16, 16, 16], depths=[1, 1, 1, 1], out_features=STAGES
     )
-    config = T.DetrConfig(
-        use_timm_backbone=False,
-        use_pretrained_backbone=False,
-        backbone=None,
-        backbone_config=backbone,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_ffn_dim=16,
-        decoder_ffn_dim=16,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        num_queries=10,
-        id2label={0: "N/A", 1: "person", 2: "car"},
-    )
+    config = tiny_detr(backbone, num_queries=10, id2label={0: "N/A", 1: "person", 2: "car"})
     return save(folder, T.DetrForObjectDetection(config), T.DetrImageProcessor(size=EDGES))
+
+
+def tiny_detr(backbone, **others) -> T.DetrConfig:
+    return T.DetrConfig(
+        use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=backbone,
+        d_model=16, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=16, decoder_ffn_dim=16,
+        encoder_attention_heads=2, decoder_attention_heads=2, **others,
+    )  # fmt: skip
 
 
 def swin() -> T.SwinConfig:
     return T.SwinConfig(
-        image_size=64,
-        embed_dim=8,
-        depths=[1, 1, 1, 1],
-        num_heads=[1, 1, 2, 2],
-        window_size=4,
+        image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 1, 2, 2], window_size=4,
         out_features=STAGES,
-    )
+    )  # fmt: skip
 
 
 def small() -> dict[str, object]:
@@ -79,20 +69,7 @@ def mask2former(folder: Path) -> Path:
 def maskformer(folder: Path) -> Path:
     config = T.MaskFormerConfig(
         backbone_config=swin(),
-        decoder_config=T.DetrConfig(
-            use_timm_backbone=False,
-            use_pretrained_backbone=False,
-            backbone=None,
-            backbone_config=T.ResNetConfig(),
-            d_model=16,
-            encoder_layers=1,
-            decoder_layers=1,
-            encoder_ffn_dim=16,
-            decoder_ffn_dim=16,
-            encoder_attention_heads=2,
-            decoder_attention_heads=2,
-            num_queries=8,
-        ),
+        decoder_config=tiny_detr(T.ResNetConfig(), num_queries=8),
         fpn_feature_size=32,
         mask_feature_size=32,
         id2label={0: "cat", 1: "dog"},
@@ -342,8 +319,14 @@ def test_nothing_is_downloaded_unasked(monkeypatch, tmp_path: Path) -> None:
 
 
 def test_refuses_other_tasks_and_architectures(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match="task=depth"):
-        load_model(f"hf:{segformer(tmp_path / 's')},task=depth")
+    folder = segformer(tmp_path / "s")
+    for option, said in (
+        ("task=depth", "task=depth"),
+        ("score=50", "score=50: it must lie in 0 to 1"),
+        ("device=nowhere", "device=nowhere: Expected one of cpu"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            load_model(f"hf:{folder},{option}")
     T.ResNetConfig(architectures=["ResNetForImageClassification"]).save_pretrained(tmp_path / "r")
     with pytest.raises(ModelError, match="ResNetForImageClassification"):
         load_model(f"hf:{tmp_path}/r")

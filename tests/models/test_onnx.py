@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.sessions import _PROVIDERS
 from stormproof.core.spec import Spec
 from stormproof.models import load_model
-from stormproof.models.onnx import _PROVIDERS, confine
+from stormproof.models.onnx import confine
 from stormproof.models.sanity_checks import probe
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
@@ -170,7 +171,8 @@ def test_the_fingerprint_covers_file_card_and_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        (",threads=0", InvalidOption, "at least 1"),
+        (",threads=0", InvalidOption, "threads=0: at least 1"),
+        (",batch=-1", InvalidOption, "batch=-1: at least 1"),
         (",device=tpu", InvalidOption, "choose one of cpu"),
         (",device=cuda", InvalidOption, "this onnxruntime offers"),
         (",colour=3", UnknownName, "It takes:"),
@@ -206,7 +208,7 @@ def test_refuses_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"but the graph needs \(32, 32\)"):
         load_model(f"onnx:{path}")
     (tmp_path / "net.yaml").write_text("outputs: [scores]\nclasses: dataset\n")
-    with pytest.raises(ModelError, match="not in the graph"):
+    with pytest.raises(ModelError, match="not among the network"):
         load_model(f"onnx:{path}")
 
 

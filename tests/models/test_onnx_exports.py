@@ -185,15 +185,11 @@ def test_exported_detectors_need_no_card(tmp_path: Path, make, decoder: str, off
     assert_alike(model([IMAGE])[0], wanted, offset)
 
 
-def test_gives_detr_the_mask_it_asks_for(tmp_path: Path) -> None:
+def test_detr_gets_the_mask_it_asks_for_and_is_scaled_by_the_short_side(tmp_path: Path) -> None:
+    """Sizes are cut where other detectors round: one column more would move every box."""
     theirs, path = export(tmp_path, detr, mask=True, free=True)
     path.with_suffix(".yaml").write_text("input: {size: [96, 128]}\n")
     assert_alike(load_model(f"onnx:{path}")([IMAGE])[0], load_model(theirs)([IMAGE])[0], -1)
-
-
-def test_detr_scales_by_the_short_side(tmp_path: Path) -> None:
-    """Sizes are cut where other detectors round: one column more would move every box."""
-    theirs, path = export(tmp_path, detr, free=True)
     T.DetrImageProcessor(size={"shortest_edge": 96, "longest_edge": 140}).save_pretrained(tmp_path / "hf")
     path.with_suffix(".yaml").write_text("input: {size: [96, 140], resize: shortest}\n")
     ours, reference = load_model(f"onnx:{path}"), load_model(theirs)

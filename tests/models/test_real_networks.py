@@ -20,15 +20,15 @@ from stormproof.models.network import Network
 pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
 
 CARDS = Path(__file__).parent / "cards"
-# What the graph does not tell, and the AP50 that the network has on all 119 photographs.
+# What the graph does not tell, and the AP50 that the network has on the first 60 photographs.
 DETECTORS = {
-    "efficientdet_lite0_coco_qdq": (",classes=coco91", 47.4),
-    "ssdlite_mobilenetv2_300_coco_w16": ("", 49.3),
-    "yolox_nano_416_coco": ("", 47.5),
-    "nanodet_m_416_coco": ("", 42.2),
-    "fastestdet_352_coco": ("", 33.0),
-    "ssd_mobilenet_v1_300_coco_qdq": (",classes=coco91", 33.8),
-    "yolo_fastest_1.1_xl_320_coco": ("", 42.5),
+    "efficientdet_lite0_coco_qdq": (",classes=coco91", 49.5),
+    "ssdlite_mobilenetv2_300_coco_w16": ("", 49.4),
+    "yolox_nano_416_coco": ("", 50.3),
+    "nanodet_m_416_coco": ("", 43.8),
+    "fastestdet_352_coco": ("", 35.7),
+    "ssd_mobilenet_v1_300_coco_qdq": (",classes=coco91", 33.6),
+    "yolo_fastest_1.1_xl_320_coco": ("", 44.4),
 }
 VOC, CITYSCAPES = "deeplabv3_mnv2_513_voc_qdq", "deeplab_edgetpuslim_513_cityscapes_qdq"
 
@@ -136,9 +136,8 @@ def test_deeplab_reaches_its_miou_on_camvid(shared: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DETECTORS)
-def test_networks_reach_their_ap_on_all_photographs(shared: Path, name: str) -> None:
-    count = len(photographs(shared))
-    assert ap50(shared, name, count) == pytest.approx(DETECTORS[name][1], abs=1.5)
+def test_networks_reach_their_ap_on_sixty_photographs(shared: Path, name: str) -> None:
+    assert ap50(shared, name, 60) == pytest.approx(DETECTORS[name][1], abs=1)
 
 
 @pytest.mark.slow

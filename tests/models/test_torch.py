@@ -73,6 +73,12 @@ def labels(model) -> set[int]:
     return {*found.ravel().tolist()}
 
 
+def test_a_missing_device_is_named(tmp_path: Path) -> None:
+    torch.jit.script(torch.nn.Conv2d(3, 2, 1)).save(str(tmp_path / "net.pt"))
+    with pytest.raises(InvalidOption, match="device=nowhere: Expected one of cpu"):
+        load_model(f"torch:{tmp_path}/net.pt,device=nowhere")
+
+
 def test_runs_torchscript(tmp_path: Path, card: Path, code: str) -> None:
     import torch_nets_for_test as nets
 
@@ -131,7 +137,7 @@ def test_flattens_outputs_of_every_structure() -> None:
     one, two = torch.zeros(1, 2), torch.ones(1, 3)
     assert [a.shape for a in flatten((one, [two]), None)] == [(1, 2), (1, 3)]
     assert [a.shape for a in flatten({"b": two, "a": one}, ["a", "b"])] == [(1, 2), (1, 3)]
-    with pytest.raises(ModelError, match="not among the module's"):
+    with pytest.raises(ModelError, match="not among the network's"):
         flatten({"b": two}, ["a"])
     scripted = ({}, [{"boxes": torch.zeros(0, 4), "labels": torch.zeros(0), "scores": torch.zeros(0)}])
     assert [[a.shape for a in part] for part in flatten(scripted, None)] == [[(0, 4)], [(0,)], [(0,)]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.core.errors import ModelError
+from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.models import load_model
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
@@ -65,6 +65,13 @@ def test_points_equal_those_of_transformers(tmp_path: Path, experts: int) -> Non
     assert np.array_equal(found.data["points"][..., 2], np.clip(sure, 0, 1))
     mean = found.data["points"][..., 2].mean(axis=1)
     assert found.scores == pytest.approx([0.9 * mean[0], 0.5 * mean[1]])
+
+
+@pytest.mark.parametrize(("experts", "expert"), [(1, 1), (6, 6), (6, -1)])
+def test_an_expert_that_the_network_lacks_is_refused(tmp_path: Path, experts: int, expert: int) -> None:
+    folder = vitpose(tmp_path / "pose", experts)
+    with pytest.raises(InvalidOption, match=f"numbered 0 to {experts - 1}"):
+        load_model(f"vitpose:{folder},expert={expert}")
 
 
 def test_vitpose_without_a_detector_treats_the_image_as_one_person(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
-from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.imagefile import read_image
 from stormproof.core.randomness import Draw
 from stormproof.corruptions import apply
@@ -339,3 +339,8 @@ def test_magenta_has_the_same_interface(shared: Path) -> None:
     painted = network.paint(content, style, 1.0)
     assert painted.shape == image.shape
     assert np.abs(painted.astype(int) - network.paint(content, style, 0.0)).mean() > 3
+
+
+def test_an_unknown_network_is_named_with_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="Networks: built-in, adain, magenta"):
+        open_network("vgg")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from stormproof.core.sample import Prediction
@@ -38,10 +40,20 @@ def test_the_enhancement_paints_the_given_image() -> None:
     name = next(iter(list_styles().values()))
     alone = {}
     for key, image in (("first", first), ("second", second)):
-        painting._LAST.key = ("", "")  # as in a new process
+        painting._last = painting._NOTHING  # as in a new process
         alone[key] = stylize(image, name, alpha=1.0)
     assert not np.array_equal(alone["first"], alone["second"])
     for key, image in (("first", first), ("second", second), ("first", first)):
         assert np.array_equal(stylize(image, name, alpha=1.0), alone[key])
     second[:] = first  # an array may be filled with another image
     assert np.array_equal(stylize(second, name, alpha=1.0), alone["first"])
+
+
+def test_threads_paint_their_own_images() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (4, 32, 40, 3), np.uint8)
+    chosen = next(iter(list_styles().values()))
+    alone = [stylize(image, chosen, alpha=1.0) for image in images]
+    with ThreadPoolExecutor(4) as threads:
+        together = [threads.submit(stylize, images[k % 4], chosen, alpha=1.0) for k in range(200)]
+        wrong = [k for k, one in enumerate(together) if not np.array_equal(one.result(), alone[k % 4])]
+    assert wrong == []

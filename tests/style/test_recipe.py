@@ -67,7 +67,7 @@ def test_content_and_style_are_encoded_once_for_all_alpha(
             return network.paint(*given)
 
     monkeypatch.setattr(painting, "open_network", lambda text: Counting())
-    monkeypatch.setattr(painting, "_LAST", painting._Cache())
+    monkeypatch.setattr(painting, "_last", painting._NOTHING)
     for condition in find_suite("object-centric"):
         if dict(condition.params)["alpha"] in (0.1, 0.5, 1):
             changed(street, str(condition))

@@ -13,12 +13,14 @@ from stormproof.core.randomness import Draw
 from stormproof.style.painting import stylize
 from stormproof.style.sources import (
     FOLDER,
-    StyleMap,
     check_style,
     draw_styles,
+    find_in_map,
     list_styles,
     read_style,
+    read_style_map,
     style_draw,
+    write_style_map,
 )
 from styles import STYLES, drawn
 
@@ -61,12 +63,11 @@ def test_odd_styles_are_usable(tmp_path: Path) -> None:
     assert (read_style(tmp_path / "clear.png") == 255).all()  # nothing but paper
     PIL.Image.fromarray(np.full((9, 9), 32768, np.uint16)).save(tmp_path / "deep.png")
     assert abs(int(read_style(tmp_path / "deep.png").mean()) - 127) <= 1
-    save(tmp_path / "tiny.png", "RGB", (1, 1))
-    save(tmp_path / "grey.png", "L")
-    save(tmp_path / "palette.png", "P")
-    save(tmp_path / "strip.png", "RGB", (3, 400))
-    for path in sorted(tmp_path.iterdir()):
-        assert stylize(image, path, alpha=1.0).shape == image.shape, path.name
+    for mode in ("L", "P"):
+        assert read_style(save(tmp_path / f"{mode}.png", mode)).shape == (16, 20, 3)
+    for size in ((1, 1), (3, 400)):
+        style = save(tmp_path / f"{size}.png", "RGB", size)
+        assert stylize(image, style, alpha=1.0).shape == image.shape, size
 
 
 def test_unusable_styles_are_named(tmp_path: Path) -> None:
@@ -97,23 +98,23 @@ def test_styles_are_drawn_by_identity_without_repeats() -> None:
 
 def test_style_map_is_kept_and_read_again(tmp_path: Path) -> None:
     names = dict.fromkeys(["x/a.jpg", "b.jpg", "c.jpg"])
-    drawn_map = StyleMap({name: draw_styles(style_draw(3, name), list(names), 2) for name in "12"}, seed=3)
-    drawn_map.write(tmp_path / "map.json")
-    again = StyleMap.read(tmp_path / "map.json")
+    drawn_map = {name: draw_styles(style_draw(3, name), list(names), 2) for name in "12"}
+    write_style_map(tmp_path / "map.json", drawn_map, seed=3)
+    again = read_style_map(tmp_path / "map.json")
     assert again == drawn_map
-    assert again.of("2", names) == drawn_map.styles["2"]
+    assert find_in_map(again, "2", names) == drawn_map["2"]
 
 
 def test_the_authors_map_of_file_names_is_read(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text('{"000000000139.jpg": "a.jpg", "other.jpg": "b.jpg"}')
-    known = StyleMap.read(tmp_path / "map.json")
+    known = read_style_map(tmp_path / "map.json")
     names = {"deep/a.jpg": None, "b.jpg": None}
-    assert known.of("139", names) == ("deep/a.jpg",)
-    assert known.of("other", names) == ("b.jpg",)
+    assert find_in_map(known, "139", names) == ("deep/a.jpg",)
+    assert find_in_map(known, "other", names) == ("b.jpg",)
     with pytest.raises(InvalidOption, match="does not say which style 'third'"):
-        known.of("third", names)
+        find_in_map(known, "third", names)
     with pytest.raises(InvalidOption, match=r"names 'a\.jpg'"):
-        known.of("139", {"b.jpg": None})
+        find_in_map(known, "139", {"b.jpg": None})
     (tmp_path / "list.json").write_text("[1, 2]")
     with pytest.raises(InvalidOption, match="image: style"):
-        StyleMap.read(tmp_path / "list.json")
+        read_style_map(tmp_path / "list.json")

@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.corruptions import apply
 from stormproof.datasets import find_writer, read_dataset
 from stormproof.style.copies import STYLES, Painted, as_jpeg, blend
-from stormproof.style.sources import StyleMap
+from stormproof.style.sources import read_style_map
 from stormproof.tools.derived import (
     JOURNAL,
     Order,
@@ -247,8 +247,8 @@ def test_several_styles_per_image_and_the_map(tmp_path: Path) -> None:
     versions = tuple(Painted(PAINTED, k, 3) for k in range(3))
     made = order("coco", *versions)
     assert make_dataset(made, tmp_path / "out") == (9, [])
-    known = StyleMap.read(tmp_path / "out" / STYLES)
-    for name, styles in known.styles.items():
+    known = read_style_map(tmp_path / "out" / STYLES)
+    for name, styles in known.items():
         assert len(set(styles)) == 3
         assert [version.style(name, 0) for version in versions] == list(styles)
     assert len(list((tmp_path / "out").rglob("*-stylized-*.png"))) == 9

@@ -22,6 +22,7 @@ import cv2
 import numpy as np
 
 from stormproof.core.sample import Image, Sample, as_rgb
+from stormproof.core.sessions import open_session
 from stormproof.corruptions.needs import part_mask
 from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
@@ -31,7 +32,6 @@ from stormproof.models import load_model
 from stormproof.models.classes import match_classes
 from stormproof.style.adain import shorter_side
 from stormproof.style.networks import StyleNetwork, open_built_in, open_network
-from stormproof.style.onnx import session
 from stormproof.style.sources import read_style
 
 STANDARD = ("yolox_nano_416_coco", "ssdlite_mobilenetv2_300_coco_w16")
@@ -59,7 +59,7 @@ class Witness:
 
         model = onnx.load(shared / f"models/{WITNESS}.onnx")
         model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in STAGES)
-        return cls(session(model.SerializeToString()))
+        return cls(open_session(model.SerializeToString()))
 
     def statistics(self, image: Image) -> list[np.ndarray]:
         """Means and deviations of all channels, stage by stage, over the middle of the image."""

@@ -71,13 +71,13 @@ def depth(
     from stormproof.datasets import read_dataset
     from stormproof.datasets.depthmaps import MOST_DOUBTFUL, DepthFolder
     from stormproof.depth.estimate import make_depth
-    from stormproof.depth.priors import Priors, read_priors
+    from stormproof.depth.priors import read_priors
     from stormproof.depth.sky import MOST_UNVEILED, unveiled_sky
 
     if not 0 <= min_confidence <= 1:
         raise InvalidOption(f"--min-confidence {min_confidence}: give a number from 0 to 1.")
-    estimator = _estimator(origin, max_disparity, model, str(model_output), nearest, farthest, sky)
-    known = Priors() if priors is None else read_priors(priors)
+    estimator = _estimator(origin, max_disparity, model, model_output, nearest, farthest, sky)
+    known = () if priors is None else read_priors(priors)
     opened = read_dataset(dataset)
     folder = DepthFolder(out)
     made = 0
@@ -115,7 +115,7 @@ def _estimator(
     origin: Origin,
     max_disparity: int | None,
     model: Path | None,
-    output: str,
+    output: ModelAnswer,
     nearest: float,
     farthest: float,
     sky: bool,
@@ -128,5 +128,5 @@ def _estimator(
     if max_disparity is not None and origin is not Origin.stereo:
         raise InvalidOption(f"--max-disparity {max_disparity} needs --from stereo.")
     if model is not None:
-        return FromModel(DepthModel(model, output, nearest, farthest), sky)
+        return FromModel(DepthModel(model, output is ModelAnswer.metres, nearest, farthest), sky)
     return FromStereo(max_disparity, sky) if origin is Origin.stereo else FromGiven(sky)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,11 @@ from stormproof.datasets.depthmaps import DepthEstimate, DepthFolder
 from stormproof.depth.complete import complete
 from stormproof.depth.holes import nearness
 from stormproof.depth.monocular import DepthModel
-from stormproof.depth.priors import Priors
+from stormproof.depth.priors import Region, put_priors
 from stormproof.depth.sky import sky_of
 from stormproof.depth.stereo import stereo_depth
 
 _LOOKS = 0.8  # confidence in sky recognised by its appearance alone
-
-
-class Estimator(Protocol):
-    """A way to estimate depth. `identity` describes what the result depends on, apart from the sample."""
-
-    @property
-    def identity(self) -> str: ...
-    def __call__(self, sample: Sample) -> DepthEstimate: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,30 +94,33 @@ class FromGiven:
         return DepthEstimate(complete(given, sample.image, sky), confidence.astype(np.float32))
 
 
-def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:
+# A way to estimate depth. `identity` describes what the result depends on, apart from the sample.
+Estimator = FromStereo | FromModel | FromGiven
+
+
+def key_of(
+    sample: Sample, estimator: Estimator, priors: Sequence[Region] = (), semantic_classes: Sequence[str] = ()
+) -> str:
     """A hash of everything that determines a sample's depth: pixels, context, method and priors."""
     context = sample.context
     arrays: list[npt.NDArray[Any] | None] = [sample.image, context.right, context.depth]
-    if any(region.semantic_class for region in priors.regions) and sample.truth.semantic is not None:
+    if any(region.semantic_class for region in priors) and sample.truth.semantic is not None:
         arrays.append(sample.truth.semantic.labels)
     parts = [
         estimator.identity,
         [None if array is None else digest(np.ascontiguousarray(array).view(np.uint8)) for array in arrays],
         None if context.camera is None else asdict(context.camera),
-        [asdict(region) for region in priors.regions],
+        [asdict(region) for region in priors],
         list(semantic_classes) if len(arrays) > 3 else [],
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
-
-
-_NO_PRIORS = Priors()
 
 
 def make_depth(
     sample: Sample,
     folder: DepthFolder,
     estimator: Estimator,
-    priors: Priors = _NO_PRIORS,
+    priors: Sequence[Region] = (),
     semantic_classes: Sequence[str] = (),
 ) -> bool:
     """Compute a sample's depth map unless the folder has it; returns whether it was computed."""
@@ -133,7 +128,7 @@ def make_depth(
     if folder.holds(sample.id, key):
         return False
     estimate = estimator(sample)
-    depth = priors.over(estimate.depth, sample, semantic_classes)
+    depth = put_priors(estimate.depth, priors, sample, semantic_classes)
     given = (depth != estimate.depth) & ~(np.isnan(depth) & np.isnan(estimate.depth))
     folder.write(
         sample.id, key, DepthEstimate(depth, np.where(given, 1, estimate.confidence).astype(np.float32))

@@ -1,8 +1,8 @@
 """Depth from one image by a network in an ONNX file.
 
-The output of a network is either depth in metres (`metres`), or inverse depth up to an unknown scale and
-shift (`inverse`; MiDaS, Depth Anything). Inverse depth is fitted to the known depths of a sample, or else
-stretched between a smallest and a largest depth.
+The output of a network is either depth in metres, or inverse depth up to an unknown scale and shift (MiDaS,
+Depth Anything). Inverse depth is fitted to the known depths of a sample, or else stretched between a smallest
+and a largest depth.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import sha256
-from stormproof.core.loading import framework
 from stormproof.core.sample import Image
+from stormproof.core.sessions import open_session
 from stormproof.datasets.depthmaps import Map
 
-OUTPUTS = ("metres", "inverse")
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, on which all such networks are pretrained
 _SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
 _LONG, _STEP = 518, 14  # if the network accepts any size: long side, and a multiple for transformers
@@ -31,16 +30,14 @@ _FARTHEST = 10000.0  # largest depth of a fit, in metres
 
 @dataclass(frozen=True, slots=True)
 class DepthModel:
-    """A depth network: its file, the kind of its output, and the depth range for outputs without a scale."""
+    """A depth network: its file, whether it outputs metres, and the depth range if it does not."""
 
     path: Path
-    output: str = "inverse"
+    metres: bool = False
     nearest: float = 2.0
     farthest: float = 100.0
 
     def __post_init__(self) -> None:
-        if self.output not in OUTPUTS:
-            raise InvalidOption(f"output={self.output!r} of a depth model: choose {' or '.join(OUTPUTS)}.")
         if not 0 < self.nearest < self.farthest:
             raise InvalidOption(
                 f"nearest={self.nearest:g} m must be above 0 and below farthest={self.farthest:g} m."
@@ -52,20 +49,23 @@ class DepthModel:
     def identity(self) -> str:
         """Everything that its output depends on."""
         content = _content(str(self.path), self.path.stat().st_mtime_ns)
-        return f"{content}:{self.output}:{self.nearest!r}:{self.farthest!r}"
+        output = "metres" if self.metres else "inverse"
+        return f"{content}:{output}:{self.nearest!r}:{self.farthest!r}"
 
     def depth(self, image: Image, known: Map | None = None) -> Map:
         """Depth in metres for every pixel; `known` (NaN elsewhere) fixes the scale of inverse depth."""
         answer = _answer(_session(str(self.path), self.path.stat().st_mtime_ns), image, self.path)
-        if self.output == "metres":
-            return _positive(answer, self.path)
-        return scale_to_metres(answer, known, nearest=self.nearest, farthest=self.farthest)
+        if not self.metres:
+            return scale_to_metres(answer, known, nearest=self.nearest, farthest=self.farthest)
+        if (answer <= 0).any():
+            fix = "if its output is inverse depth, use --model-output inverse"
+            raise ModelError(f"{self.path} outputs depths down to {answer.min():g} m; {fix}.")
+        return answer
 
 
 def scale_to_metres(inverse: Map, known: Map | None, *, nearest: float, farthest: float) -> Map:
     """Depth in metres from inverse depth of unknown scale and shift."""
-    usable = None if known is None else np.isfinite(known) & (known > 0)
-    if known is not None and usable is not None and usable.sum() >= _ENOUGH:
+    if known is not None and (usable := np.isfinite(known) & (known > 0)).sum() >= _ENOUGH:
         design = np.stack((inverse[usable], np.ones(usable.sum(), np.float32)), axis=1).astype(np.float64)
         scale, shift = np.linalg.lstsq(design, 1 / known[usable].astype(np.float64), rcond=None)[0]
         if scale > 0:
@@ -84,11 +84,7 @@ def _content(path: str, stamp: int) -> str:
 @lru_cache(maxsize=1)
 def _session(path: str, stamp: int) -> Any:
     """The network of a file, kept until the file changes."""
-    onnxruntime = framework("onnxruntime", install="pip install onnxruntime")
-    try:
-        return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the exceptions of onnxruntime have no public base class
-        raise ModelError(f"{path} cannot be read as an ONNX network: {error}.") from None
+    return open_session(Path(path), threads=0)
 
 
 def _answer(session: Any, image: Image, path: Path) -> Map:
@@ -101,7 +97,12 @@ def _answer(session: Any, image: Image, path: Path) -> Map:
     rgb = image if image.ndim == 3 and image.shape[2] == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
     small = cv2.resize(rgb, (columns, rows), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
     batch = ((small - _MEAN) / _SPREAD).transpose(2, 0, 1)[None]
-    answer = np.squeeze(np.asarray(session.run(None, {entry.name: np.ascontiguousarray(batch)})[0]))
+    try:
+        first, *_ = session.run(None, {entry.name: np.ascontiguousarray(batch)})
+    except Exception as error:
+        problem = f"cannot be run on one image as 1×3×H×W of float32 ({str(error).splitlines()[0]})"
+        raise ModelError(f"{path} {problem}; export it so.") from None
+    answer = np.squeeze(np.asarray(first))
     if answer.ndim != 2 or not np.isfinite(answer).all():
         raise ModelError(f"{path} outputs {answer.shape}; a depth network outputs one finite H×W map.")
     resized = cv2.resize(answer.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
@@ -115,10 +116,3 @@ def _input_size(shape: list[Any], size: tuple[int, int]) -> tuple[int, int]:
     scale = _LONG / max(size)
     rows, columns = (max(round(side * scale / _STEP), 1) * _STEP for side in size)
     return rows, columns
-
-
-def _positive(depth: Map, path: Path) -> Map:
-    if (depth <= 0).any():
-        fix = "if its output is inverse depth, use --model-output inverse"
-        raise ModelError(f"{path} outputs depths down to {depth.min():g} m; {fix}.")
-    return depth

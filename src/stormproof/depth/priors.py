@@ -73,28 +73,22 @@ def _inside(corners: Floats, size: tuple[int, int]) -> Bools:
     return inside
 
 
-@dataclass(frozen=True, slots=True)
-class Priors:
-    """Regions whose known depth replaces estimates."""
-
-    regions: tuple[Region, ...] = ()
-
-    def over(self, depth: Map, sample: Sample, semantic_classes: Sequence[str] = ()) -> Map:
-        """The depth map, with the known depth in every region."""
-        if not self.regions:
-            return depth
-        depth = depth.copy()
-        for region in self.regions:
-            depth[region.mask(sample, semantic_classes)] = region.depth
-        return depth
+def put_priors(
+    depth: Map, regions: Sequence[Region], sample: Sample, semantic_classes: Sequence[str] = ()
+) -> Map:
+    """The depth map, with the known depth in every region."""
+    known = depth.copy()
+    for region in regions:
+        known[region.mask(sample, semantic_classes)] = region.depth
+    return known
 
 
-def read_priors(path: Path) -> Priors:
+def read_priors(path: Path) -> tuple[Region, ...]:
     """Read the regions that a JSON file lists."""
     content = read_json(path, error=InvalidOption)
     if not isinstance(content, list):
         raise InvalidOption(f"{path}: priors must be a list of regions, not {type(content).__name__}.")
-    return Priors(tuple(_region(entry, f"{path}, region {i}") for i, entry in enumerate(content)))
+    return tuple(_region(entry, f"{path}, region {i}") for i, entry in enumerate(content))
 
 
 def _region(entry: Any, where: str) -> Region:

@@ -36,9 +36,7 @@ _UNSEEN = 0.1  # worth of a region without distant matches as the surest sky
 _TINY = 0.0005  # fraction of the image; smaller regions are not judged by their colour
 _FEW = 0.05  # pixels of a colour, after smoothing over colours, that count as none
 
-MOST_UNVEILED = (
-    0.05  # an image with more than this fraction of doubtful depth in what looks like sky is reported
-)
+MOST_UNVEILED = 0.05  # fraction of an image that looks like sky and has a doubtful depth; more is reported
 
 Parts = npt.NDArray[np.int32]
 
@@ -277,7 +275,7 @@ def _mostly(kind: Bools, share: float = _SHARE) -> Bools:
     return near
 
 
-def _local_level(value: Image, sky: Bools) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def _local_level(value: Image, sky: Bools) -> Map:
     """Nine tenths of the mean brightness of the sky nearby; infinite where there is none."""
     weight = cv2.blur(sky.astype(np.float32), (15, 15))
     light = cv2.blur(np.where(sky, value, 0).astype(np.float32), (15, 15))

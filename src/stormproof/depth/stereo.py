@@ -45,8 +45,6 @@ def stereo_depth(
     left: Image, right: Image, camera: Camera, max_disparity: int | None = None, *, sky: bool = True
 ) -> DepthEstimate:
     """Dense depth of the left image in metres; infinite in the sky and where there is no parallax."""
-    if camera.baseline is None:
-        raise InvalidTruth("Depth from stereo needs the camera's baseline; add it to the calibration.")
     disparity, confidence = stereo_disparity(left, right, max_disparity, offset=camera.offset, sky=sky)
     return DepthEstimate(depth_from_disparity(disparity, Calibration(camera, camera.offset)), confidence)
 

@@ -37,6 +37,8 @@ class CorruptionTransform:
         if not 0 <= share <= 1:
             raise InvalidOption(f"share={share}: the share of images to corrupt must lie in 0 … 1.")
         self.conditions = read_conditions(conditions)
+        if not self.conditions:
+            raise InvalidOption("conditions is empty: name suites, corruptions or conditions.")
         for condition in self.conditions:
             check_alone(condition)
         self.share, self.seed = share, seed
@@ -47,12 +49,11 @@ class CorruptionTransform:
     ) -> AnyImages:
         """A batch N×3×H×W with N ids, one image 3×H×W with its id, or one PIL image; tensors are uint8, or
         floats from 0 to 1. The result is of the kind given."""
-        if not hasattr(images, "ndim"):  # a PIL image
-            return self._pil(images, ids, epoch=epoch)
+        if not hasattr(images, "clone"):
+            return self._pil(images, *self._names(ids, 1), epoch=epoch)
         if images.ndim == 3:
-            name = self._counted() if ids is None else ids if isinstance(ids, str) else ids[0]
-            return self(images[None], [name], epoch=epoch)[0]
-        names = [self._counted() for _ in images] if ids is None else ids
+            return self(images[None], ids, epoch=epoch)[0]
+        names = self._names(ids, len(images))
         groups: dict[Condition, list[int]] = defaultdict(list)
         for i, name in enumerate(names):
             condition = self._drawn(name, epoch)
@@ -66,13 +67,12 @@ class CorruptionTransform:
             out[members] = corrupt_batch(images[members], condition, ids=keys, seed=self.seed)
         return out
 
-    def _pil(self, image: Any, ids: str | Sequence[str] | None, *, epoch: int) -> Any:
+    def _pil(self, image: Any, name: str, *, epoch: int) -> Any:
         """The same pixels as for a tensor; torch is not needed."""
         import PIL.Image
 
         if not isinstance(image, PIL.Image.Image):
             raise InvalidImage(f"Give a tensor or a PIL image, not {type(image).__name__}.")
-        name = self._counted() if ids is None else ids if isinstance(ids, str) else ids[0]
         pixels, condition = np.array(image.convert("RGB")), self._drawn(name, epoch)
         if condition is not None:
             pixels = corrupt_image(pixels, condition, seed=self.seed, image_id=_key(name, epoch))
@@ -85,15 +85,21 @@ class CorruptionTransform:
             return None
         return self.conditions[int(_share(draw, "condition") * len(self.conditions))]
 
-    def _counted(self) -> str:
-        """A name for an image that has none: how many came before, in which worker of a `DataLoader`."""
+    def _names(self, ids: str | Sequence[str] | None, count: int) -> Sequence[str]:
+        """The ids given, or names for images that have none: how many came before, in which worker of a
+        `DataLoader`."""
+        if ids is not None:
+            names = [ids] if isinstance(ids, str) else ids
+            if len(names) != count:
+                raise InvalidOption(f"ids= names {len(names)} images, but {count} are given.")
+            return names
         worker = None
         if "torch.utils.data" in sys.modules:  # only then can this be a worker of a DataLoader
             from torch.utils.data import get_worker_info
 
             worker = get_worker_info()
-        self._calls += 1
-        return f"{worker.seed if worker else ''} {self._calls}"
+        self._calls += count
+        return [f"{worker.seed if worker else ''} {self._calls - k}" for k in range(count - 1, -1, -1)]
 
 
 def _key(name: str, epoch: int) -> str:

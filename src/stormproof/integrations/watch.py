@@ -104,7 +104,9 @@ class Watch:
     ) -> None:
         if every < 1:
             raise InvalidOption(f"every={every}: it must be at least 1.")
-        read_conditions(conditions)  # so that a typo fails now, not after the first epoch
+        if not precision >= 0:  # this and a typo fail now, not after the first epoch
+            raise InvalidOption(f"precision={precision}: give percentage points, or 0 for the whole grid.")
+        read_conditions(conditions)
         self._data = open_dataset(data, limit=limit)
         self._settings = {
             "conditions": conditions, "precision": precision, "batch": batch, "device": device,

@@ -7,8 +7,9 @@ adds one.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from stormproof.core.errors import UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.spec import OBJECT, Spec, default_main, keyword_options
 from stormproof.models.files import check_format, full_spec
 from stormproof.models.model import ADAPTERS, Model, Precomputed
@@ -32,13 +33,25 @@ def load_model(text: str) -> Model | Precomputed:
 
         opener = ADAPTERS[spec.kind]
         spec, given, naming = take_naming(spec, keyword_options(opener))
-        return naming.apply(opener(spec.main, **spec.arguments(opener)[0], **given))
+        (options,) = spec.arguments(opener)
+        _check_ranges(options)
+        return naming.apply(opener(spec.main, **options, **given))
     from stormproof.models.python import is_python, open_python
 
     if is_python(spec.kind):
         return open_python(spec)
     hint = f"Kinds: {', '.join(ADAPTERS)}; or package.module:attribute, or script.py:function."
     raise UnknownName("kind of model", spec.kind, ADAPTERS, hint)
+
+
+def _check_ranges(options: Mapping[str, object]) -> None:
+    """Refuse numbers with which torch would fail (threads=0), no image be run (batch=-1), or all predictions
+    be left out (score=50)."""
+    for name, value in options.items():
+        if name in ("threads", "batch") and isinstance(value, int) and value < 1:
+            raise InvalidOption(f"{name}={value}: at least 1 is needed.")
+        if name in ("score", "iou") and isinstance(value, float) and not 0 <= value <= 1:
+            raise InvalidOption(f"{name}={value:g}: it must lie in 0 to 1.")
 
 
 def _with_default(text: str) -> str:

@@ -60,12 +60,17 @@ class InputCard(BaseModel, extra="forbid", frozen=True):
         return self
 
 
-class Card(BaseModel, extra="forbid", frozen=True):
-    """Everything about a network that its weights do not contain. Limits default to the decoder's."""
+class NamingCard(BaseModel, extra="forbid", frozen=True):
+    """What a model is called and what its labels mean; models that feed themselves have no other card."""
 
     name: str | None = None
     classes: str | list[str] | None = None
     rename: dict[str, str] = Field(default_factory=dict)
+
+
+class Card(NamingCard, extra="forbid", frozen=True):
+    """Everything about a network that its weights do not contain. Limits default to the decoder's."""
+
     input: InputCard
     decoder: str
     outputs: list[str] | None = None
@@ -193,10 +198,7 @@ def _with_options(
 
 
 def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
-    """The class names, some of them renamed by the card.
-
-    Several classes may get the same name: then they count as one.
-    """
+    """The class names, some of them renamed by the card."""
     names = resolve_classes(card.classes, near)
     if names is None:
         plane = ", such as [background, person] for a single plane" if card.decoder == "logits" else ""
@@ -209,20 +211,20 @@ def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
         )
     if DECODERS[card.decoder].task == "semantic" and len(names) == 1 and not is_background(names[0]):
         names = ("background", *names)  # the only class of a map is its foreground
-    return rename_classes(names, card.rename, name)
+    return rename_classes(names, card.rename, f"the card of {name}")
 
 
-def rename_classes(names: Sequence[str], changes: Mapping[str, str], model: str) -> tuple[str, ...]:
-    """Class names of a model, some of them renamed; several classes may get the same name."""
+def rename_classes(names: Sequence[str], changes: Mapping[str, str], where: str) -> tuple[str, ...]:
+    """Class names, some of them renamed; several may get the same name, and then count as one."""
     for old in changes:
         if old not in names:
-            raise UnknownName(f"class to rename in the card of {model}", old, names)
+            raise UnknownName(f"class to rename in {where}", old, names)
     return tuple(changes.get(old, old) for old in names)
 
 
 def chosen_outputs(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
-    """The outputs that the card names, which the graph must have; all outputs if the card names none."""
+    """The outputs that the card names, which the network must have; all outputs if the card names none."""
     missing = [name for name in asked or () if name not in known]
     if missing:
-        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(known)}.")
+        raise ModelError(f"outputs: {missing} are not among the network's, which are {list(known)}.")
     return asked or known

@@ -118,8 +118,12 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
         return tuple(str(name) for name in value)
     if value in VOCABULARIES:
         return VOCABULARIES[value]
-    if value.startswith("[") and value.endswith("]"):
-        return _split_list(value)
+    if value.startswith("[") and value.endswith("]"):  # an empty name is an output without a name
+        names = tuple(name.strip() for name in value[1:-1].split(","))
+        if not any(names):
+            fix = "write classes=[background,person], for example"
+            raise ModelError(f"classes={value} names no class; {fix}.")
+        return names
     if "." not in value and "/" not in value:
         _refuse_near_vocabulary(value)
         return (value,)
@@ -128,14 +132,6 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
     names = tuple(line.strip() for line in read_text(path, error=ModelError).splitlines())
     if not any(names):
         raise ModelError(f"{path} contains no class names; write one per line.")
-    return names
-
-
-def _split_list(text: str) -> tuple[str, ...]:
-    """The names in `[a, b]`; an empty one, as in `[,person]`, is an output without a name."""
-    names = tuple(name.strip() for name in text[1:-1].split(","))
-    if not any(names):
-        raise ModelError(f"classes={text} names no class; write classes=[background,person], for example.")
     return names
 
 

@@ -41,6 +41,7 @@ IMAGENET = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
 UNIT = {"std": 255}
 SYMMETRIC = {"mean": 127.5, "std": 127.5}
 LETTERBOX = {"resize": "letterbox", "pad": 114}
+YOLO = {**UNIT, **LETTERBOX}
 NANODET = {
     "channels": "BGR", "mean": (103.53, 116.28, 123.675), "std": (57.375, 57.12, 58.395),
     "resize": "letterbox", "pad": 0,
@@ -54,8 +55,11 @@ SCRFD = {
 }  # fmt: skip
 PILLOW = {"interpolation": "antialias", "rounding": "down"}  # how DETR's code and its relatives resize
 PICODET = {**IMAGENET, "interpolation": "cubic"}
+EFFICIENTDET = {**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0}
+BLAZEFACE = {**SYMMETRIC, "resize": "letterbox", "pad": 0}
 _HEADS = ("boxes", "scores")
 _MASKED = ("rows", "prototypes?")
+_BY_STRIDE = ("classes and distances per stride",)
 _TOP_LEFT = {**LETTERBOX, "align": "top-left", "rounding": "down"}
 # The thresholds that each YOLO's own validation uses.
 _YOLOV5, YOLOV8, YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
@@ -63,9 +67,9 @@ _YOLOV5, YOLOV8, YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None)
 DECODERS: Registry[OutputDecoder] = Registry(extensions.DECODERS, "stormproof.models.families")
 _OWN: dict[str, OutputDecoder] = {
     "yolox": OutputDecoder(decoding.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
-    "yolov5": OutputDecoder(decoding.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
-    "yolov8": OutputDecoder(decoding.yolov8, ("columns", "prototypes?"), YOLOV8, usual={**UNIT, **LETTERBOX}),
-    "yolov10": OutputDecoder(decoding.yolov10, _MASKED, YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "yolov5": OutputDecoder(decoding.yolov5, _MASKED, _YOLOV5, usual=YOLO),
+    "yolov8": OutputDecoder(decoding.yolov8, ("columns", "prototypes?"), YOLOV8, usual=YOLO),
+    "yolov10": OutputDecoder(decoding.yolov10, _MASKED, YOLOV10, usual=YOLO),
     "postprocessed": OutputDecoder(
         decoding.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
     ),
@@ -74,29 +78,15 @@ _OWN: dict[str, OutputDecoder] = {
         decoding.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC, varied=True
     ),
     "boxes": OutputDecoder(decoding.plain_boxes, _HEADS, Limits(iou=0.45), usual=UNIT, varied=True),
-    "efficientdet": OutputDecoder(
-        decoding.efficientdet,
-        _HEADS,
-        Limits(iou=0.5),
-        usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
-    ),
+    "efficientdet": OutputDecoder(decoding.efficientdet, _HEADS, Limits(iou=0.5), usual=EFFICIENTDET),
     "efficientdet-rows": OutputDecoder(decoding.efficientdet_rows, ("rows",), varied=True),
-    "blazeface": OutputDecoder(
-        decoding.blazeface,
-        ("rows", "logits"),
-        Limits(iou=0.3),
-        usual={**SYMMETRIC, "resize": "letterbox", "pad": 0},
-    ),
+    "blazeface": OutputDecoder(decoding.blazeface, ("rows", "logits"), Limits(iou=0.3), usual=BLAZEFACE),
     "scrfd": OutputDecoder(
         decoding.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD
     ),
-    "nanodet": OutputDecoder(
-        decoding.nanodet, ("classes and distances per stride",), Limits(iou=0.6), usual=NANODET
-    ),
+    "nanodet": OutputDecoder(decoding.nanodet, _BY_STRIDE, Limits(iou=0.6), usual=NANODET),
     "nanodet-plus": OutputDecoder(decoding.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
-    "picodet": OutputDecoder(
-        decoding.picodet, ("classes and distances per stride",), Limits(0.025, iou=0.6), usual=PICODET
-    ),
+    "picodet": OutputDecoder(decoding.picodet, _BY_STRIDE, Limits(0.025, iou=0.6), usual=PICODET),
     "fastestdet": OutputDecoder(
         decoding.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
     ),

@@ -23,15 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
-from urllib.parse import (
-    SplitResult,
-    parse_qsl,
-    quote,
-    quote_plus,
-    unquote,
-    urlsplit,
-    urlunsplit,
-)
+from urllib.parse import SplitResult, parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 import numpy as np
 import PIL.Image
@@ -154,7 +146,9 @@ class Client:
                     raise
                 except _BROKEN as error:
                     if attempt == self.retries:
-                        reason = "no complete response in time" if deadline.passed else _reason(error)
+                        cause = getattr(error, "reason", error)
+                        said = f"{str(cause) or type(cause).__name__:.200}"
+                        reason = "no complete response in time" if deadline.passed else said
                         tries = f"{self.retries + 1} tries of {self.timeout:g} s"
                         raise ModelError(
                             self.hidden(f"{self.shown} cannot be reached: {reason} ({tries}).")
@@ -194,11 +188,6 @@ def _body(error: urllib.error.HTTPError) -> str:
     except _BROKEN:
         said = ""
     return f": {said}" if said and not said.startswith("<") else ""
-
-
-def _reason(error: Exception) -> str:
-    reason = getattr(error, "reason", error)
-    return f"{str(reason) or type(reason).__name__:.200}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +262,8 @@ def _open(given: str, timeout: float, retries: int, limit_mb: float, token_env: 
     if user and token_env:
         raise InvalidOption("Give a user in the address, or token_env=…, not both.")
     address, sent = urlsplit(given), urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
-    authorization = f"Bearer {token}" if token else _basic(user) if user else None
+    basic = base64.b64encode(unquote(user).encode()).decode("ascii")
+    authorization = f"Bearer {token}" if token else f"Basic {basic}" if user else None
     secrets = _secrets(parts, authorization or "")
     client = Client(sent, timeout, retries, int(limit_mb * 1e6), authorization, secrets)
     stated = client.ask()
@@ -289,11 +279,6 @@ def _environment(name: str) -> str:
     if not value:
         raise InvalidOption(f"The environment variable {name}, which the model's spec names, is not set.")
     return value
-
-
-def _basic(user: str) -> str:
-    """The header of a user part: name:password."""
-    return "Basic " + base64.b64encode(unquote(user).encode()).decode("ascii")
 
 
 def _secrets(parts: SplitResult, authorization: str) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 An enhanced model is another model: the enhancements are part of its name and fingerprint. An enhancement is
 any function from an image to an image of the same size; other packages register theirs in the entry point
-group `stormproof.enhancements`. Its keyword parameters may be given: `nlm[h=20]`, `clahe[clip=4,tiles=4]`. An
-enhancement that depends on weights has a `fingerprint` attribute.
+group `stormproof.enhancements`. Its keyword parameters that are numbers may be given: `nlm[h=20]`,
+`clahe[clip=4,tiles=4]`. An enhancement that depends on weights has a `fingerprint` attribute.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_enhancement(text: str) -> tuple[str, Callable[[Image], Image]]:
         known = {
             key: parameter.default
             for key, parameter in inspect.signature(function).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
+            if parameter.kind is parameter.KEYWORD_ONLY and type(parameter.default) in (int, float)
         }
     except (TypeError, ValueError):
         known = {}

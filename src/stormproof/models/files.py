@@ -36,10 +36,6 @@ _OTHERS: dict[tuple[str, ...], tuple[str, str]] = {
     (".ckpt",): ("a training checkpoint", "save its weights with torch.save(model.state_dict(), 'w.pth')"),
     (".pkl", ".pickle"): ("a pickle, which can run any code when opened", "export the model as ONNX"),
 }  # fmt: skip
-_TFJS = (
-    "a TensorFlow.js model",
-    "convert it with tensorflowjs_converter or tfjs-graph-converter, then tf2onnx",
-)
 
 
 def full_spec(text: str) -> str:
@@ -84,7 +80,8 @@ def refuse_other_formats(main: str) -> None:
     if is_file(path / "saved_model.pb"):
         known = "a TensorFlow SavedModel", _TF2ONNX.format(f"--saved-model {main}")
     elif suffix == ".json" and _is_tfjs(path):
-        known = _TFJS
+        how = "convert it with tensorflowjs_converter or tfjs-graph-converter, then tf2onnx"
+        known = "a TensorFlow.js model", how
     if known is not None:
         what, how = known
         raise ModelError(

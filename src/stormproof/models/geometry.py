@@ -53,11 +53,14 @@ class Fit:
         >>> fit.boxes_to_image(np.array([[10.0, 10.0, 60.0, 20.0]])).tolist()
         [[40.0, 40.0, 200.0, 80.0]]
         """
-        (down, across), (top, left), (height, width) = self.scale, self.offset, self.image
-        shift, scale = np.array([left, top, left, top]), np.array([across, down, across, down])
-        limit = np.array([width, height, width, height], np.float64)
+        shift, scale, limit = self.sides
         placed: Floats = np.clip((boxes.astype(np.float64) - shift) / scale, 0, limit)
         return placed
+
+    @property
+    def sides(self) -> Floats:
+        """Offset, scale and size of the image, each for the sides x1 y1 x2 y2 of a box: 3×4."""
+        return np.array([each[::-1] * 2 for each in (self.offset, self.scale, self.image)], np.float64)
 
     def points_to_image(self, points: npt.NDArray[Any]) -> Floats:
         """Points in input pixels converted to image pixels: x and y begin the last axis. They are not

@@ -44,15 +44,10 @@ def describe_shape(shape: Sequence[int | None]) -> str:
     return "×".join("?" if side is None else str(side) for side in shape) or "scalar"
 
 
-def describe_outputs(graph: Graph) -> str:
-    """The outputs in words, for errors."""
-    return ", ".join(f"{tensor.name} {describe_shape(tensor.shape)}" for tensor in graph.outputs)
-
-
 def explain_outputs(graph: Graph) -> str:
     """Why outputs that fit no family cannot be read, and what to do; an error's second half."""
     shapes = _without_batch(graph)
-    shown = describe_outputs(graph)
+    shown = ", ".join(f"{tensor.name} {describe_shape(tensor.shape)}" for tensor in graph.outputs)
     if all(sum(side != 1 for side in shape) <= 1 for shape in shapes):
         kind = "one list of numbers for each image, as a classifier's, or a reader's of text or landmarks"
         return f"its outputs are {kind} ({shown}); Stormproof tests detectors and segmenters."
@@ -218,15 +213,11 @@ def _anchored(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
         {"strides": [8, 16, 16, 16]},
         {"strides": [8, 16, 32, 32, 32]},
     )
-    options = next((one for one in layouts if _anchors(size, **one) == rows), None)
+    counts = (one.get("each", 2) * sum(grid_cells(size, one["strides"])) for one in layouts)
+    options = next((one for one, count in zip(layouts, counts, strict=True) if count == rows), None)
     order = [names[shapes.index((rows, width))] for width in (wide, 1)]
     found = {"decoder": "blazeface", "outputs": order, "classes": [_MEDIAPIPE[wide]], "options": options}
     return found if options else {}
-
-
-def _anchors(size: Sequence[int], strides: Sequence[int], each: int = 2) -> int:
-    """The number of anchors, `each` for every layer and cell."""
-    return each * sum(grid_cells(size, strides))
 
 
 def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:

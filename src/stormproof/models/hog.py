@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stormproof.core.errors import UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Image, Prediction
 from stormproof.models.candidates import nms
 from stormproof.models.decoding import sigmoid
@@ -34,6 +34,8 @@ def open_hog(main: str = "people", *, margin: float = 0.0, step: int = 8, scale:
     """
     if main not in _DETECTORS:
         raise UnknownName("HOG detector", main, _DETECTORS, f"Detectors: {', '.join(_DETECTORS)}.")
+    if step < 1 or not scale > 1:  # OpenCV would write beyond its memory, or search one size only
+        raise InvalidOption(f"step={step}, scale={scale}: step must be at least 1, and scale above 1.")
     window, weights = _DETECTORS[main]
     descriptor = cv2.HOGDescriptor(window, (16, 16), (8, 8), (8, 8), 9)
     descriptor.setSVMDetector(weights())

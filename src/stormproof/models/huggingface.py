@@ -28,6 +28,7 @@ from stormproof.models.decoding import corners_of_centred, in_pixels
 from stormproof.models.model import ADAPTERS, PerBatch, PerImage, fingerprint
 from stormproof.models.network import usual_batch
 from stormproof.models.predictions import as_array, label_map
+from stormproof.models.torch import torch_on
 
 Reader = Callable[[Any, Any, Sequence[Size], float], list[Prediction]]  # of a batch
 
@@ -76,10 +77,9 @@ def open_huggingface(
     panoptic maps, where every pixel has one segment at most. Images whose inputs have one size are run
     `batch` at a time.
     """
-    torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
+    torch, transformers = torch_on(device, threads, extra="hf"), framework("transformers", extra="hf")
     from stormproof.models.on_device.processors import DeviceProcessor  # loads torch
 
-    torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = load_pretrained(transformers.AutoConfig, main, where)
     called, files, fetched = identify(main, config)
@@ -202,17 +202,15 @@ def _inside(boxes: Array, size: Size) -> Array:
 def _instance(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
     """Every query's own mask; transformers' default, one map without overlaps, would lose some objects."""
     decode = processor.post_process_instance_segmentation
-    found = decode(outputs, threshold=score, target_sizes=[*sizes], return_binary_maps=True)
-    return [*map(_masks, found, sizes)]
-
-
-def _masks(found: Any, size: Size) -> Prediction:
-    segments = found["segments_info"]
-    planes = as_array(found["segmentation"]) if segments else np.zeros((0, *size))
-    masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
-    boxes = mask_boxes(masks)
-    scores = np.clip([segment["score"] for segment in segments], 0, 1)
-    return Prediction(boxes, scores, np.array([s["label_id"] for s in segments], np.int64), masks)
+    predictions = []
+    for found in decode(outputs, threshold=score, target_sizes=[*sizes], return_binary_maps=True):
+        segments = found["segments_info"]
+        planes = as_array(found["segmentation"]) if segments else ()
+        masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
+        scores = np.clip([segment["score"] for segment in segments], 0, 1)
+        labels = np.array([segment["label_id"] for segment in segments], np.int64)
+        predictions.append(Prediction(mask_boxes(masks), scores, labels, masks))
+    return predictions
 
 
 def _semantic(processor: Any, outputs: Any, sizes: Sequence[Size], score: float) -> list[Prediction]:
@@ -225,12 +223,11 @@ def _panoptic(processor: Any, outputs: Any, sizes: Sequence[Size], score: float)
     decode = processor.post_process_panoptic_segmentation
     known = "label_ids_to_fuse" in signature(decode).parameters
     fuse: dict[str, Any] = {"label_ids_to_fuse": set()} if known else {}
-    return [*map(_segments, decode(outputs, threshold=score, target_sizes=[*sizes], **fuse))]
-
-
-def _segments(found: Any) -> Prediction:
-    labels = {int(segment["id"]): int(segment["label_id"]) for segment in found["segments_info"]}
-    return Prediction(panoptic=panoptic_map(as_array(found["segmentation"]), labels))
+    predictions = []
+    for found in decode(outputs, threshold=score, target_sizes=[*sizes], **fuse):
+        labels = {int(segment["id"]): int(segment["label_id"]) for segment in found["segments_info"]}
+        predictions.append(Prediction(panoptic=panoptic_map(as_array(found["segmentation"]), labels)))
+    return predictions
 
 
 _READERS: dict[str, Reader] = {

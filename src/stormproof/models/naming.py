@@ -15,27 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic import BaseModel, Field
-
-from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, ModelError, first_few
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import Spec
-from stormproof.core.wrapper import Wrapper
-from stormproof.models.card import check_card, read_card
+from stormproof.models.card import NamingCard, check_card, read_card, rename_classes
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import Model, Precomputed, Unbound, fingerprint
 from stormproof.models.network import Network
 
 NAMING = ("card", "classes")  # the options that every kind of model takes, beside rename.CLASS=NAME
 _RENAME = "rename."
-
-
-class NamingCard(BaseModel, extra="forbid", frozen=True):
-    """The part of a card that a model which feeds itself can have."""
-
-    name: str | None = None
-    classes: str | list[str] | None = None
-    rename: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +44,15 @@ class Naming:
             raise InvalidOption(
                 f"{model.name}: card= and rename. are for models that images alone are given to; {fix}."
             )
-        name, classes, maps = self.name or model.name, *map(self._names, _both(model), [model.name] * 2)
-        unknown = next((old for old in self.rename if old not in (*classes, *maps)), None)
-        if unknown is not None:
-            raise UnknownName(f"class to rename in {name}", unknown, (*classes, *maps))
+        name = self.name or model.name
+        classes, maps = (self._names(own, model.name) for own in (model.classes, model.semantic_classes))
+        renamed = rename_classes((*classes, *maps), self.rename, name)
+        of_objects, of_maps = renamed[: len(classes)], renamed[len(classes) :]
         if isinstance(model, Network):
-            return replace(model, name=name, names=self._renamed(maps or classes))
+            return replace(model, name=name, names=of_maps or of_objects)
         own = getattr(model, "with_classes", None)  # of a function that may answer with names
         inner = own(classes) if own and not model.classes and classes else model
-        return Named(inner, name, self._renamed(classes), self._renamed(maps))
+        return Named(inner, name, of_objects, of_maps)
 
     def _names(self, own: tuple[str, ...], model: str) -> tuple[str, ...]:
         if self.names is None:
@@ -75,38 +64,15 @@ class Naming:
             )
         return self.names
 
-    def _renamed(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(self.rename.get(name, name) for name in names)
-
-
-def _both(model: Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return model.classes, model.semantic_classes
-
 
 @dataclass(frozen=True, eq=False)
-class Named(Wrapper):
+class Named:
     """A model under a name and classes that the user gave."""
 
     model: Model
-    own_name: str
-    names: tuple[str, ...]
-    map_names: tuple[str, ...]
-
-    @property
-    def _inner(self) -> Model:
-        return self.model
-
-    @property
-    def name(self) -> str:
-        return self.own_name
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.map_names
+    name: str
+    classes: tuple[str, ...]
+    semantic_classes: tuple[str, ...]
 
     @property
     def takes_tensors(self) -> bool:
@@ -115,7 +81,8 @@ class Named(Wrapper):
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint((), {"model": self.model.fingerprint, "classes": [self.names, self.map_names]})
+        names = [self.classes, self.semantic_classes]
+        return fingerprint((), {"model": self.model.fingerprint, "classes": names})
 
     def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         return self.model(images)
@@ -131,14 +98,13 @@ def take_naming(spec: Spec, known: Mapping[str, Any]) -> tuple[Spec, dict[str, A
     changes = {k.removeprefix(_RENAME): v for k, v in spec.options.items() if k.startswith(_RENAME)}
     kept = {k: v for k, v in spec.options.items() if k not in taken and not k.startswith(_RENAME)}
     rest = Spec(spec.kind, spec.main, kept)
-    if not taken:
-        return rest, {}, Naming(rename=changes)
     card, near = NamingCard(), None
     if "card" in taken:
         content, place = read_card(None, taken["card"])
         card, near = check_card(NamingCard, content, place), place.parent if place else None
-    names = resolve_classes(taken["classes"], None) if "classes" in taken else None
-    stated = resolve_classes(card.classes, near) if "classes" not in spec.options else names
+    given = "classes" in spec.options
+    stated = resolve_classes(taken.get("classes"), None) if given else resolve_classes(card.classes, near)
+    rename = {**card.rename, **changes}
     if "classes" in known and stated is not None:  # the opener must know them, and applies them itself
-        return rest, {"classes": list(stated)}, Naming(card.name, None, {**card.rename, **changes})
-    return rest, {}, Naming(card.name, stated, {**card.rename, **changes})
+        return rest, {"classes": list(stated)}, Naming(card.name, None, rename)
+    return rest, {}, Naming(card.name, stated, rename)

@@ -83,10 +83,14 @@ class Network:
     def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         predictions: list[Prediction] = []
         fits = [plan_input(image, self.card.input) for image in images]
+        # Decodes boxes where the outputs lie, or returns the outputs.
+        run: Callable[..., JoinedBoxes | Outputs] | None = getattr(self.forward, "boxes", None)
+        if len(images) and isinstance(images[0], np.ndarray):
+            run = None
         for group in split_batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
             pairs = [(images[i], fits[i]) for i in group]
             each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)
-            found = self._run(each, [fits[i] for i in group], on_device=not isinstance(images[0], np.ndarray))
+            found = run(each, [fits[i] for i in group], self._background) if run else self.forward(each)
             if isinstance(found, JoinedBoxes):
                 self._check_labels(found.labels)
                 if len(found) == len(images):
@@ -95,13 +99,6 @@ class Network:
             else:
                 predictions += (self._decode(found, row, fits[i]) for row, i in enumerate(group))
         return predictions
-
-    def _run(self, given: Any, fits: Sequence[Fit], *, on_device: bool) -> JoinedBoxes | Outputs:
-        """The boxes that were decoded where the outputs lie, or the outputs."""
-        boxes: Callable[..., JoinedBoxes | Outputs] | None = getattr(self.forward, "boxes", None)
-        if on_device and boxes is not None:
-            return boxes(given, fits, self._background)
-        return self.forward(given)
 
     def _stack(self, pairs: Sequence[tuple[Image, Fit]]) -> Any:
         if self.takes_tensors and not isinstance(pairs[0][0], np.ndarray):

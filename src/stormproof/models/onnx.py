@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.errors import ModelError
 from stormproof.core.files import is_file
 from stormproof.core.forms import Array
 from stormproof.core.loading import framework
+from stormproof.core.sessions import open_session
 from stormproof.models.card import Card, assemble_card, chosen_outputs
 from stormproof.models.guess import (
     Graph,
@@ -35,12 +36,6 @@ _DTYPES = {
 }  # fmt: skip
 # transformers' DETR may ask which pixels belong to the image: all of them, since it is alone in its batch.
 _MASK = "pixel_mask"
-_PROVIDERS = {
-    "cpu": ["CPUExecutionProvider"],
-    "cuda": ["CUDAExecutionProvider", "CPUExecutionProvider"],
-    "openvino": ["OpenVINOExecutionProvider", "CPUExecutionProvider"],
-    "coreml": ["CoreMLExecutionProvider", "CPUExecutionProvider"],
-}
 
 
 @ADAPTERS.declare("onnx")
@@ -87,9 +82,8 @@ def probe_onnx(main: str) -> tuple[Graph, Forward]:
 
 def _load(path: Path, threads: int, device: str) -> tuple[Any, Graph, tuple[Path, ...]]:
     """The session, its graph, and the files with weights outside the model."""
-    runtime = framework("onnxruntime", install="pip install onnxruntime")
     weights, classes = check_file(path)
-    session = _session(runtime, path, threads, device)
+    session = open_session(path, threads=threads, device=device)
 
     def read(node: Any) -> Tensor:
         shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
@@ -98,24 +92,6 @@ def _load(path: Path, threads: int, device: str) -> tuple[Any, Graph, tuple[Path
     inputs, outputs = (tuple(map(read, nodes)) for nodes in (session.get_inputs(), session.get_outputs()))
     metadata = dict(session.get_modelmeta().custom_metadata_map)
     return session, Graph(inputs, outputs, metadata, classes), weights
-
-
-def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
-    if device not in _PROVIDERS:
-        raise InvalidOption(f"device={device}: choose one of {', '.join(_PROVIDERS)}.")
-    if threads < 1:
-        raise InvalidOption(f"threads={threads}: at least 1 is needed.")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # errors are raised; nothing else may mix with a run's progress
-    available = set(runtime.get_available_providers())
-    if _PROVIDERS[device][0] not in available:
-        raise InvalidOption(f"device={device}: this onnxruntime offers {', '.join(sorted(available))}.")
-    try:
-        quiet = {"enable_fallback": device != "cpu"}  # on the CPU, a fallback to the CPU would print a banner
-        return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device], **quiet)
-    except Exception as error:  # onnxruntime's exceptions have no common base class
-        raise ModelError(f"{path}: onnxruntime cannot load it ({str(error).splitlines()[0]}).") from error
 
 
 def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
@@ -195,10 +171,10 @@ def check_file(path: Path) -> tuple[tuple[Path, ...], int | None]:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's DecodeError cannot be imported without protobuf
         raise ModelError(f"{path} is not an ONNX model ({error}).") from None
-    parts = [part for top in _top_parts(model) for part in _nested_graphs(top)]
-    tensors = [tensor for part in parts for tensor in _tensors(part)]
-    if not all(isinstance(text, str) for text in _texts(model, parts, tensors)):  # protobuf returns bytes
+    held = [*_messages(model)]
+    if not all(isinstance(text, str) for message in held for text in _texts(message)):
         raise ModelError(f"{path} contains a name that is not UTF-8; export it again.")
+    tensors = (message for message in held if isinstance(message, onnx.TensorProto))
     entries = (entry for tensor in tensors for entry in tensor.external_data)
     locations = {entry.value for entry in entries if entry.key == "location"}
     return tuple(confine(path, location) for location in sorted(locations)), _arg_max_classes(onnx, model)
@@ -223,45 +199,20 @@ def confine(model: Path, location: str) -> Path:
     return target
 
 
-def _top_parts(model: Any) -> Iterator[Any]:
-    """The main graph, functions, and graphs of training."""
-    yield from (model.graph, *model.functions)
-    for training in model.training_info:
-        yield from (training.initialization, training.algorithm)
+def _messages(message: Any) -> Iterator[Any]:
+    """A message of protobuf and all those inside it: graphs, nodes, tensors, functions, entries."""
+    yield message
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inside in [value] if hasattr(value, "ListFields") else value:
+                yield from _messages(inside)
 
 
-def _nested_graphs(part: Any) -> Iterator[Any]:
-    """A graph or function, and the graphs inside its nodes."""
-    yield part
-    for node in part.node:
-        for attribute in node.attribute:
-            for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _nested_graphs(graph)
-
-
-def _tensors(part: Any) -> Iterator[Any]:
-    """The weights and constants of a graph or function."""
-    sparse = [*getattr(part, "sparse_initializer", ())]
-    yield from getattr(part, "initializer", ())
-    for node in part.node:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
-    for tensor in sparse:
-        yield from (tensor.values, tensor.indices)
-
-
-def _texts(model: Any, parts: Sequence[Any], tensors: Sequence[Any]) -> Iterator[object]:
-    """Every text that a session reads."""
-    for entry in (*model.metadata_props, *(entry for tensor in tensors for entry in tensor.external_data)):
-        yield from (entry.key, entry.value)
-    yield from (tensor.name for tensor in tensors)
-    for part in parts:
-        yield part.name
-        for value in (*part.input, *part.output):
-            yield value if isinstance(value, str | bytes) else value.name
-        for node in part.node:
-            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+def _texts(message: Any) -> Iterator[object]:
+    """The texts of a message but for remarks, which no session reads; protobuf gives bytes if not UTF-8."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING and field.name != "doc_string":
+            yield from [value] if isinstance(value, str | bytes) else value
 
 
 def _arg_max_classes(onnx: Any, model: Any) -> int | None:

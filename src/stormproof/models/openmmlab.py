@@ -6,7 +6,7 @@ and a training log in it is not opened. Both toolboxes take BGR arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -89,19 +89,15 @@ _LOG = (
 )  # fmt: skip
 
 
-def _load(torch: Any, path: Path) -> Mapping[str, Any]:
-    """A checkpoint; the parts of a training log in it are replaced instead of being constructed."""
-    allow = getattr(torch.serialization, "safe_globals", None)  # torch 2.5
-    with allow([(_Ignored, name) for name in _LOG]) if allow else nullcontext():
-        return load_checkpoint(torch, path)
-
-
 def _fill(net: Any, path: Path, classes: str | None) -> tuple[str, ...]:
     """Load a checkpoint into the network; return the class names, given or from the checkpoint.
 
     The network's own names are not used: MMDetection sets them to COCO's when it loads no checkpoint.
     """
-    checkpoint = _load(framework("torch", extra="torch"), path)
+    torch = framework("torch", extra="torch")
+    allow = getattr(torch.serialization, "safe_globals", None)  # torch 2.5
+    with allow([(_Ignored, name) for name in _LOG]) if allow else nullcontext():
+        checkpoint = load_checkpoint(torch, path)
     fill(net, checkpoint, path)
     if classes is not None:
         return resolve_classes(classes, None) or ()

@@ -84,7 +84,8 @@ class FunctionModel:
 
         A function whose first parameter is in the plural takes several.
         """
-        if _first_parameter(self.function).endswith(("s", "batch")):
+        first = next(iter(_parameters(self.function) or ()), None)
+        if first is not None and first.name.endswith(("s", "batch")):
             return False
         try:
             found = self._predict_one(image)
@@ -93,11 +94,12 @@ class FunctionModel:
         return found.semantic is None or found.semantic.shape == image.shape[:2]
 
 
-def _first_parameter(function: Any) -> str:
+def _parameters(function: Any) -> list[inspect.Parameter] | None:
+    """The parameters of a callable; None of one that is not written in Python."""
     try:
-        return next(iter(inspect.signature(function).parameters), "")
-    except (TypeError, ValueError):  # a callable that is not written in Python
-        return ""
+        return [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return None
 
 
 def function_model(
@@ -350,15 +352,8 @@ def _make(make: Any, spec: Spec) -> Any:
 
 def _makes_model(found: Any) -> bool:
     """Whether a function has no positional parameter, so that it makes a model instead of taking images."""
-    if not inspect.isroutine(found):
-        return False
-    try:
-        parameters = inspect.signature(found).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return not any(
-        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in parameters
-    )
+    parameters = _parameters(found) if inspect.isroutine(found) else None
+    return parameters is not None and all(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
 
 
 def _options(found: Any, spec: Spec) -> dict[str, Any]:

@@ -57,23 +57,22 @@ def open_results(
     path = locate(main, error=ModelError)
     name = path.stem if path.is_file() else path.name
     names = resolve_classes(classes, None) or ()
-    tables = (
-        {CLEAN: path} if path.is_file() else {_condition(file): file for file in sorted(path.glob("*.json"))}
-    )
-    tables = tables or _task1_folders(path)
+    files = {_condition(file): file for file in sorted(path.glob("*.json"))}
+    tables = {CLEAN: path} if path.is_file() else files or _task1_folders(path)
     if tables:
-        beside = all(file.is_file() and file.with_suffix("").is_dir() for file in tables.values())
-        kind = PanopticResults if beside else Results
-        return _with_classes(kind(name, tables), names, annotations)
+        names, numbers = _categories(names, annotations)
+        if all(file.is_file() and file.with_suffix("").is_dir() for file in tables.values()):
+            return PanopticResults(name, tables, semantic_classes=names, numbers=numbers)
+        return Results(name, tables, classes=names, numbers=numbers)
     folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
     named: dict[Condition, Path] = {}
     for entry in folders:
         with suppress(ModelError):  # a folder of something else
             named[_condition(entry)] = entry
+    if not named and list_files(path, _MAPS):
+        named = {CLEAN: path}
     if named:
         return SemanticResults(name, named, semantic_classes=names)
-    if list_files(path, _MAPS):
-        return SemanticResults(name, {CLEAN: path}, semantic_classes=names)
     raise ModelError(f"{path} contains neither results such as clean.json nor maps such as clean/ID.png.")
 
 
@@ -84,17 +83,13 @@ def _task1_folders(path: Path) -> dict[Condition, Path]:
     return {_condition(entry): entry for entry in sorted(path.iterdir()) if holds_task1(entry)}
 
 
-def _with_classes(
-    results: Results | PanopticResults, names: tuple[str, ...], annotations: str | None
-) -> Results | PanopticResults:
+def _categories(names: tuple[str, ...], annotations: str | None) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The classes and their category numbers; none if they are the dataset's."""
     if annotations is not None:
         path = locate(annotations, error=ModelError)
         found = read_categories(read_json(path, error=ModelError), path)
-        return results.named(tuple(found.values()), tuple(found))
-    if not names:
-        return results
-    numbers = COCO_IDS if names == VOCABULARIES["coco80"] else tuple(range(1, len(names) + 1))
-    return results.named(names, numbers)
+        return tuple(found.values()), tuple(found)
+    return names, COCO_IDS if names == VOCABULARIES["coco80"] else tuple(range(1, len(names) + 1))
 
 
 def _condition(path: Path) -> Condition:
@@ -159,9 +154,6 @@ class Results(_Files):
         """Each file is read once: a run asks for one image under every condition before the next image."""
         return {}
 
-    def named(self, classes: tuple[str, ...], numbers: tuple[int, ...]) -> Self:
-        return replace(self, classes=classes, numbers=numbers)
-
 
 @dataclass(frozen=True, eq=False)
 class SemanticResults(_Files):
@@ -206,9 +198,6 @@ class PanopticResults(_Files):
     def fingerprint(self) -> str:
         files = [*self.paths.values(), *(path.with_suffix("") for path in self.paths.values())]
         return fingerprint(files, {"classes": self.semantic_classes, "numbers": self.numbers})
-
-    def named(self, classes: tuple[str, ...], numbers: tuple[int, ...]) -> Self:
-        return replace(self, semantic_classes=classes, numbers=numbers)
 
     def bind(self, dataset: Dataset) -> Self:
         return self if self.numbers else replace(self, numbers=map_category_ids(dataset))

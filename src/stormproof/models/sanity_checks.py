@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -146,22 +146,24 @@ def check_predictions(
 
 def find_faults(
     model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
-) -> list[Fault]:
+) -> Iterator[Fault]:
     """What looks wrong in predictions for a few ordinary images."""
-    found = [Fault(words) for words in _check_maps(predictions)]
+    values = {int(v) for p in predictions if p.semantic is not None for v in np.unique(p.semantic)}
+    if len(values) == 1:
+        yield Fault(f"every pixel is class {values.pop()}: check mean, std and channels in the card.")
     if not model.classes and any({*p.forms} & {*MAPS} for p in predictions):
-        return found
+        return
     boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
     scores = np.concatenate([np.zeros(0), *(p.scores for p in predictions)])
     labels = np.concatenate([np.zeros(0, np.int64), *(p.labels for p in predictions)])
     if not len(boxes):
-        nothing = "nothing was found in any of these images: check mean, std and channels in the card."
-        return [*found, Fault(nothing)]
+        yield Fault("nothing was found in any of these images: check mean, std and channels in the card.")
+        return
     if boxes.max() <= 4 and min(min(size) for size in sizes) > 32:
         words = "all boxes lie within 4 pixels: they are fractions; set options: {fractions: true}."
-        found.append(Fault(words, {"options": {"fractions": True}}))
+        yield Fault(words, {"options": {"fractions": True}})
     if len(boxes) < _ENOUGH:
-        return found
+        return
     reach = max(
         (p.boxes[:, 2:].max(axis=0) / size[::-1]).max()
         for p, size in zip(predictions, sizes, strict=True)
@@ -169,27 +171,14 @@ def find_faults(
     )
     if reach < 0.3 and isinstance(model, Network) and model.card.decoder == "yolov10":
         words = "all boxes lie in the upper left corner: if they are cells of a map, set options: {scale: 4}."
-        found.append(Fault(words, {"options": {"scale": 4}}))
+        yield Fault(words, {"options": {"scale": 4}})
     if len(model.classes) > 5 and len(np.unique(labels)) < _FEW:
         names = ", ".join(model.classes[i] for i in np.unique(labels) if i < len(model.classes))
-        words = f"only {names} in {len(labels)} detections: check classes and label_offset in the card."
-        found.append(Fault(words))
+        yield Fault(f"only {names} in {len(labels)} detections: check classes and label_offset in the card.")
     if scores.min() >= 0.2:
-        words = (
+        yield Fault(
             f"no score is below {scores.min():.2f}: the network discards low scores, which AP needs too; "
             "export it with a threshold near 0."
         )
-        found.append(Fault(words))
     if scores.max() < 0.1:
-        found.append(
-            Fault(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")
-        )
-    return found
-
-
-def _check_maps(predictions: Sequence[Prediction]) -> list[str]:
-    maps = [p.semantic for p in predictions if p.semantic is not None]
-    values = {int(v) for plane in maps for v in np.unique(plane)}
-    if maps and len(values) == 1:
-        return [f"every pixel is class {values.pop()}: check mean, std and channels in the card."]
-    return []
+        yield Fault(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")

@@ -30,9 +30,9 @@ def source_files(file: Path, module: str = "") -> tuple[Path, ...]:
     folder = file.parents[depth] if depth < len(file.parents) else file.parent
     if is_installed(file):
         return (given,)
-    # Modules are also imported from folders below it, such as one that a script added.
     places = dict.fromkeys(Path(entry).resolve() for entry in sys.path if entry)
-    roots = [folder, *(place for place in places if folder in place.parents and not is_installed(place))]
+    # A script may have added folders below its own to import from.
+    roots = [folder, *(p for p in places if folder in p.parents and not is_installed(p))]
     seen, waiting = {file}, [file]
     while waiting and len(seen) < _MOST:
         for path in _imported_files(waiting.pop(), roots):

@@ -20,7 +20,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
 from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.spec import Spec
-from stormproof.models.card import Card, assemble_card, read_card
+from stormproof.models.card import Card, assemble_card, chosen_outputs, read_card
 from stormproof.models.geometry import Fit
 from stormproof.models.model import ADAPTERS, Model, Precomputed, fingerprint, model_file
 from stormproof.models.network import Network, Outputs, usual_batch
@@ -49,30 +49,39 @@ def open_torch(
 
     A module that answers with dictionaries of boxes, scores and labels needs none.
     """
-    torch = framework("torch", extra="torch")
-    torch.set_num_threads(threads)
+    torch = torch_on(device, threads, extra="torch")
     built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
-    net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
+    net = _load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
+    files = (*((weights,) if weights else ()), *_sources(built))
     settings = {"classes": classes, "decoder": decoder, "score": score, "options": options}
     name = weights.stem if weights else main.rpartition(":")[2]
     given, _ = read_card(weights, card)
     needs_card = any(key in given for key in ("decoder", "input")) or decoder or score is not None
     if not needs_card and returns_predictions(net, device):
-        return _detector(
-            net, name, card, classes, (*((weights,) if weights else ()), *_sources(built)), device
-        )
+        return _detector(net, name, card, classes, files, device)
     whole, names = assemble_card(weights, card, {"input": {}}, settings, name)
     return Network(
         name=whole.name or name,
         card=whole,
         forward=ModuleForward(torch, net, whole, device),
-        files=(*((weights,) if weights else ()), *_sources(built)),
+        files=files,
         names=names,
         batch=usual_batch(batch, device),
         in_torch=True,
         takes_list=whole.decoder == "torchvision",
     )
+
+
+def torch_on(device: str, threads: int, *, extra: str) -> Any:
+    """torch with that many threads; an error, before anything is opened, if it lacks the device."""
+    torch = framework("torch", extra=extra)
+    torch.set_num_threads(threads)
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch is built without CUDA
+        raise InvalidOption(f"device={device}: {str(error).splitlines()[0].rstrip('.')}.") from None
+    return torch
 
 
 def _detector(
@@ -89,7 +98,7 @@ def _detector(
     return naming.apply(FunctionModel(function, name, function.classes, function.classes, identity))
 
 
-def load_script(torch: Any, path: Path | None, device: str) -> Any:
+def _load_script(torch: Any, path: Path | None, device: str) -> Any:
     """A TorchScript module; torch's reader builds only tensors and TorchScript code."""
     try:
         return torch.jit.load(str(path), map_location=device).eval()
@@ -200,10 +209,7 @@ def flatten(answer: Any, names: Sequence[str] | None) -> list[Any]:
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping):
         return [[found[key] for found in answer] for key in _DETECTIONS if key in answer[0]]
     if isinstance(answer, Mapping):
-        missing = [name for name in names or () if name not in answer]
-        if missing:
-            raise ModelError(f"outputs: {missing} are not among the module's, which are {list(answer)}.")
-        return [answer[name] for name in names or answer]
+        return [answer[name] for name in chosen_outputs(names, [*answer])]
     if isinstance(answer, tuple | list):
         return [tensor for part in answer for tensor in flatten(part, None)]
     return [answer]

@@ -11,7 +11,7 @@ from stormproof.models.card import complete_card
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Network, usual_batch
-from stormproof.models.torch import ModuleForward, fill, load_checkpoint, state_dict
+from stormproof.models.torch import ModuleForward, fill, load_checkpoint, state_dict, torch_on
 
 # By task: the card, the classes of the published weights, and the outputs beyond the class list.
 _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
@@ -41,8 +41,8 @@ def open_torchvision(
     Without weights, `download=true` fetches torchvision's own. `classes` names the classes of your weights,
     without background for detectors; the published weights have COCO's or VOC's.
     """
-    torch, vision = framework("torch", extra="torchvision"), framework("torchvision", extra="torchvision")
-    torch.set_num_threads(threads)
+    torch = torch_on(device, threads, extra="torchvision")
+    vision = framework("torchvision", extra="torchvision")
     task = _task(vision, main)
     card, usual, extra = _TASKS[task]
     names = resolve_classes(classes or usual, None) or ()

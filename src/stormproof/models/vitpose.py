@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stormproof.core.errors import ModelError
+from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats, Image, Prediction
 from stormproof.models import load_model
@@ -18,6 +18,7 @@ from stormproof.models.classes import canonical
 from stormproof.models.huggingface import identify, load_pretrained
 from stormproof.models.model import ADAPTERS, Model, PerImage
 from stormproof.models.predictions import as_array
+from stormproof.models.torch import torch_on
 
 _MOST = 20  # people per image: no more count in COCO's numbers
 
@@ -39,13 +40,14 @@ def open_vitpose(
     Boxes that the detector scores less than `score` are left out. A person's score is that of its box times
     the mean confidence of its key points. `expert` chooses the head of ViTPose+; 0 is COCO's.
     """
-    torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
-    torch.set_num_threads(threads)
+    torch, transformers = torch_on(device, threads, extra="hf"), framework("transformers", extra="hf")
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     net = load_pretrained(transformers.VitPoseForPoseEstimation, main, where).to(device).eval()
     processor = load_pretrained(transformers.AutoImageProcessor, main, where)
     find, finder = (_whole, None) if detector is None else _finder(detector, score)
-    several = net.config.backbone_config.num_experts > 1
+    experts = net.config.backbone_config.num_experts
+    if not 0 <= expert < experts:  # the network would answer without any head
+        raise InvalidOption(f"expert={expert}: the heads of {main} are numbered 0 to {experts - 1}.")
 
     def predict(image: Image) -> Prediction:
         boxes, scores = find(image)
@@ -55,7 +57,7 @@ def open_vitpose(
         inputs = processor(
             images=image, boxes=boxes_given, return_tensors="pt", input_data_format="channels_last"
         )
-        if several:
+        if experts > 1:
             inputs["dataset_index"] = torch.full((len(boxes),), expert)
         with torch.inference_mode():
             outputs = net(**inputs.to(device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,8 +83,10 @@ def stylize(
     from stormproof.datasets import read_dataset
     from stormproof.tools.derived import Order, choose_format
 
-    if feather < 0:
+    if not 0 <= feather < inf:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
+    if per_image < 1:
+        raise InvalidOption(f"--styles-per-image {per_image}: give at least 1.")
     if not 1 <= quality <= 100:
         raise InvalidOption(f"--quality {quality}: it must be 1 to 100.")
     opened = read_dataset(dataset)
@@ -105,8 +108,8 @@ def read_sequence(text: str) -> tuple[float, ...]:
         first, last, step = map(float, text.split(":"))
     except ValueError:
         raise InvalidOption(f"--sequence {text}: write first:last:step, as 0:1:0.1.") from None
-    if not (0 <= first <= last <= 1 and step > 0):
-        raise InvalidOption(f"--sequence {text}: it must rise within 0 to 1, as 0:1:0.1.")
+    if not (0 <= first <= last <= 1 and 0.001 <= step <= 1):
+        raise InvalidOption(f"--sequence {text}: it must rise within 0 to 1 by 0.001 or more, as 0:1:0.1.")
     count = round((last - first) / step) + 1
     return tuple(round(first + k * step, 10) for k in range(count) if first + k * step <= last + 1e-9)
 

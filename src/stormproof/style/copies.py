@@ -21,7 +21,7 @@ from stormproof.corruptions.needs import part_mask, part_of
 from stormproof.corruptions.suites import FEATURE
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.painting import stylize
-from stormproof.style.sources import StyleMap, check_style, style_draw, styles_for
+from stormproof.style.sources import check_style, style_draw, styles_for, write_style_map
 from stormproof.tools.derived import Version
 
 PAPER_QUALITY = 75  # Pillow's default, with which the authors' scripts save
@@ -67,7 +67,7 @@ class Painted(Version):
         return self.chosen(image_id, seed)[0]
 
     def write_styles(self, out: Path, styles: Mapping[str, tuple[str, ...]], seed: int) -> None:
-        StyleMap(styles, seed).write(out / STYLES)
+        write_style_map(out / STYLES, styles, seed)
 
     def chosen(self, image_id: str, seed: int) -> tuple[str, Path]:
         """The name and file of the style that an image gets."""

@@ -8,9 +8,9 @@ the features: see `Join`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -65,55 +65,38 @@ class Join:
 Layer = Conv | MaxPool | Up | Join
 
 
-def chain(channels: int, blocks: Sequence[Sequence[tuple[str, int]]], between: Layer) -> tuple[Layer, ...]:
-    """Blocks of (name, channels out) with `between` between them."""
-    layers: list[Layer] = []
-    for k, block in enumerate(blocks):
-        if k:
-            layers.append(between)
-        for name, outputs in block:
-            layers.append(Conv(name, channels, outputs))
-            channels = outputs
-    return tuple(layers)
-
-
-def _blocks(names: str, widths: Sequence[int], sizes: Sequence[int]) -> list[list[tuple[str, int]]]:
-    """Convolutions by name and output channels, grouped into blocks."""
-    pairs = zip(names.split(), widths, strict=True)
-    return [list(islice(pairs, size)) for size in sizes]
+def _blocks(
+    names: Sequence[str], widths: Sequence[int], sizes: Sequence[int], between: Layer
+) -> Iterator[Layer]:
+    """Convolutions by name, `widths` their channels in and out, in blocks with `between` between them."""
+    convs = (Conv(name, *sides) for name, sides in zip(names, pairwise(widths), strict=True))
+    for k, size in enumerate(sizes):
+        yield from (*([between] if k else ()), *islice(convs, size))
 
 
 def _encoder(names: str, widths: Sequence[int]) -> tuple[Layer, ...]:
-    """VGG-19 to relu4_1: two, two, four and one convolutions."""
-    return chain(3, _blocks(names, widths, (2, 2, 4, 1)), MaxPool())
+    """VGG-19 to relu4_1: two, two, four and one convolutions, after one that changes the colours."""
+    first, *others = names.split()
+    colours = Conv(first, 3, 3, size=1, relu=False)
+    return (colours, *_blocks(others, (3, *widths), (2, 2, 4, 1), MaxPool()))
 
 
-def _decoder(
-    channels: int, names: str, widths: Sequence[int], sizes: Sequence[int] = (1, 4, 2, 2)
-) -> tuple[Layer, ...]:
+def _decoder(names: str, widths: Sequence[int]) -> tuple[Layer, ...]:
     """The encoder's mirror image. Its last convolution outputs colours, so it has no ReLU."""
-    layers = chain(channels, _blocks(names, widths, sizes), Up())
-    last = layers[-1]
-    assert isinstance(last, Conv)
-    return (*layers[:-1], replace(last, relu=False))
+    *before, last = names.split()
+    return (*_blocks(before, widths, (1, 4, 2, 1), Up()), Conv(last, widths[-1], 3, relu=False))
 
 
 _NAMES = "conv11 conv12 conv21 conv22 conv31 conv32 conv33 conv34 conv41"
 _BACK = "conv41 conv34 conv33 conv32 conv31 conv22 conv21 conv12 conv11"
 
 # The original files are torch Sequentials, so their layers are named by position.
-VGG_ENCODER = (
-    Conv("0", 3, 3, size=1, relu=False),
-    *_encoder("2 5 9 12 16 19 22 25 29", (64, 64, 128, 128, 256, 256, 256, 256, 512)),
-)
-VGG_DECODER = _decoder(512, "1 5 8 11 14 18 21 25 28", (256, 256, 256, 256, 128, 128, 64, 64, 3))
+VGG_ENCODER = _encoder("0 2 5 9 12 16 19 22 25 29", (64, 64, 128, 128, 256, 256, 256, 256, 512))
+VGG_DECODER = _decoder("1 5 8 11 14 18 21 25 28", (512, 256, 256, 256, 256, 128, 128, 64, 64))
 
 # Collaborative Distillation's 16× smaller pair (wang2020).
-DISTILLED_ENCODER = (
-    Conv("conv0", 3, 3, size=1, relu=False),
-    *_encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 64, 128)),
-)
-DISTILLED_DECODER = _decoder(128, _BACK, (64, 64, 64, 64, 32, 32, 16, 16, 3))
+DISTILLED_ENCODER = _encoder(f"conv0 {_NAMES}", (16, 16, 32, 32, 64, 64, 64, 64, 128))
+DISTILLED_DECODER = _decoder(_BACK, (128, 64, 64, 64, 64, 32, 32, 16, 16))
 
 # The built-in pair: the distilled encoder as it is, and a decoder of our own.
 CELL = 8  # pixels per side that share a feature

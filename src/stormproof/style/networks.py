@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import cv2
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image
+from stormproof.core.sessions import open_session
 from stormproof.core.spec import Spec
 from stormproof.models import builtin
 from stormproof.style import onnx
@@ -44,19 +45,6 @@ def folder() -> Path:
     return builtin.folder() / "style"
 
 
-class StyleNetwork(Protocol):
-    """Encodes a content image and a style once each, then paints the content in the style at any α."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def fingerprint(self) -> str: ...
-    def encode_content(self, image: Image) -> Any: ...
-    def encode_style(self, image: Image) -> Any: ...
-    def load_style(self, path: Path) -> Any: ...
-    def paint(self, content: Any, style: Any, alpha: float) -> Image: ...
-
-
 def adain_from(
     name: str, encoder: tuple[Sequence[Layer], Weights], decoder: tuple[Sequence[Layer], Weights]
 ) -> AdaIN:
@@ -65,10 +53,20 @@ def adain_from(
     for layers, weights in (encoder, decoder):
         for key in sorted(weight_shapes(layers)):
             total.update(np.ascontiguousarray(weights[key], np.float32).tobytes())
-    joined = tuple(join.source for join in joins(decoder[0]))
-    first = onnx.encoder(onnx.onnx_graph(*encoder, taps=level_names(encoder[0], joined)))
-    second = onnx.decoder(onnx.onnx_graph(*decoder))
-    return AdaIN(name, first, second, total.hexdigest(), convolutions(encoder[0])[-1].outputs, joined)
+    taps = level_names(encoder[0], _joined(decoder[0]))
+    graphs = onnx.onnx_graph(*encoder, taps=taps), onnx.onnx_graph(*decoder)
+    return _adain(name, encoder[0], decoder[0], graphs, total.hexdigest())
+
+
+def _adain(
+    name: str, encoder: Sequence[Layer], decoder: Sequence[Layer], graphs: Sequence[bytes | Path], digest: str
+) -> AdaIN:
+    first, second = onnx.encoder(graphs[0]), onnx.decoder(graphs[1])
+    return AdaIN(name, first, second, digest, convolutions(encoder)[-1].outputs, _joined(decoder))
+
+
+def _joined(decoder: Sequence[Layer]) -> tuple[str, ...]:
+    return tuple(join.source for join in joins(decoder))
 
 
 def read_weights(path: str | Path) -> dict[str, np.ndarray]:
@@ -106,10 +104,7 @@ def open_adain(main: str, *, decoder: str) -> AdaIN:
 def open_built_in(place: Path | None = None) -> AdaIN:
     """The pair that comes with the package, or another of its shape in a folder."""
     files = [(place or folder()) / f"{part}.onnx" for part in ("encoder", "decoder")]
-    channels = convolutions(BUILTIN_ENCODER)[-1].outputs
-    joined = tuple(join.source for join in joins(BUILTIN_DECODER))
-    first, second = onnx.encoder(files[0]), onnx.decoder(files[1])
-    return AdaIN(BUILT_IN, first, second, onnx.fingerprint(files), channels, joined)
+    return _adain(BUILT_IN, BUILTIN_ENCODER, BUILTIN_DECODER, files, onnx.fingerprint(files))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +168,7 @@ def open_magenta(main: str, *, transform: str) -> Magenta:
     for file in files:
         if not file.is_file():
             raise InvalidOption(f"{file}: no such model file; check the path.")
-    predict, paint = map(onnx.session, files)
+    predict, paint = map(open_session, files)
     if len(predict.get_inputs()) != 1 or len(paint.get_inputs()) != 2:
         raise ModelError(
             f"{main}, {transform}: give the predicting graph first, then transform=PAINTING GRAPH."
@@ -181,6 +176,8 @@ def open_magenta(main: str, *, transform: str) -> Magenta:
     return Magenta("magenta", predict, paint, onnx.fingerprint(files))
 
 
+# Either encodes a content image and a style once each, then paints the content in the style at any α.
+StyleNetwork = AdaIN | Magenta
 _OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "magenta": open_magenta}
 
 
@@ -189,9 +186,9 @@ def open_network(text: str = BUILT_IN) -> StyleNetwork:
     """The network that a string names, opened once per process."""
     if text == BUILT_IN:
         return open_built_in()
-    spec = Spec.parse(text)
-    if spec.kind not in _OPENERS:
+    kind = text.partition(":")[0]
+    if kind not in _OPENERS:
         known = (BUILT_IN, *_OPENERS)
-        raise UnknownName("style network", spec.kind, known, f"Networks: {', '.join(known)}.")
-    opener = _OPENERS[spec.kind]
+        raise UnknownName("style network", kind, known, f"Networks: {', '.join(known)}.")
+    spec, opener = Spec.parse(text), _OPENERS[kind]
     return opener(spec.main, **spec.arguments(opener)[0])

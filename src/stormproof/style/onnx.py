@@ -1,4 +1,4 @@
-"""ONNX, so that stylizing needs no torch: layers as graphs, and the sessions that run graphs."""
+"""ONNX, so that stylizing needs no torch: layers as graphs, and functions that run them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from stormproof.core.errors import ModelError
 from stormproof.core.files import read_bytes
-from stormproof.core.loading import framework
+from stormproof.core.sessions import open_session
 from stormproof.style.layers import (
     Conv,
     Decode,
@@ -126,24 +126,9 @@ def fingerprint(files: Iterable[Path]) -> str:
     ).hexdigest()
 
 
-def session(model: bytes | Path) -> Any:
-    """An ONNX Runtime session on the CPU, with one thread, since several processes share the machine."""
-    onnxruntime = framework("onnxruntime", install="pip install onnxruntime")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    source = model if isinstance(model, bytes) else str(model)
-    try:
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's exceptions have no common base class
-        raise ModelError(
-            f"{model if isinstance(model, Path) else 'graph'}: cannot be loaded ({error})."
-        ) from error
-
-
 def encoder(model: bytes | Path) -> Encode:
     """A function that runs an encoder's graph."""
-    opened = session(model)
+    opened = open_session(model)
     names = [node.name for node in opened.get_outputs()]
 
     def encode(image: Field) -> tuple[Field, Levels]:
@@ -155,7 +140,7 @@ def encoder(model: bytes | Path) -> Encode:
 
 def decoder(model: bytes | Path) -> Decode:
     """A function that runs a decoder's graph with those levels that it joins."""
-    opened = session(model)
+    opened = open_session(model)
     joined = [node.name for node in opened.get_inputs() if node.name not in ("x", STRENGTH)]
 
     def decode(features: Field, levels: Levels, strength: float) -> Field:

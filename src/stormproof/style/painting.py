@@ -6,9 +6,8 @@ group `stormproof.enhancements`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -23,16 +22,16 @@ from stormproof.style.sources import draw_styles, encoded_style, list_styles
 KEPT = 12  # paintings of one image: a sequence of eleven, and one more
 
 
-@dataclass(slots=True)
-class _Cache:
-    """The features of the last image, and its paintings, which objects and background share."""
+class _Content(NamedTuple):
+    """The features of an image, and its paintings, which objects and background share."""
 
-    key: tuple[str, str] = ("", "")
-    content: Any = None
-    painted: dict[tuple[str, float], Image] = field(default_factory=dict)
+    key: tuple[str, str]  # the network, and a digest of the image
+    features: Any
+    painted: dict[tuple[str, float], Image]
 
 
-_LAST = _Cache()
+_NOTHING = _Content(("", ""), None, {})
+_last = _NOTHING  # replaced as a whole, since other threads may be painting other images
 
 
 def stylize(
@@ -50,16 +49,18 @@ def stylize(
     if image.ndim == 2 or image.shape[2] == 1:
         painted = stylize(as_rgb(image), style, alpha=alpha, network=network)
         return np.asarray(cv2.cvtColor(painted, cv2.COLOR_RGB2GRAY), np.uint8).reshape(image.shape)
+    global _last
     opened, wanted = open_network(network), encoded_style(network, style)
     key = (network, digest(image))
-    if _LAST.key != key:
-        _LAST.key, _LAST.content, _LAST.painted = key, opened.encode_content(image), {}
-    asked = (str(style), alpha)
-    if asked not in _LAST.painted:
-        if len(_LAST.painted) >= KEPT:
-            _LAST.painted.clear()
-        _LAST.painted[asked] = opened.paint(_LAST.content, wanted, alpha)
-    return _LAST.painted[asked].copy()
+    asked, content = (str(style), alpha), _last
+    if content.key != key:
+        _last = content = _Content(key, opened.encode_content(image), {})
+    kept = content.painted.get(asked)
+    if kept is None:
+        if len(content.painted) >= KEPT:
+            content.painted.clear()
+        kept = content.painted[asked] = opened.paint(content.features, wanted, alpha)
+    return kept.copy()
 
 
 def blend(original: Image, painted: Image, alpha: float) -> Image:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -27,6 +26,7 @@ from stormproof.style.layers import Field
 from stormproof.style.networks import open_network
 from stormproof.style.recipe import BUILT_IN, DRAWN
 
+StyleMap = Mapping[str, tuple[str, ...]]  # the styles of each image
 FOLDER = Path(__file__).with_name("images")
 STATISTICS = ".npz"
 LOOK = ".look"  # the suffix of a style that is not a file
@@ -76,7 +76,8 @@ def styles_for(draw: Draw, styles: str, stylemap: str, count: int = 1) -> list[t
     if stylemap == DRAWN:
         names = draw_styles(draw, tuple(files), count)
     elif Path(stylemap).is_file():
-        names = _map(stylemap, Path(stylemap).stat().st_mtime_ns).of(str(draw.identity[0]), files)
+        known = _map(stylemap, Path(stylemap).stat().st_mtime_ns)
+        names = find_in_map(known, str(draw.identity[0]), files)
     else:
         raise InvalidCondition(
             f"style[stylemap={stylemap}]: no such file; give a style map, or leave it out."
@@ -86,7 +87,7 @@ def styles_for(draw: Draw, styles: str, stylemap: str, count: int = 1) -> list[t
 
 @lru_cache(maxsize=4)
 def _map(path: str, modified: int) -> StyleMap:
-    return StyleMap.read(path)
+    return read_style_map(path)
 
 
 def draw_styles(draw: Draw, names: Sequence[str], count: int = 1) -> tuple[str, ...]:
@@ -109,53 +110,39 @@ def style_draw(seed: int, image_id: str) -> Draw:
     return Draw.keyed(seed, image_id, "style", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class StyleMap:
-    """The styles of each image, by sample id or by file name."""
+def read_style_map(path: str | Path) -> StyleMap:
+    """Read the format of `write_style_map`, or the plain image → style JSON of the object-centric study. An
+    image is named by its sample id or its file name; either finds it."""
+    content = read_json(Path(path), error=InvalidOption)
+    rows = content.get("styles", content) if isinstance(content, dict) else None
+    if not isinstance(rows, dict) or not rows:
+        raise InvalidOption(f"{path}: a style map is an object of image: style pairs.")
+    styles = {}
+    for name, given in rows.items():
+        chosen = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
+        if not chosen or not all(isinstance(style, str) for style in chosen):
+            raise InvalidOption(f"{path}: the style of {name!r} is {given!r}; give a file name.")
+        styles[str(name)] = chosen
+    return {_plain(name): chosen for name, chosen in styles.items()} | styles
 
-    styles: Mapping[str, tuple[str, ...]]
-    seed: int | None = None
 
-    @classmethod
-    def read(cls, path: str | Path) -> StyleMap:
-        """Read the format of `write`, or the plain image → style JSON of the object-centric study."""
-        content = read_json(Path(path), error=InvalidOption)
-        rows = content.get("styles", content) if isinstance(content, dict) else None
-        if not isinstance(rows, dict) or not rows:
-            raise InvalidOption(f"{path}: a style map is an object of image: style pairs.")
-        styles = {}
-        for name, given in rows.items():
-            chosen = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
-            if not chosen or not all(isinstance(style, str) for style in chosen):
-                raise InvalidOption(f"{path}: the style of {name!r} is {given!r}; give a file name.")
-            styles[str(name)] = chosen
-        seed = content.get("seed") if "styles" in content else None
-        return cls(styles, seed if isinstance(seed, int) else None)
+def write_style_map(path: Path, styles: StyleMap, seed: int) -> None:
+    listed = {name: list(chosen) for name, chosen in sorted(styles.items())}
+    write_json(path, {"stormproof": __version__, "seed": seed, "styles": listed})
 
-    def write(self, path: Path) -> None:
-        record = {
-            "stormproof": __version__,
-            "seed": self.seed,
-            "styles": {name: list(styles) for name, styles in sorted(self.styles.items())},
-        }
-        write_json(path, record)
 
-    def of(self, image_id: str, names: Mapping[str, object]) -> tuple[str, ...]:
-        """The styles of an image, as names in `names`."""
-        styles = self.styles.get(image_id)
-        if not styles:
-            by_file_name = {_plain(name): styles for name, styles in self.styles.items()}
-            styles = by_file_name.get(_plain(image_id))
-        if not styles:
-            fix = "draw a new map, or add the image to it"
-            raise InvalidOption(f"The style map does not say which style {image_id!r} gets; {fix}.")
-        known = {PurePosixPath(name).name: name for name in names}
-        missing = [style for style in styles if style not in names and PurePosixPath(style).name not in known]
-        if missing:
-            raise InvalidOption(
-                f"The style map names {missing[0]!r}, which is not among the {len(names)} styles."
-            )
-        return tuple(style if style in names else known[PurePosixPath(style).name] for style in styles)
+def find_in_map(known: StyleMap, image_id: str, names: Mapping[str, object]) -> tuple[str, ...]:
+    """The styles of an image, as names in `names`."""
+    styles = known.get(image_id) or known.get(_plain(image_id))
+    if not styles:
+        fix = "draw a new map, or add the image to it"
+        raise InvalidOption(f"The style map does not say which style {image_id!r} gets; {fix}.")
+    by_file_name = {PurePosixPath(name).name: name for name in names}
+    found = [style if style in names else by_file_name.get(PurePosixPath(style).name) for style in styles]
+    if None in found:
+        missing = styles[found.index(None)]
+        raise InvalidOption(f"The style map names {missing!r}, which is not among the {len(names)} styles.")
+    return tuple(name for name in found if name is not None)
 
 
 def _plain(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from stormproof.core.forms import Size
 from stormproof.core.oriented import rotated_corners, upright
 from stormproof.models.candidates import Candidates
-from stormproof.models.decoders import DECODERS, LETTERBOX, UNIT, YOLOV8, YOLOV10, OutputDecoder
+from stormproof.models.decoders import DECODERS, YOLO, YOLOV8, YOLOV10, OutputDecoder
 from stormproof.models.decoding import Outputs, flat
 from stormproof.models.guess import Graph, Shapes, metadata_classes
 
@@ -38,9 +38,7 @@ def _oriented(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 
 for _name, _decoder in {
-    "yolov8-obb": OutputDecoder(
-        _yolov8_obb, ("columns",), YOLOV8, usual={**UNIT, **LETTERBOX}, recognise=_oriented
-    ),
-    "yolov10-obb": OutputDecoder(_yolov10_obb, ("rows",), YOLOV10, usual={**UNIT, **LETTERBOX}),
+    "yolov8-obb": OutputDecoder(_yolov8_obb, ("columns",), YOLOV8, usual=YOLO, recognise=_oriented),
+    "yolov10-obb": OutputDecoder(_yolov10_obb, ("rows",), YOLOV10, usual=YOLO),
 }.items():
     DECODERS.add(_name, _decoder, module=__name__)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stormproof.core.forms import Array, Size
 from stormproof.models.candidates import Candidates
-from stormproof.models.decoders import DECODERS, LETTERBOX, UNIT, YOLOV8, YOLOV10, OutputDecoder
+from stormproof.models.decoders import DECODERS, YOLO, YOLOV8, YOLOV10, OutputDecoder
 from stormproof.models.decoding import Outputs, Unreadable, corners_of_centred, flat
 from stormproof.models.guess import Graph, Shapes, grid_cells, literal_list, metadata_classes
 
@@ -57,10 +57,8 @@ def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str
 _OPTIONS = {"points": "number of key points, and of values of each: 2 (x, y) or 3 (with visibility)"}
 for _name, _decoder in {
     "yolov8-pose": OutputDecoder(
-        _yolov8_pose, ("columns",), YOLOV8, usual={**UNIT, **LETTERBOX}, recognise=_pose, options=_OPTIONS
+        _yolov8_pose, ("columns",), YOLOV8, usual=YOLO, recognise=_pose, options=_OPTIONS
     ),
-    "yolov10-pose": OutputDecoder(
-        _yolov10_pose, ("rows",), YOLOV10, usual={**UNIT, **LETTERBOX}, options=_OPTIONS
-    ),
+    "yolov10-pose": OutputDecoder(_yolov10_pose, ("rows",), YOLOV10, usual=YOLO, options=_OPTIONS),
 }.items():
     DECODERS.add(_name, _decoder, module=__name__)

@@ -60,8 +60,7 @@ def join_in_images(
     real: npt.NDArray[np.bool_], fits: Sequence[Fit],
 ) -> JoinedBoxes:  # fmt: skip
     """The `real` ones of N×M boxes in input pixels, converted as `Fit.boxes_to_image` does."""
-    rows = [((*fit.offset[::-1],) * 2, (*fit.scale[::-1],) * 2, (*fit.image[::-1],) * 2) for fit in fits]
-    shift, scale, limit = np.array(rows, np.float64)[:, :, None].swapaxes(0, 1)
+    shift, scale, limit = np.stack([fit.sides for fit in fits], axis=1)[:, :, None]
     boxes = np.clip((boxes - shift) / scale, 0, limit)
     seen = real & has_area(boxes)
     corners = boxes[seen]
