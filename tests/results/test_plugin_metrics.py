@@ -127,7 +127,7 @@ def test_a_run_continues_until_a_plugins_measure_is_precise(
 
 
 def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
-    """The function, and a constant that it uses; kept scores of the code before are not believed."""
+    """The function, a constant that it uses, and what it reads: scores stored before are not believed."""
     load_plugins([str(plugin)])
     found = [Run(folder).score().cells["F1"]["clean"]]
     for k, change in enumerate(
@@ -139,6 +139,12 @@ def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
         found.append(Run(folder).score().cells["F1"]["clean"])
     assert len({*found}) == 3
     assert found[2] == pytest.approx(1.5 * found[1])
+    plugin.write_text(
+        plugin.read_text().replace('@metric("boxes", Measure("F1"', '@metric("masks", Measure("F1"')
+    )
+    os.utime(plugin, (9, 9))
+    load_plugins([str(plugin)])
+    assert "F1" not in Run(folder).score().cells  # there are no masks
 
 
 @pytest.mark.parametrize("tied", [False, True])
