@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from stormproof.cli import app
 from stormproof.core.spec import OBJECT
 from stormproof.datasets import READERS
+from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.survey import Problem, check
 from stormproof.models import ADAPTERS
 
 Build = Callable[..., str]
@@ -93,6 +95,17 @@ def test_check_lists_every_problem_of_a_file_that_does_not_open(build: Build, tm
     assert len(json.loads(text)["problems"]) == 3
 
 
+def test_an_image_that_a_store_does_not_deliver_is_a_problem(tmp_path: Path) -> None:
+    class Stored:
+        name, path = "a.png", None
+
+        def read(self) -> bytes:
+            raise ConnectionError("timed out")
+
+    stored = FileDataset(name="store", root=tmp_path, ids=("a.png",), images=(Stored(),))
+    assert check(stored).problems == [Problem("sample 'a.png'", "cannot be read: timed out.")]
+
+
 def test_reports_missing_images_without_opening_any(build: Build, tmp_path: Path) -> None:
     spec = build("coco")
     (tmp_path / "tree/photos/b.png").unlink()
@@ -110,7 +123,7 @@ def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
     from dataclasses import replace
 
     from stormproof.datasets import read_dataset
-    from stormproof.datasets.survey import check
+    from stormproof.datasets.survey import Problem, check
 
     dataset = read_dataset(build("images"))
     found = check(replace(dataset, ids=("b", "a", "b")))  # type: ignore[type-var]
