@@ -123,7 +123,7 @@ def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
     from dataclasses import replace
 
     from stormproof.datasets import read_dataset
-    from stormproof.datasets.survey import Problem, check
+    from stormproof.datasets.survey import check
 
     dataset = read_dataset(build("images"))
     found = check(replace(dataset, ids=("b", "a", "b")))  # type: ignore[type-var]

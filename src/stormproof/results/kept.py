@@ -56,9 +56,8 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
 def _foreign_code(options: ScoreOptions) -> list[str]:
     """Fingerprints of code that is not Stormproof's own, and of what it is declared to read: metrics and
     tasks of plugins, a user's overlap function."""
-    functions: list[tuple[str, Callable[..., Any]]] = [
-        (each.given, each.function) for each in (*METRICS.values(), *DETAILS.values())
-    ]
+    functions: list[tuple[str, Callable[..., Any]]] = [(one.given, one.function) for one in METRICS.values()]
+    functions += [(one.given, one.function) for one in DETAILS.values()]
     for task in all_tasks():
         functions += [
             (task.form.scored_by, each) for each in (task.image_errors, task.shown, task.form.collect)
