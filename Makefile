@@ -115,7 +115,8 @@ studies-check: $(VENV)/.test  ## recompute the tables of the studies from the sc
 	@for name in cures combined ablations corrupted camera texture people int8 together; do $(BIN)/python studies/$$name/study.py --check || exit 1; done
 
 studies:  ## what it takes to train the networks of the studies again
-	@echo "studies/cures, combined, ablations, corrupted, camera, people: about an hour on one H200; the commands are at the end of each page."
+	@echo "studies/cures, combined, ablations, corrupted, people: about an hour on one H200; the commands are at the end of each page."
+	@echo "studies/camera: no training; about an hour on one core."
 	@echo "studies/int8: no training; about 40 minutes on two cores."
 	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 

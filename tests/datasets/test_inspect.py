@@ -15,7 +15,8 @@ from stormproof.cli import app
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
 from stormproof.core.spec import OBJECT
 from stormproof.datasets import READERS
-from stormproof.datasets.dataset import SampleDataset
+from stormproof.datasets.dataset import FileDataset, SampleDataset
+from stormproof.datasets.survey import Problem, check
 from stormproof.models import ADAPTERS
 
 Build = Callable[..., str]
@@ -94,6 +95,17 @@ def test_check_lists_every_problem_of_a_file_that_does_not_open(build: Build, tm
     code, text = inspect(spec, "--check", "--json")
     assert code == 1
     assert len(json.loads(text)["problems"]) == 3
+
+
+def test_an_image_that_a_store_does_not_deliver_is_a_problem(tmp_path: Path) -> None:
+    class Stored:
+        name, path = "a.png", None
+
+        def read(self) -> bytes:
+            raise ConnectionError("timed out")
+
+    stored = FileDataset(name="store", root=tmp_path, ids=("a.png",), images=(Stored(),))
+    assert check(stored).problems == [Problem("sample 'a.png'", "cannot be read: timed out.")]
 
 
 def test_reports_missing_images_without_opening_any(build: Build, tmp_path: Path) -> None:

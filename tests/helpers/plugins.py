@@ -17,6 +17,7 @@ def read_block(page: str, pattern: str) -> str:
 
 F1 = read_block("metric.md", r"\+\+\+ b/src/stormproof/metrics/f1\.py\n@@[^\n]*\n(.*?)^```$")
 MEDIAN = read_block("metric.md", r"^```python\n(.*?)^```$")
+AREA = read_block("metric.md", r"^## A metric of label maps.*?^```python\n(.*?)^```$")
 TIPS = read_block("task.md", r"@@ -0,0.*?@@\n(.*?)^```$")
 TIPPED = '''
 """A dataset whose objects have tips, and a section of the report about them."""

@@ -18,8 +18,8 @@ import yaml
 from helpers.crowds import crowded_set
 from helpers.forked import outcome
 from helpers.one_number import agree
-from helpers.plugins import F1, MEDIAN
-from helpers.scenes import write_scene
+from helpers.plugins import AREA, F1, MEDIAN
+from helpers.scenes import write_scene, write_street
 from helpers.scored_models import MODELS
 from helpers.typed import say
 from stormproof.core.errors import InvalidOption
@@ -30,7 +30,7 @@ from stormproof.engine.run import run as run_it
 from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.inputs import Objects
 from stormproof.metrics.matching import FALSE, TRUE, judge_voc
-from stormproof.metrics.metric import Measure, Scored, metric
+from stormproof.metrics.metric import METRICS, Measure, Scored, metric
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.results.estimate import estimate_run
 from stormproof.results.run import Run
@@ -127,7 +127,7 @@ def test_a_run_continues_until_a_plugins_measure_is_precise(
 
 
 def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
-    """The function, and a constant that it uses; stored scores of the code before are not believed."""
+    """The function, a constant that it uses, and what it reads: scores stored before are not believed."""
     load_plugins([str(plugin)])
     found = [Run(folder).score().cells["F1"]["clean"]]
     for k, change in enumerate(
@@ -139,6 +139,12 @@ def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
         found.append(Run(folder).score().cells["F1"]["clean"])
     assert len({*found}) == 3
     assert found[2] == pytest.approx(1.5 * found[1])
+    plugin.write_text(
+        plugin.read_text().replace('@metric("boxes", Measure("F1"', '@metric("masks", Measure("F1"')
+    )
+    os.utime(plugin, (9, 9))
+    load_plugins([str(plugin)])
+    assert "F1" not in Run(folder).score().cells  # there are no masks
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -228,3 +234,29 @@ def test_details_of_a_plugin_are_stored_with_their_intervals(folder: Path, tmp_p
         "tallest": math.inf,
     }
     assert repr(Run(folder).score(interval=True).detail("heights")) == repr(made)
+
+
+def test_a_metric_of_label_maps_is_scored_by_class(tmp_path: Path) -> None:
+    """Its classes are those of the maps, though it is not what a task shows by class."""
+    (tmp_path / "area.py").write_text(AREA)
+    settings = {"model": f"{MODELS}:thresholds", "data": write_street(tmp_path / "street"),
+                "conditions": ["contrast@3"], "engine": "local"}  # fmt: skip
+    run_it(make_config({**settings, "out": str(tmp_path / "run")}))
+    load_plugins([str(tmp_path / "area.py")])
+    try:
+        run = Run(tmp_path / "run")
+        scores = run.score(interval=True)
+    finally:
+        for name in [each for each in METRICS.declared if each.endswith("area_error")]:
+            METRICS.remove(name)
+    truth, said = np.zeros(3), np.zeros(3)
+    for name, answer in run.predictions("contrast@3").items():
+        labels = run.sample(name, "contrast@3").truth.semantic.labels
+        truth += np.bincount(labels.ravel(), minlength=3)[:3]
+        said += np.bincount(answer.semantic[labels < 3], minlength=3)[:3]
+    by_class = scores.per_class["area error"]["contrast@3"]
+    assert by_class == pytest.approx(
+        dict(zip(run.dataset.semantic_classes, abs(said - truth) / truth, strict=True))
+    )
+    assert scores.cells["area error"]["contrast@3"] == pytest.approx(abs(said - truth).sum() / truth.sum())
+    assert scores.replicates.per_class["area error"]["contrast@3"]["dark"].estimate == by_class["dark"]

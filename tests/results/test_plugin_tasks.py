@@ -1,6 +1,6 @@
 """Tasks from plugins: counting objects, pointing at tips, judging edges. The package knows of none of them.
 
-Pointing is the code of docs/adding/task.md: a task with its own truth, column, metric, motion and drawing.
+They are the code of docs/adding/task.md. Pointing has its own truth, column, metric, motion and drawing.
 """
 
 from __future__ import annotations
@@ -71,38 +71,11 @@ task(
 MOVING = "elastic_transform@3[labels=moved]"
 
 
-COUNTING = '''
-"""Counting: how far the number of boxes scored 0.5 or more is from the number of objects."""
-
-import numpy as np
-
+COUNTING = read_block("task.md", r"^## A task over boxes.*?^```python\n(.*?)^```$")
+COUNTED = '''
 from stormproof.core.table import Table
-from stormproof.metrics.inputs import OBJECTS
-from stormproof.metrics.metric import Measure, Scored, metric, weighted_ratios
-from stormproof.metrics.task import Task, task
 from stormproof.report.elements import Section
 from stormproof.report.sections import section
-
-
-def miscounts(objects):
-    images = len(objects.truth.ids)
-    shown = np.bincount(objects.truth.image[~objects.truth.excused], minlength=images)
-    sure = objects.found.scores >= 0.5
-    return np.abs(np.bincount(objects.found.image[sure], minlength=images) - shown).astype(float)
-
-
-@metric("boxes", Measure("miscount", "objects too many or too few", section="objects", higher=False,
-                         fraction=False))
-def _miscount(objects, weights):
-    return Scored(weighted_ratios(weights, {"miscount": (miscounts(objects), np.ones(weights.shape[1]))}))
-
-
-task(
-    Task("counting", 5, OBJECTS, headline="miscount", per_class="AP", section="counting",
-         fits=lambda given: "boxes" in given.kinds, image_errors=miscounts,
-         shown=lambda objects: np.ones((len(objects.truth.ids), len(objects.truth.classes)), bool)),
-    __name__,
-)
 
 
 @section(place=5)
@@ -118,7 +91,7 @@ def counting(scope):
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    (tmp_path / "counting.py").write_text(COUNTING)
+    (tmp_path / "counting.py").write_text(COUNTING + COUNTED)
     return tmp_path / "counting.py"
 
 

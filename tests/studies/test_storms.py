@@ -129,15 +129,13 @@ def test_defocus_is_fitted_on_the_other_systems_only(people: ModuleType) -> None
 
 
 def test_a_change_of_error_is_the_mean_over_seeds(camera: ModuleType) -> None:
-    found = camera.read(camera.SCORES, "E")
-    with np.load(camera.SCORES) as kept:
+    with np.load(camera.CURES) as kept:
         at = [kept["conditions"].tolist().index(f"gamma_damage@{s}") for s in (1, 3, 5)]
         apart = [
             (kept[f"grid-stylized-{s}/E"][at].astype(float) - kept[f"grid-standard-{s}/E"][at]).mean()
             for s in (1, 2)
         ]
-    value = camera.change(found, "stylized training", camera.grid(["gamma_damage"], (1, 3, 5)))
-    assert value.estimate == pytest.approx(100 * np.mean(apart), abs=1e-4)
+    assert f"| gamma damage | {100 * np.mean(apart):+.1f} (" in camera.trainings()
 
 
 def test_both_comparisons_of_combined_training_by_hand(combined: ModuleType) -> None:
@@ -158,27 +156,14 @@ def test_both_comparisons_of_combined_training_by_hand(combined: ModuleType) -> 
         assert [one.estimate for one in each] == pytest.approx(apart.tolist(), abs=1e-4)
 
 
-def test_every_scenario_is_crossed_with_every_network(camera: ModuleType) -> None:
-    lines = camera.crossed().splitlines()[2:]
-    pairs = [tuple(line.split(" | ")[:2]) for line in lines]
-    assert len(set(pairs)) == 4
-    with np.load(camera.HERE / "town-by-day.npz") as kept:
-        at = [text != "clean" for text in kept["conditions"].tolist()]
-        errors = [100 * kept[f"outskirts-{s}/E"][at].astype(float).mean() for s in (1, 2)]
-    (line,) = [line for line in lines if line.startswith("| outskirts-at-dusk | town-by-day |")]
-    assert f"| {np.mean(errors):.1f} ± " in line
-
-
-def test_photographs_are_crossed_with_the_street(camera: ModuleType) -> None:
+def test_detectors_are_crossed(camera: ModuleType) -> None:
     """The change under faults, and its share of the error that could be added, from the arrays of a file."""
-    lines = camera.on_photographs().splitlines()[2:]
-    pairs = {tuple(line.split(" | ")[:2]) for line in lines}
-    assert len(pairs) == len(lines) == 5
     with np.load(camera.HERE / "photographs.npz") as kept:
         at = kept["conditions"].tolist().index("clean")
         errors = 100 * kept["street-grid/E"].astype(float)
     clean, faults = errors[at], np.delete(errors, at).mean()
-    (line,) = [line for line in lines if line.startswith("| the street (street-grid) | photographs |")]
+    lines = camera.side_by_side().splitlines()
+    (line,) = [line for line in lines if line.startswith("| photographs | street-grid | street |")]
     assert f"| {clean:.1f} ± " in line
     assert f"| {faults - clean:+.1f} (" in line
     assert f"| {100 * (faults - clean) / (100 - clean):.1f} ± " in line
@@ -195,10 +180,8 @@ def test_only_photographs_of_shared_classes_are_run(camera: ModuleType, tmp_path
         ],
     }
     (tmp_path / "all.json").write_text(json.dumps(held))
-    photographs = sys.modules["photographs"]
-    shown = json.loads(
-        photographs.with_shared_classes(tmp_path / "all.json", tmp_path / "some.json").read_text()
-    )
+    chosen = sys.modules["detectors"].with_shared_classes(tmp_path / "all.json", tmp_path / "some.json")
+    shown = json.loads(chosen.read_text())
     assert shown["images"] == [{"id": 1}]
     assert shown["annotations"] == held["annotations"][:2]
 

@@ -261,6 +261,8 @@ def _noting(inspection: Inspection, name: str) -> Iterator[None]:
     except StormproofError as error:
         for problem in problems_of(error):
             inspection.problems.append(Problem(problem.where or f"sample {name!r}", problem.what))
+    except OSError as error:  # of a store that cannot be reached
+        inspection.problems.append(Problem(f"sample {name!r}", f"cannot be read: {error}."))
 
 
 def _add_truth(inspection: Inspection, truth: Truth, size: tuple[int, int], facts: ImageFacts) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.core import extensions
-from stormproof.core.forms import OBJECTS, Form
+from stormproof.core.forms import Form
 from stormproof.core.registry import Registry
 from stormproof.core.sample import Bools, Floats
 from stormproof.metrics.metric import measures
@@ -76,8 +76,3 @@ def task_of_measure(measure: str) -> Task | None:
 def per_class_measure(measure: str) -> str | None:
     """The measure by class that goes with a headline; None for other measures."""
     return next((each.per_class for each in all_tasks() if each.headline == measure), None)
-
-
-def form_of_class_measure(measure: str) -> str:
-    """The name of the form whose classes a measure by class goes by."""
-    return next((each.form.name for each in all_tasks() if each.per_class == measure), OBJECTS)

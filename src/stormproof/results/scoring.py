@@ -30,7 +30,7 @@ from stormproof.metrics.metric import (
     metrics_of,
 )
 from stormproof.metrics.object_error import MatchingRule
-from stormproof.metrics.task import form_of_class_measure, scored_forms, task_of
+from stormproof.metrics.task import scored_forms, task_of
 from stormproof.results import rows
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
@@ -93,6 +93,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     scored = {text: Scored({}) for text in conditions}
     errors: dict[str, dict[str, Floats]] = {form.name: {} for form in scored_forms()}
     shown_by: dict[str, Ints] = {}  # by form: how many units show each class
+    forms: dict[str, str] = {}  # of measures by class: the form whose classes they go by
     details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
     judge = partial(_judge, weights=weights, units=units, object_error=record.metric == "E")
     inputs = iter_inputs(run, options.classes, conditions, options.rule)
@@ -101,6 +102,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     for text, judged in every:
         scored[text] |= judged.scored
         errors[judged.form][text] = judged.errors
+        forms |= dict.fromkeys(judged.scored.per_class, judged.form)
         if replicates and judged.form not in shown_by:
             shown_by[judged.form] = _units_by_class(judged.shown, run.units)
         for name, told in judged.details.items():
@@ -110,6 +112,8 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     names = [name for name in measures() if any(name in each.numbers for each in scored.values())]
     reported = next((held for held in errors.values() if held), None)
     classes = {form.name: each for form, each in Reader(run, options.classes).scored_classes().items()}
+    by_class = {measure: [plain(name) for name in classes[form]] for measure, form in forms.items()}
+    shown = {measure: shown_by[form] for measure, form in forms.items() if form in shown_by}
     return replace(
         Scores.before_scoring(run, run.clips),
         cells={
@@ -118,12 +122,12 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
             for name in names
         },
         conditions=tuple(options.conditions or run.conditions),
-        per_class=_per_class(scored, classes),
+        per_class=_per_class(scored, by_class),
         classes=tuple(dict.fromkeys(name for kind in classes.values() for name in kind)),
         missing=missing_words(run, options.conditions or None),
         details=details,
         image_errors=ImageErrors(run.ids, reported) if reported else None,
-        replicates=_replicates(scored, shown_by, classes, names) if replicates else None,
+        replicates=_replicates(scored, shown, by_class, names) if replicates else None,
         options=options,
     )  # fmt: skip
 
@@ -188,28 +192,23 @@ def measured_inputs(
             yield text, given, metric, wanted
 
 
-def _class_names(measure: str, classes: Mapping[str, tuple[str, ...]]) -> list[str]:
-    return [plain(name) for name in classes[form_of_class_measure(measure)]]
-
-
 def _per_class(
-    scored: Mapping[str, Scored], classes: Mapping[str, tuple[str, ...]]
+    scored: Mapping[str, Scored], classes: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    every = dict.fromkeys(measure for each in scored.values() for measure in each.per_class)
     return {
         measure: {
-            text: dict(zip(_class_names(measure, classes), each.per_class[measure][0].tolist(), strict=True))
+            text: dict(zip(names, each.per_class[measure][0].tolist(), strict=True))
             for text, each in scored.items()
             if measure in each.per_class
         }
-        for measure in every
+        for measure, names in classes.items()
     }
 
 
 def _replicates(
     scored: Mapping[str, Scored],
-    shown_by: Mapping[str, Ints],
-    classes: Mapping[str, tuple[str, ...]],
+    shown: Mapping[str, Ints],
+    classes: Mapping[str, Sequence[str]],
     names: Sequence[str],
 ) -> Replicates:
     cells = {
@@ -220,12 +219,13 @@ def _replicates(
     for text, each in scored.items():
         for measure, values in each.per_class.items():
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
-            units = shown_by[form_of_class_measure(measure)]
             per_class.setdefault(measure, {})[text] = {
                 name: interval_around(
-                    float(values[0, k]), draws(values[:, k], float(optimism[k])), images=int(units[k])
+                    float(values[0, k]),
+                    draws(values[:, k], float(optimism[k])),
+                    images=int(shown[measure][k]),
                 ).of_fraction()
-                for k, name in enumerate(_class_names(measure, classes))
+                for k, name in enumerate(classes[measure])
             }
     return Replicates(cells, per_class, fewest_units(scored.values()))
 

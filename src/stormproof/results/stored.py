@@ -54,14 +54,20 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
 
 
 def _foreign_code(options: ScoreOptions) -> list[str]:
-    """Fingerprints of code that is not Stormproof's own: metrics and tasks of plugins, a user's overlap
-    function."""
-    functions: list[Callable[..., Any]] = [each.function for each in METRICS.values()]
-    functions += [each.function for each in DETAILS.values()]
-    functions += [each for task in all_tasks() for each in (task.image_errors, task.shown, task.form.collect)]
-    functions.append(options.rule.overlap)
-    foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
-    return [f"{each.__qualname__} {fingerprint((), {'code': code_identity(each)})}" for each in foreign]
+    """Fingerprints of code that is not Stormproof's own, and of what it is declared to read: metrics and
+    tasks of plugins, a user's overlap function."""
+    functions: list[tuple[str, Callable[..., Any]]] = [(one.given, one.function) for one in METRICS.values()]
+    functions += [(one.given, one.function) for one in DETAILS.values()]
+    for task in all_tasks():
+        functions += [
+            (task.form.scored_by, each) for each in (task.image_errors, task.shown, task.form.collect)
+        ]
+    functions.append(("", options.rule.overlap))
+    return [
+        f"{each.__qualname__} {reads} {fingerprint((), {'code': code_identity(each)})}"
+        for reads, each in functions
+        if not each.__module__.startswith("stormproof.")
+    ]
 
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
