@@ -59,9 +59,11 @@ def _run(code: str) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.skipif(find_spec("imagecorruptions") is None, reason="imagecorruptions is not installed")
 def test_offers_the_names_of_imagecorruptions() -> None:
     _run("""
+import sys
+from types import ModuleType
+
 import imagecorruptions
 from imagecorruptions import corrupt, corruption_dict, corruption_tuple, get_corruption_names
 from imagecorruptions.corruptions import fog
@@ -74,7 +76,11 @@ first = fog(image, 2)
 np.random.seed(3)
 assert np.array_equal(first, corrupt(image, 2, "fog", seed=None))
 stormproof.init_as_imagecorruptions()  # twice does no harm
-corrupt(image, 'frost@3[textures=imagecorruptions]')  # its photographs are still found
+if imagecorruptions.__path__:  # it is installed: its photographs are still found
+    corrupt(image, "frost@3[textures=imagecorruptions]")
+sys.modules["imagecorruptions"] = ModuleType("imagecorruptions")  # another's stand-in
+stormproof.init_as_imagecorruptions()
+assert sys.modules["imagecorruptions"].corrupt is corrupt
 """)
 
 

@@ -116,6 +116,11 @@ def test_the_fingerprint_of_samples_covers_all_that_decides_scores_and_pixels() 
         for stated in ({}, {"area": [3]}, {"occlusion": [0.5]}, {"truncation": [0.5]}, {"distance": [7]})
     ]
     assert len({SampleDataset.of([one]).fingerprint for one in samples}) == len(samples)
+    whole, same = (
+        Sample("a", image, context=Context(camera=Camera(*map(kind, (10, 10, 4, 4)))))
+        for kind in (int, np.float32)
+    )
+    assert SampleDataset.of([whole]).fingerprint == SampleDataset.of([same]).fingerprint
 
 
 def test_the_world_moves() -> None:

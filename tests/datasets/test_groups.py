@@ -121,7 +121,7 @@ def test_refuses_groups_that_cannot_be_read(tmp_path: Path) -> None:
         read_dataset(f"{spec},groups=names")
     for text, words in (("name,group\n", "first line 'id,group'"), ("id,group\none\n", "and its group"),
                         ("id,group\nthree,x\n", "lists images that a lacks: 'three'"),
-                        ("id,group\none,x\none,y\n", "line 3: lists 'one' a second time")):  # fmt: skip
+                        ("id,group\none,x\none,y\none,x\n", "line 3: .*a second .*1 more")):  # fmt: skip
         table.write_text(text, encoding="utf-8")
         with pytest.raises(DatasetError, match=words):
             read_dataset(f"{spec},groups={table}")

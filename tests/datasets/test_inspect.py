@@ -153,6 +153,19 @@ def test_labels_that_name_no_class_are_a_problem() -> None:
     assert first_findings(dataset, 5) == []  # the run names them
 
 
+def test_label_maps_without_class_names_hide_no_finding() -> None:
+    from stormproof.datasets.survey import first_findings, survey
+
+    twice = Instances([[0, 0, 2, 2]] * 2, [0, 0])
+    truth = Truth(twice, SemanticMap(np.full((4, 4), 1, np.uint8)))
+    samples = [Sample(f"{k}", np.full((4, 4, 3), k, np.uint8), truth) for k in range(3)]
+    dataset = SampleDataset.of(samples, classes=("car",))
+    (finding,), seen = first_findings(dataset, 3), survey(dataset, range(3))
+    assert finding.what.startswith("3 objects of 6 occur twice")
+    assert [problem.what for problem in seen.problems] == [finding.what]
+    assert seen.objects == {"car": 6}
+
+
 def test_a_kind_of_model_may_come_from_another_package(
     build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,21 @@ def test_objects_return_from_kitti(written: Written, scenes: list[Rendered]) -> 
     assert seen > 0
 
 
+def test_kitti_states_objects_in_space(written: Written, scenes: list[Rendered], folder: Path) -> None:
+    """After the box: height, width, length, x, y, z and rotation_y; before it, alpha."""
+    written("kitti")
+    seen = 0
+    for i, scene in enumerate(scenes):
+        lines = (folder / f"kitti/training/label_2/{i:06d}.txt").read_text().splitlines()
+        stated = {(line[3], *line[8:15]) for line in map(str.split, lines)}
+        for name, small, one in zip(names(scene), objects(scene).ignore, scene.solids, strict=True):
+            if name == "car" and not small:
+                numbers = (one.alpha, one.height, one.width, one.length, *one.at, one.turn)
+                assert tuple(f"{number:.2f}" for number in numbers) in stated
+                seen += 1
+    assert seen > 0
+
+
 def test_label_maps_return_from_camvid(written: Written, scenes: list[Rendered]) -> None:
     dataset = written("camvid")
     english = {

@@ -205,11 +205,11 @@ def test_every_writer_says_what_it_lacks_and_drops(name: str, tmp_path: Path) ->
     assert writer.drops(both) == dropped.get(name, "label maps")
 
 
-def test_yolo_cuts_off_boxes_that_are_mostly_outside_the_image(tmp_path: Path) -> None:
-    boxes = [(-30.0, 5, 10, 20), (-2.0, 5, 12, 20), (50.0, 30, 90, 70)]
-    source = Sample("a", sample().image, Truth(Instances(boxes, [0, 0, 0])))
+def test_yolo_cuts_off_boxes_that_its_fractions_cannot_state(tmp_path: Path) -> None:
+    boxes = [(-30.0, 5, 10, 20), (-2.0, 5, 12, 20), (50.0, 30, 90, 70), (-10.0, 5, WIDTH + 30, 20)]
+    source = Sample("a", sample().image, Truth(Instances(boxes, [0] * 4)))
     back = objects_of(written("yolo", tmp_path, [source], classes=("car",)))
-    expected = [(0, 5, 10, 20), (-2, 5, 12, 20), (50, 30, WIDTH, HEIGHT)]
+    expected = [(0, 5, 10, 20), (-2, 5, 12, 20), (50, 30, WIDTH, HEIGHT), (0, 5, WIDTH, 20)]
     np.testing.assert_allclose(back.boxes, expected, atol=1e-6)
 
 

@@ -104,7 +104,8 @@ def init_as_imagecorruptions() -> None:
     NumPy's global generator, as the originals do.
     """
     name = "imagecorruptions"
-    installed = find_spec(name)
+    present = sys.modules.get(name)  # after an earlier call, or a stand-in, which may lack a spec
+    installed = find_spec(name) if present is None else present.__spec__
     places = (installed.submodule_search_locations or []) if installed else []  # for its frost photographs
     functions = {each: _function(each) for each in _SUBSETS["all"]}
     package = _module(name, {

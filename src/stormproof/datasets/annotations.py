@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite, nan
@@ -138,20 +138,18 @@ def read_csv(path: Path) -> list[list[str]]:
         raise DatasetError(path, f"is not a CSV file in UTF-8: {error}.") from None
 
 
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not empty, each with its line; the first line must name `columns`, and
     no two rows may begin with the same value."""
     rows = read_csv(path)
     first = rows[0] if rows else []
     if first != [*columns]:
         raise DatasetError(path, f"needs the first line {','.join(columns)!r}, not {','.join(first)!r:.80}.")
-    listed: set[str] = set()
-    for line, row in enumerate(rows[1:], 2):
-        if row and row[0] in listed:
-            raise DatasetError(path, f"lists {row[0]!r} a second time.", f"line {line}")
-        if row:
-            listed.add(row[0])
-            yield line, row
+    table = [(line, row) for line, row in enumerate(rows[1:], 2) if row]
+    lines = {row[0]: line for line, row in reversed(table)}  # where each is first
+    raise_all([DatasetError(path, f"lists {row[0]!r} a second time.", f"line {line}")
+               for line, row in table if line > lines[row[0]]])  # fmt: skip
+    return table
 
 
 def raise_all(problems: Sequence[DatasetError]) -> None:

@@ -6,10 +6,12 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import astuple, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_checkable
+
+import numpy as np
 
 from stormproof.core import extensions
 from stormproof.core.errors import DatasetError, InvalidImage, InvalidOption
@@ -391,7 +393,7 @@ class SampleDataset:
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
             if sample.context.camera is not None:
-                total.update(repr(sample.context.camera).encode())
+                total.update(np.array(astuple(sample.context.camera), np.float64).tobytes())
         if self.frames:
             total.update(to_json(frames_identity(self.frames)).encode())
         return total.hexdigest()

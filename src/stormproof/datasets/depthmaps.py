@@ -252,7 +252,7 @@ class DepthFolder:
         try:
             with (self.folder / JOURNAL).open("a+b") as journal:
                 journal.seek(max(journal.tell() - 1, 0))
-                whole = journal.read() in (b"", b"\n")  # or a crash cut its last line short
+                whole = journal.read() in (b"", b"\n")  # else a crash cut its last line short
                 journal.write(b"\n" * (not whole) + json.dumps(entry).encode() + b"\n")
         except OSError as error:
             raise OutputError(

@@ -138,7 +138,8 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         void = pixels.pop(semantic.ignore, 0)
         pixels = {value: count for value, count in pixels.items() if count}
     _refuse_unnamed(objects.labels.tolist(), dataset.classes, "an object has label", "classes")
-    _refuse_unnamed(pixels or (), dataset.semantic_classes, "the label map holds", "semantic classes")
+    if dataset.semantic_classes:  # without names, label maps are not scored
+        _refuse_unnamed(pixels or (), dataset.semantic_classes, "the label map holds", "semantic classes")
     return ImageFacts(
         id=dataset.ids[index],
         size=stated or dataset.size(index),
@@ -277,5 +278,5 @@ def _add_truth(inspection: Inspection, truth: Truth, size: tuple[int, int], fact
         inspection.excused += len(np.unique(facts.boxes[facts.excused], axis=0))
         inspection.objects.update(inspection.classes[label] for label in facts.labels[~facts.excused])
     inspection.labels.update([*truth.maps])
-    for value, count in (facts.pixels or {}).items():
+    for value, count in (facts.pixels or {}).items() if inspection.semantic_classes else ():
         inspection.pixels[inspection.semantic_classes[value]] += count

@@ -285,9 +285,10 @@ def _numbers(objects: Instances, k: int, size: npt.NDArray[Any]) -> list[str]:
 
 
 def _centre_and_sides(box: Floats, size: npt.NDArray[Any]) -> Floats:
-    """The numbers of a box in fractions; one that is mostly outside the image becomes its part inside."""
+    """The numbers of a box in fractions; one whose centre is outside the image, or that is larger than the
+    image, becomes its part inside."""
     low, high = box[:2], box[2:]
-    if (low + high < 0).any() or (low + high > 2 * size).any():
+    if (low + high < 0).any() or (low + high > 2 * size).any() or (high - low > size).any():
         low, high = np.clip(low, 0, size), np.clip(high, 0, size)
     numbers: Floats = np.array([(low + high) / 2, high - low]) / size
     return numbers
