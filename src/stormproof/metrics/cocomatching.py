@@ -141,9 +141,8 @@ def match_groups(
     most = MAX_DETECTIONS if truth.federated is None else MOST
     _match(groups.starts, groups.offsets, overlaps, uncounted, crowd, extent, SIZES, IOUS, most, hit, excused)
     order = _by_class(truth, detections, groups, most)
-    place = np.minimum(
-        groups.place, MAX_DETECTIONS - 1
-    )  # the last cap on recall includes all that are matched
+    # The last cap on recall includes all that are matched.
+    place = np.minimum(groups.place, MAX_DETECTIONS - 1)
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
     counts = ~truth.excused & (truth.area >= low) & (truth.area <= high)

@@ -231,7 +231,7 @@ def line_blur(
 ) -> npt.NDArray[Any]:
     """Weighted sum of copies read `shifts` = (dy, dx) away, edges repeated, at most 255; truncated for bytes.
 
-    A float field needs no `guard`.
+    `guard` is added first, since truncation must not lose a level to rounding; for a float field, give 0.
     """
     height, width = image.shape[:2]
     spare = -len(weights) % 4  # zero weights fill the last group of four
