@@ -137,7 +137,8 @@ def test_a_server_on_all_addresses_answers_to_any_of_them_and_to_no_other_name(f
     known = ("localhost", "127.0.0.1", "192.168.1.5", "[fe80::1]", socket.gethostname())
     status = {name: client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status for name in known}
     assert status == dict.fromkeys(known, 200)
-    for name in ("evil.example", "127.0.0.1.evil.example", "", "[::1"):
+    strange = "evil.example@127.0.0.1", "127.0.0.1/evil.example", "127.0.0.1#evil.example"
+    for name in ("evil.example", "127.0.0.1.evil.example", "", "[::1", *strange):
         assert client.get(f"/{TOKEN}/", host=f"{name}:{server.port}").status == 421
     assert client.get("/", host=f"127.0.0.1:{server.port}").status == 403
     server.stop()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -235,6 +237,24 @@ def test_a_complete_run_keeps_its_scores_while_another_grows(folder: Path, tmp_p
     assert desk.exploration.subjects[0] is whole
     assert whole.scores is not None
     assert desk.exploration.subjects[1] is not part
+
+
+def test_threads_that_ask_at_once_score_a_run_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when another run grows before the first scores are there."""
+    (subject,) = explore_runs([folder]).subjects
+    score, asked = Run.score, []
+
+    def slow(run: Run, **options: Any) -> Any:
+        if run is subject.run:  # not of a desk of another test, which may still compute
+            asked.append(options)
+        time.sleep(0.1)
+        return score(run, **options)
+
+    monkeypatch.setattr(Run, "score", slow)
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(2):
+            threads.submit(subject.make_scores)
+    assert [options["interval"] for options in asked if "interval" in options] == [True]
 
 
 FAILING = """

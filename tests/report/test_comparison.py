@@ -123,6 +123,18 @@ def test_only_clear_changes_are_counted_and_the_largest_of_them_is_named(higher:
     assert named[4].removeprefix("most ") == "snow"
 
 
+def test_a_clear_change_that_is_printed_as_zero_has_its_place_and_is_counted() -> None:
+    old, new = falling("old", fog=0.0, snow=0.0), falling("new", fog=0.0001, snow=-0.0001)
+    found = [(change.name, change.points) for change in changes_of(old, new, "AP")[2:]]
+    assert found == [("snow", 0.0), ("fog", 0.0)]
+    changes = []
+    for name, gap in (("clean", 0.0), ("mean", 0.0), ("snow", -3e-4), ("fog", 3e-4)):
+        sure = Difference(Interval(gap, gap - 1e-4, gap + 1e-4, 5e-5), 0.0, 0.0)
+        changes.append(Change(name, 50.0, 50.0 + 100 * gap, sure))
+    said = verdict(old, new, "AP", changes)
+    assert "1 of 2 corruptions got clearly better (fog), 1 clearly worse (snow)" in said
+
+
 @pytest.mark.parametrize(
     ("measure", "worst_first"), [("AP", ["snow", "fog", "frost"]), ("E", ["frost", "fog", "snow"])]
 )

@@ -40,6 +40,8 @@ def test_the_browser_shows_images_that_every_run_could_read() -> None:
     second = ImageErrors(("a", "c"), {"clean": np.zeros(2), "fog@3": np.array([0.2, math.nan])})
     assert spread([first], 3) == ["b", "c", "a"]
     assert spread([first, second], 4) == ["c", "a"]
+    only_clean = ImageErrors(("b", "a"), {"clean": np.zeros(2)})
+    assert spread([first, only_clean], 4) == ["b", "a"]
 
 
 def test_no_image_is_shown_of_runs_on_clean_images_only() -> None:

@@ -244,10 +244,11 @@ def is_address(host: str) -> bool:
     (True, True, False)
     """
     try:
-        ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+        parts = urlsplit(f"//{host}")
+        ipaddress.ip_address(parts.hostname or "")
     except ValueError:
         return False
-    return True
+    return parts.netloc == host and "@" not in host  # nothing but the address and a port
 
 
 class Guard:

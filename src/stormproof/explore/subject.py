@@ -107,7 +107,7 @@ class Subject:
         self.name = name or (plain(run.record.name or run.record.model.name) if run else "")
         self.scores: Scores | None = None
         self.problem = ""  # why there are no scores
-        self._opening = threading.Lock()
+        self._opening, self._scoring = threading.Lock(), threading.Lock()
         self._stored = lru_cache(maxsize=_PARTS)(self._read)
 
     @property
@@ -171,14 +171,15 @@ class Subject:
 
     def make_scores(self) -> None:
         """Score the run without writing to its folder; stored scores that lack intervals are shown before."""
-        if self.run is None or not self.awaits_scores:
-            return
-        try:
-            if self.keeps_scores(intervals=False) and not self.keeps_scores(intervals=True):
-                self.scores = self.run.score(partial=True, keep=False)
-            self.scores = self.run.score(partial=True, interval=True, keep=False)
-        except StormproofError as error:
-            self.problem = str(error)
+        with self._scoring:  # when another run has grown, a second thread asks while the first computes
+            if self.run is None or not self.awaits_scores:
+                return
+            try:
+                if self.keeps_scores(intervals=False) and not self.keeps_scores(intervals=True):
+                    self.scores = self.run.score(partial=True, keep=False)
+                self.scores = self.run.score(partial=True, interval=True, keep=False)
+            except StormproofError as error:
+                self.problem = str(error)
 
 
 def require_model(spec: str, enhance: Sequence[str], dataset: Dataset, fingerprint: str = "") -> Model:

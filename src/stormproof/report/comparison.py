@@ -102,7 +102,13 @@ class Change(NamedTuple):
 
     @property
     def points(self) -> float:
+        """The change as it is printed."""
         return printed_difference(self.after, self.before)
+
+    @property
+    def exact(self) -> float:
+        """The change that decides order and direction: a clear one may be printed as 0.0."""
+        return self.after - self.before
 
 
 def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
@@ -198,7 +204,7 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
         for name in before
         if name in after
     ]
-    by_corruption.sort(key=lambda each: sign * each.points)
+    by_corruption.sort(key=lambda each: sign * each.exact)
     clean = change(CLEAN, a.score(measure), b.score(measure), sure.get("P"))
     if not by_corruption:
         return [clean]
@@ -273,8 +279,8 @@ def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> st
     each = [change for change in each if not math.isnan(change.points)]
     sign = 1 if measures()[measure].higher else -1
     sure = any(change.sure is not None for change in each)
-    moved = [c for c in each if c.points and (c.sure is None or c.sure.clear)]
-    up, down = ([c.name for c in moved if s * sign * c.points > 0] for s in (1, -1))
+    moved = [c for c in each if (c.points if c.sure is None else c.sure.clear)]
+    up, down = ([c.name for c in moved if s * sign * c.exact > 0] for s in (1, -1))
     clearly = "clearly " if sure else ""
     better, worse = (
         f" ({first_few([*map(spoken, names)], 3)})" if names else "" for names in (up[::-1], down)
@@ -378,7 +384,7 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     ]
     rows = [
         (each.name, objects.get(each.name, "–"), each.before, each.after, each.points)
-        for each in sorted(changes, key=lambda each: each.points)
+        for each in sorted(changes, key=lambda each: each.exact)
     ]
     if not rows:
         return []

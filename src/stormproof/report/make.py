@@ -13,6 +13,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, StormproofError, counted
 from stormproof.core.files import make_folder, write_text
 from stormproof.core.private import shareable_words
+from stormproof.core.sample import Floats
 from stormproof.datasets.dataset import abilities
 from stormproof.report import worst
 from stormproof.report.elements import View
@@ -190,16 +191,18 @@ def _images_of(
 def spread(errors: Sequence[ImageErrors], count: int) -> list[str]:
     """Images that all runs could read, from those that suffer most to those that suffer least, evenly spread;
     none of runs on clean images only."""
-    rises = [
-        dict(zip(held.ids, np.nan_to_num(held.rise(text)).tolist(), strict=True))
-        for held in errors
-        for text in held.by_condition
-        if text != "clean"
-    ]
+    if not errors:
+        return []
+    shared = set.intersection(*(set(held.ids) for held in errors))
+    ids = [name for name in errors[0].ids if name in shared]
+    rises: list[Floats] = []
+    for held in errors:
+        where = {name: row for row, name in enumerate(held.ids)}
+        rows = [where[name] for name in ids]
+        rises += [held.rise(text)[rows] for text in held.by_condition if text != "clean"]
     if not rises:
         return []
-    ids = [name for name in rises[0] if all(name in each for each in rises)]
-    mean = np.array([[each[name] for name in ids] for each in rises]).mean(axis=0)
+    mean = np.nan_to_num(np.array(rises)).mean(axis=0)
     order = np.argsort(-mean, kind="stable")
     places = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).round().astype(int))
     return [ids[order[place]] for place in places.tolist()]

@@ -9,7 +9,9 @@ const isDark = () => (document.documentElement.dataset.theme ? document.document
 const charting = () => (library ??= new Promise((done, failed) => {
   const script = make("script", { src: "vega.js" });
   script.onload = () => done(window.vegaEmbed);
-  script.onerror = () => fetch(script.src).then((answer) => answer.text(), () => "The charts could not be loaded.").then((words) => failed(new Error(words)));
+  const unknown = "The charts could not be loaded.";
+  script.onerror = () => fetch(script.src).then((answer) => (answer.ok ? unknown : answer.text()), () => unknown)
+    .then((why) => failed(new Error(why)));
   document.head.append(script);
 }));
 

@@ -9,6 +9,7 @@
   };
   const LETTER = 7; // pixels of a letter of an axis, at most
   const inTwoLines = (words) => {
+    if (words.length < 20) return words;
     const half = words.lastIndexOf(" ", words.length / 2 + 4);
     return half < 0 ? words : [words.slice(0, half), words.slice(half + 1)];
   };
