@@ -70,7 +70,7 @@ def test_inside_compose_an_image_needs_no_id() -> None:
     assert np.array_equal(np.asarray(drawn), first.permute(1, 2, 0).numpy())
     for wrong in ("street.png", image.numpy()):
         with pytest.raises(InvalidImage, match="a tensor or a PIL image, not"):
-            one(wrong)
+            one(wrong, ["a", "b", "c"])
 
 
 def test_needs_a_condition() -> None:

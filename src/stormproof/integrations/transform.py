@@ -50,7 +50,7 @@ class CorruptionTransform:
         """A batch N×3×H×W with N ids, one image 3×H×W with its id, or one PIL image; tensors are uint8, or
         floats from 0 to 1. The result is of the kind given."""
         if not hasattr(images, "clone"):
-            return self._pil(images, *self._names(ids, 1), epoch=epoch)
+            return self._pil(images, ids, epoch=epoch)
         if images.ndim == 3:
             return self(images[None], ids, epoch=epoch)[0]
         names = self._names(ids, len(images))
@@ -67,12 +67,13 @@ class CorruptionTransform:
             out[members] = corrupt_batch(images[members], condition, ids=keys, seed=self.seed)
         return out
 
-    def _pil(self, image: Any, name: str, *, epoch: int) -> Any:
+    def _pil(self, image: Any, ids: str | Sequence[str] | None, *, epoch: int) -> Any:
         """The same pixels as for a tensor; torch is not needed."""
         import PIL.Image
 
         if not isinstance(image, PIL.Image.Image):
             raise InvalidImage(f"Give a tensor or a PIL image, not {type(image).__name__}.")
+        (name,) = self._names(ids, 1)
         pixels, condition = np.array(image.convert("RGB")), self._drawn(name, epoch)
         if condition is not None:
             pixels = corrupt_image(pixels, condition, seed=self.seed, image_id=_key(name, epoch))
