@@ -234,7 +234,7 @@ class RayCluster:
                     try:
                         result = _collect(ray, reference)
                     except ray.exceptions.RayError as error:
-                        never_started += mine is None
+                        never_started += mine is None and not busy  # those at work can end the run
                         if never_started == NEVER_OPENED:
                             raise RunError(
                                 f"{NEVER_OPENED} Ray workers in a row did not start: {_last_line(error)}. "
