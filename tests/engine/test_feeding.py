@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from stormproof.engine import cells, feeding
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
 from stormproof.engine.stages import PreparedCell
+from stormproof.engine.work import Times
 
 FED = {"engine": "feed", "workers": 2}
 
@@ -56,6 +58,15 @@ def test_images_are_made_by_the_processes_that_feed(
 
     monkeypatch.setattr("stormproof.engine.stages.decode.Decoder.read", never)
     assert run(configure(**FED)).complete
+
+
+def test_what_a_feeder_took_leaves_the_counts_of_the_model_alone() -> None:
+    """The thread that receives images adds it while the model's thread counts by condition."""
+    times = Times(model=2.0, model_by_condition=Counter({"clean": 2.0}))
+    counted = times.model_by_condition
+    times.add(Times(decode=0.5, corrupt=0.25, decoded=1))
+    assert times.model_by_condition is counted
+    assert (times.decode, times.corrupt, times.model, times.decoded) == (0.5, 0.25, 2.0, 1)
 
 
 def test_a_killed_process_is_reported_and_the_same_call_goes_on(scene: str, tmp_path: Path) -> None:

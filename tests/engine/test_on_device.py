@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -206,6 +207,34 @@ def test_the_garbage_collector_looks_at_new_objects_only(tmp_path: Path) -> None
         gc.freeze()  # as all tests have it
     assert detect_once("frozen") > 0
     assert gc.get_freeze_count() > 0
+
+
+def test_what_a_model_leaves_in_circles_is_freed_during_the_run(tmp_path: Path) -> None:
+    """Also at the end of a chunk, and when the next run begins."""
+
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    held, alive, most = [Circle()], weakref.WeakSet[Circle](), list[int]()
+
+    def detect(images: list[np.ndarray]) -> list[sp.Prediction]:
+        alive.add(Circle())
+        most.append(len(alive))
+        return [sp.Prediction([], [], [])] * len(images)
+
+    images = [sp.Sample(str(k), np.zeros((8, 8, 3), np.uint8)) for k in range(150)]
+    settings = {"conditions": "clean", "device": "cpu", "progress": False}
+    gc.unfreeze()
+    try:
+        sp.run(detect, images, out=tmp_path / "long", chunk=1, **settings)
+        assert len(most) == len(images)
+        assert max(most) < 0.8 * len(images)
+        between = weakref.ref(held.pop())
+        sp.run(detect, images[:1], out=tmp_path / "next", **settings)
+        assert between() is None
+    finally:
+        gc.freeze()  # as all tests have it
 
 
 def test_a_failed_batch_is_repeated_image_by_image(configure: Configure) -> None:

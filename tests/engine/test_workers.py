@@ -7,14 +7,17 @@ import platform
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from helpers.runs import Configure, all_bytes
 from stormproof.core.files import make_folder
 from stormproof.engine import executors, liveness
-from stormproof.engine.chunk import after_death
+from stormproof.engine.chunk import NEVER_OPENED, after_death, do_chunk_safely
 from stormproof.engine.liveness import NOTES, end_worker, write_note
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run, running
@@ -91,6 +94,59 @@ def test_a_beat_from_before_the_run_kills_nobody(
         end_worker(Attempt(plan.work, 0))
     assert not killed
     assert (notes / "000001.beat").exists()  # of another shard, which may be at work
+
+
+class Cluster:
+    """Ray, of whose workers only the first ever starts; the others die while it works."""
+
+    class RayError(Exception):
+        pass
+
+    class RayTaskError(RayError):
+        pass
+
+    def __init__(self) -> None:
+        self.exceptions, self.started = self, 0
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def cluster_resources(self) -> dict[str, int]:
+        return {"CPU": 2}
+
+    def remote(self, **_: object) -> Any:
+        def start(turn: int) -> None:
+            if turn:
+                raise self.RayError("ActorDiedError: no module named 'torch'.")
+
+        def make() -> Any:
+            self.started += 1
+            return SimpleNamespace(
+                start=SimpleNamespace(remote=lambda turn=self.started - 1: partial(start, turn)),
+                do=SimpleNamespace(remote=lambda attempt: partial(do_chunk_safely, attempt)),
+            )
+
+        return lambda _: SimpleNamespace(remote=make)
+
+    def wait(self, references: list[Any], **_: object) -> tuple[list[Any], list[Any]]:
+        dying = self.started <= 2 * NEVER_OPENED
+        return references[:1] if dying else references[-1:], []
+
+    def get(self, reference: Any) -> Any:
+        return reference()
+
+    def kill(self, worker: object) -> None:
+        pass
+
+
+def test_ray_workers_that_start_end_a_run_that_others_cannot_join(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where one node of several lacks a package."""
+    cluster = Cluster()
+    monkeypatch.setattr(executors, "framework", lambda *_, **__: cluster)
+    assert run(configure(engine="ray")).complete
+    assert cluster.started > 2 * NEVER_OPENED
 
 
 def test_ctrl_c_while_a_worker_starts_is_delivered_afterwards() -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -74,21 +74,31 @@ def run_cells(
     from stormproof.engine.stages.corrupt_on_device import DeviceCorruptor  # loads torch
 
     seed, keep = attempt.work.config.seed, line.predict.takes_tensors
-    with _old_objects_left_alone():
-        line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep), take)
+    _leave_old_objects_alone(attempt.work)
+    line.run_on_device(wanted, DeviceCorruptor(line.corrupt, device, seed, times, keep=keep), take)
 
 
-@contextmanager
-def _old_objects_left_alone() -> Iterator[None]:
+_frozen: list[Path] = []  # the folder of the run whose first chunk left older objects alone
+
+
+def _leave_old_objects_alone(work: Work) -> None:
     """Let the garbage collector look at new objects only: each look at all those of torch stops every
-    thread for a fifth of a second. If something is frozen already, its owner decides."""
-    if gc.get_freeze_count():
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
+    thread for a fifth of a second. If something is frozen already, its owner decides.
+
+    Once in a run: what one chunk leaves behind must be found during the next.
+    """
+    if _frozen != [work.out]:
+        look_at_old_objects()
+        if not gc.get_freeze_count():
+            gc.collect()  # the model of the run before
+            gc.freeze()
+            _frozen[:] = [work.out]
+
+
+def look_at_old_objects() -> None:
+    """Let the garbage collector look at all objects again."""
+    if _frozen:
+        _frozen.clear()
         gc.unfreeze()
 
 

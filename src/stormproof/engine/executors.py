@@ -30,7 +30,7 @@ from stormproof.core.private import without_secrets
 from stormproof.core.processes import worker_count, worker_pool
 from stormproof.core.registry import Registry
 from stormproof.core.spec import Spec
-from stormproof.engine.cells import end_feeding
+from stormproof.engine.cells import end_feeding, look_at_old_objects
 from stormproof.engine.chunk import NEVER_OPENED, after_death, do_chunk_safely, do_in_steps
 from stormproof.engine.config import RunConfig
 from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
@@ -66,6 +66,7 @@ class Local:
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         with ExitStack() as ending, ThreadPoolExecutor(1) as thread:
             ending.callback(end_feeding)
+            ending.callback(look_at_old_objects)
             last: Future[ChunkResult | None] | None = None  # it is completed while the model does the next
             for attempt in attempts:
                 steps = do_in_steps(attempt)
@@ -233,7 +234,7 @@ class RayCluster:
                     try:
                         result = _collect(ray, reference)
                     except ray.exceptions.RayError as error:
-                        never_started += mine is None
+                        never_started += mine is None and not busy  # those at work can end the run
                         if never_started == NEVER_OPENED:
                             raise RunError(
                                 f"{NEVER_OPENED} Ray workers in a row did not start: {_last_line(error)}. "

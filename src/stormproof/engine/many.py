@@ -159,8 +159,8 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
         raise InvalidOption(f"models: no file matches {spec.main}; check the pattern.")
     if "name" in own and len(files) > 1:
         raise InvalidOption(f"models: {own['name']!r} cannot name all {len(files)} files of {spec.main}.")
-    each = [Spec(spec.kind, file, spec.options) for file in files]
-    return [{"name": _model_name(one), **own, "model": str(one)} for one in each]
+    specs = [Spec(spec.kind, file, spec.options) for file in files]
+    return [{"name": _model_name(each), **own, "model": str(each)} for each in specs]
 
 
 def _require_folder_name(name: object) -> None:

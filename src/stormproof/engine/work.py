@@ -109,9 +109,11 @@ class Times:
     model_by_condition: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Times) -> None:
-        """Add what another chunk or process took."""
+        """Add what another chunk or process took. What it has not measured is left alone: another thread may
+        be counting that."""
         for one in fields(Times):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+            if more := getattr(other, one.name):
+                setattr(self, one.name, getattr(self, one.name) + more)
 
     def profile(self, done: Mapping[str, int]) -> str:
         """Milliseconds of the model for an image under each condition, the slowest first, as CSV; `done` is
