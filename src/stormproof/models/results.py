@@ -25,7 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidCondition, InvalidOption, InvalidPrediction, InvalidTruth, ModelError
+from stormproof.core.errors import (
+    InvalidCondition,
+    InvalidOption,
+    InvalidPrediction,
+    InvalidTruth,
+    ModelError,
+)
 from stormproof.core.files import list_files, locate, read_json
 from stormproof.core.imagefile import open_image
 from stormproof.core.masks import mask_boxes, segmentation_mask

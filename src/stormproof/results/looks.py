@@ -84,7 +84,8 @@ class Spent:
         if not self.before and self.images >= self.full:
             return f"First look at these requirements: {self.images} of {self.of} images{plan}."
         earlier = f", after looks at {', '.join(map(str, self.before))}" if self.before else ""
-        looked = f"{_ordinal(self.number).capitalize()} look at these requirements: {self.images} of {self.of} images"
+        ordinal = _ordinal(self.number).capitalize()
+        looked = f"{ordinal} look at these requirements: {self.images} of {self.of} images"
         if self.before and self.before[-1] >= self.full:
             return (
                 f"{looked}{plan}{earlier}. All planned images were judged before, so the verdict on those "

@@ -128,7 +128,9 @@ def in_time(seconds: float | None, call: Callable[[], _Result]) -> _Result:
     """
     possible = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
     if seconds is not None and not possible:
-        warnings.warn("--timeout has no effect here: it needs the main thread, and not Windows.", stacklevel=2)
+        warnings.warn(
+            "--timeout has no effect here: it needs the main thread, and not Windows.", stacklevel=2
+        )
     if seconds is None or not possible:
         return call()
     running = True
