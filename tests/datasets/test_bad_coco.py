@@ -70,6 +70,10 @@ COCO_CHANGES: dict[str, tuple[Change, list[str]]] = {
         lambda content: content["categories"][0].update(id=3),
         ["category 3", "occurs twice"],
     ),
+    "no category name": (
+        lambda content: content["categories"][0].update(name=None),
+        ["category 18", "name None must be text"],
+    ),
     "class names collide": (
         lambda content: content["categories"][0].update(name="car "),
         ["class name 'car' occurs twice"],

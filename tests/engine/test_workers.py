@@ -7,6 +7,7 @@ import platform
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,11 @@ def test_a_call_that_ends_at_its_limit_returns_or_times_out() -> None:
         except ModelTimeout:
             outcomes.add(ModelTimeout)
     assert outcomes <= {int, ModelTimeout}
+
+
+def test_a_limit_that_cannot_be_kept_is_not_silent() -> None:
+    with ThreadPoolExecutor(1) as thread, pytest.warns(UserWarning, match="--timeout has no effect here"):
+        assert thread.submit(in_time, 0.01, lambda: 7).result() == 7
 
 
 def test_killed_workers_do_not_end_a_run(configure: Configure) -> None:

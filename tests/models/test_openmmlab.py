@@ -55,6 +55,18 @@ def test_runs_an_mmdetection_model(monkeypatch, tmp_path: Path, weights: Path, m
     assert (found.masks is not None) == masks
 
 
+def test_says_what_mmdetection_lacks(monkeypatch, tmp_path: Path, weights: Path) -> None:
+    (tmp_path / "mmdet").mkdir()
+    (tmp_path / "mmdet/__init__.py").write_text("import an_mmcv_that_is_not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mmdet"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(
+        InvalidOption, match=r"mmdet is installed .*'an_mmcv_that_is_not_there'.*pip install mmdet"
+    ):
+        load_model(f"mmdet:{file(tmp_path, 'solo.py')},weights={weights}")
+
+
 def test_mmdetection_gives_solo_no_boxes(monkeypatch, tmp_path: Path, weights: Path) -> None:
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=True, boxless=True))
     (found,) = load_model(f"mmdet:{file(tmp_path, 'solo.py')},weights={weights}")([IMAGE])

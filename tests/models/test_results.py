@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidPrediction, ModelError, UnknownName
+from stormproof.core.errors import InvalidOption, InvalidPrediction, ModelError, UnknownName
 from stormproof.core.imagefile import write_image
 from stormproof.datasets import read_dataset
 from stormproof.datasets.dataset import Dataset
@@ -130,6 +130,12 @@ def test_reads_folders_of_semantic_maps(tmp_path: Path) -> None:
         model.lookup("b", CLEAN)
     with pytest.raises(InvalidPrediction, match="leads out"):
         model.lookup("../fog@3/a", CLEAN)
+
+
+def test_label_maps_take_no_annotation_file(tmp_path: Path, data: Dataset) -> None:
+    maps(tmp_path / "runs/clean")
+    with pytest.raises(InvalidOption, match=r"annotations=.*label maps.*classes="):
+        load_model(f"results:{tmp_path}/runs,annotations={tmp_path}/truth/instances.json")
 
 
 def test_a_folder_of_maps_is_the_clean_condition(tmp_path: Path) -> None:

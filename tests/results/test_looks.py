@@ -74,6 +74,11 @@ def test_a_look_after_others_says_so() -> None:
     assert spent_at(Look(images=500, requirements="c" * 32), looks, of=500).level == WRONG
 
 
+def test_the_21st_look_is_not_the_21th() -> None:
+    said = Spent(21, 500, tuple(range(1, 21))).words
+    assert said.startswith("21st look at these requirements: 21 of 500 images")
+
+
 def test_a_plan_counts_instead_of_the_dataset() -> None:
     look = Look(images=100, requirements=A)
     assert spent_at(look, [], of=5000).level == pytest.approx(WRONG * (100 / 5000) ** 2)

@@ -139,6 +139,10 @@ def test_a_mean_of_no_suite_is_not_called_mpc(make: Make) -> None:
         scores.interval("mean", "AP51")
     with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
         scores.plot("AP51")
+    with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
+        scores.mean("AP51", conditions="fog@3")
+    with pytest.raises(UnknownName, match="Unknown measure 'AP51'"):
+        scores.plain_mean(["fog@3"], "AP51")
 
 
 def test_a_condition_that_was_not_run_has_no_score(make: Make) -> None:

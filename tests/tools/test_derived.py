@@ -11,7 +11,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.core.errors import InvalidOption, OutputError, UnknownName
+from stormproof.core.errors import InvalidOption, OutputError, StormproofError, UnknownName
 from stormproof.corruptions import apply
 from stormproof.datasets import find_writer, read_dataset
 from stormproof.style.copies import STYLES, Painted, as_jpeg, blend
@@ -231,6 +231,16 @@ def test_unreadable_styles_are_named_before_anything_is_written(tmp_path: Path) 
     made = order("coco", Painted(f'style[alpha=1,styles="{tmp_path / "styles"}"]'))
     with pytest.raises(InvalidOption, match=r"1 styles cannot be used.*a\.jpg"):
         make_dataset(made, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_style_network_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a.onnx").write_bytes(b"no graph")
+    for network, said in (("foo", "Unknown style network 'foo'"), (f"magenta:{tmp_path}/a.onnx,transform="
+                          f"{tmp_path}/a.onnx", r"a\.onnx: onnxruntime cannot load it")):  # fmt: skip
+        made = order("coco", Painted(f'style[alpha=1,network="{network}"]'))
+        with pytest.raises(StormproofError, match=said):
+            make_dataset(made, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

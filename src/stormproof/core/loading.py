@@ -31,13 +31,16 @@ def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
 
     `extra` names the extra of Stormproof that installs it; `install` is the command where no extra does.
     """
+    package, command = module.partition(".")[0], install or install_extra(extra)
     try:
         return import_module(module)
-    except ModuleNotFoundError as error:
-        # If the framework fails to import a module of its own, installing the framework would not help.
-        if error.name is not None and not module.startswith(error.name):
-            raise
-        raise MissingExtra(module.partition(".")[0], install or install_extra(extra)) from None
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError)
+        if absent and (error.name is None or module.startswith(error.name)):
+            raise MissingExtra(package, command) from None
+        raise InvalidOption(
+            f"{package} is installed but cannot be imported: {error}; install what it needs with: {command}"
+        ) from error
 
 
 def load_attribute(path: str) -> Any:

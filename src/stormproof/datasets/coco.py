@@ -127,7 +127,10 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
             )
         if number in names:
             raise DatasetError(path, f"category id {number} occurs twice.", f"category {number}")
-        names[number] = str(require(record, "name", path, f"category {number}"))
+        name = require(record, "name", path, f"category {number}")
+        if type(name) not in (str, int):
+            raise DatasetError(path, f'name {name!r:.60} must be text, such as "car".', f"category {number}")
+        names[number] = str(name)
     return dict(sorted(names.items()))
 
 

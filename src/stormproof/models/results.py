@@ -25,7 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidCondition, InvalidPrediction, InvalidTruth, ModelError
+from stormproof.core.errors import (
+    InvalidCondition,
+    InvalidOption,
+    InvalidPrediction,
+    InvalidTruth,
+    ModelError,
+)
 from stormproof.core.files import list_files, locate, read_json
 from stormproof.core.imagefile import open_image
 from stormproof.core.masks import mask_boxes, segmentation_mask
@@ -72,6 +78,11 @@ def open_results(
     if not named and list_files(path, _MAPS):
         named = {CLEAN: path}
     if named:
+        if annotations is not None:
+            raise InvalidOption(
+                f"annotations={annotations}: {path} holds label maps, whose values are class numbers, not "
+                "category ids; name the classes with classes=FILE, one per line from 0."
+            )
         return SemanticResults(name, named, semantic_classes=names)
     raise ModelError(f"{path} contains neither results such as clean.json nor maps such as clean/ID.png.")
 

@@ -83,9 +83,9 @@ class Spent:
         plan = "" if self.full >= self.of else f", {self.full} planned"
         if not self.before and self.images >= self.full:
             return f"First look at these requirements: {self.images} of {self.of} images{plan}."
-        ordinal = _ORDINALS[self.number - 1] if self.number <= len(_ORDINALS) else f"{self.number}th"
         earlier = f", after looks at {', '.join(map(str, self.before))}" if self.before else ""
-        looked = f"{ordinal.capitalize()} look at these requirements: {self.images} of {self.of} images"
+        ordinal = _ordinal(self.number).capitalize()
+        looked = f"{ordinal} look at these requirements: {self.images} of {self.of} images"
         if self.before and self.before[-1] >= self.full:
             return (
                 f"{looked}{plan}{earlier}. All planned images were judged before, so the verdict on those "
@@ -101,6 +101,18 @@ class Spent:
             "number": self.number, "images": self.images, "of": self.of, "level": self.level,
             "planned": self.planned,
         }  # fmt: skip
+
+
+def _ordinal(number: int) -> str:
+    """The number as a word or, above ten, with its ending.
+
+    >>> [_ordinal(number) for number in (3, 11, 21, 112, 122)]
+    ['third', '11th', '21st', '112th', '122nd']
+    """
+    if number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def digest_of(requirements: Sequence[Requirement], baseline: str | None, planned: int | None = None) -> str:

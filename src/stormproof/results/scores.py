@@ -254,11 +254,11 @@ class Scores:
         chosen = self.headline if measure is None else measure
         if conditions is None:
             return mean_of(self.aggregates.get(chosen, {}))
-        return mean_of(self.totals(chosen, chosen_set(conditions, self.cells[chosen])))
+        return mean_of(self.totals(chosen, chosen_set(conditions, self.cells.get(self[chosen].name, {}))))
 
     def plain_mean(self, conditions: Iterable[str], measure: str | None = None) -> float:
         """The mean over the conditions that were run, each counted once; NaN if none was."""
-        cells = self.cells[measure or self.headline]
+        cells = self.cells.get(self[measure or self.headline].name, {})
         values = [cells[text] for text in conditions if text in cells]
         return float(mean(values)) if values else math.nan
 

@@ -20,6 +20,7 @@ from stormproof.corruptions.corruption import find
 from stormproof.corruptions.needs import part_mask, part_of
 from stormproof.corruptions.suites import FEATURE
 from stormproof.datasets.dataset import Dataset
+from stormproof.style.networks import open_network
 from stormproof.style.painting import stylize
 from stormproof.style.sources import check_style, style_draw, styles_for, write_style_map
 from stormproof.tools.derived import Version
@@ -46,6 +47,7 @@ class Painted(Version):
         return PAPER_QUALITY if self.paper else None
 
     def check(self, image_ids: Sequence[str], seed: int) -> None:
+        open_network(str(find("style").parameters(Condition.parse(self.condition))["network"]))
         chosen = {self.chosen(name, seed)[1] for name in image_ids}
         problems = [problem for path in sorted(chosen) if (problem := check_style(path))]
         if problems:

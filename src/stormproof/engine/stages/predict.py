@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import signal
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
@@ -126,6 +127,10 @@ def in_time(seconds: float | None, call: Callable[[], _Result]) -> _Result:
     block. This is why it is not a context manager, whose own code would be outside the block.
     """
     possible = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    if seconds is not None and not possible:
+        warnings.warn(
+            "--timeout has no effect here: it needs the main thread, and not Windows.", stacklevel=2
+        )
     if seconds is None or not possible:
         return call()
     running = True
