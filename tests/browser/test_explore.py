@@ -399,6 +399,20 @@ def test_shows_the_finished_part_of_a_run_in_progress(
     opened.require_no_findings()
 
 
+def test_only_a_lost_server_has_stopped(desk: Any, served: Any, runs: list[Path], tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(runs[1], copy)
+    sorted((copy / "parts").glob("*.parquet"))[-1].unlink()  # so that the page asks for progress
+    link = served([copy], ())
+    state = "cell=fog@3&at=fog@3&image=0"
+    refused = desk(1400, "light", at=link, state=state).page
+    refused.route("**/ask/progress*", lambda route: route.fulfill(status=400, json={"error": "No run.json."}))
+    refused.wait_for_function("() => document.querySelector('#progress').textContent === 'No run.json.'")
+    lost = desk(1400, "light", at=link, state=state).page
+    lost.route("**/ask/progress*", lambda route: route.abort())
+    lost.wait_for_function("() => document.querySelector('#progress').textContent.includes('has stopped')")
+
+
 def test_the_microscope_works_without_a_run(desk: Any, served: Any, tmp_path: Path) -> None:
     names = ["<img src=x onerror=alert(1)>", "`$(touch x)`;'\""]
     for name in names:

@@ -134,6 +134,11 @@ def test_fits_a_phone_without_scrolling_sideways(visit: Any, name: str) -> None:
         ".map(s => s.closest('figure').dataset.figure)"
     )
     assert wide == []
+    cut = found.page.evaluate(
+        "() => [...document.querySelectorAll('.stacks')].map(t => t.parentElement)"
+        ".filter(box => box.scrollHeight > box.clientHeight + 1).map(box => box.ariaLabel)"
+    )
+    assert cut == []  # a box that scrolls in a page that scrolls hides lines
     assert found.faults == []
 
 

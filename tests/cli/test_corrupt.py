@@ -41,6 +41,19 @@ def test_the_destination_may_be_given_by_out(tmp_path: Path, photos: Path) -> No
     assert "with --out" in none.stderr
 
 
+def test_the_name_of_an_image_is_not_contradicted(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "foggy.png"
+    other = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@3", "--format", "jpg")
+    assert other.returncode == 2
+    assert "foggy.jpg" in other.stderr
+    several = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@2-3")
+    assert several.returncode == 2
+    assert "2 conditions" in several.stderr
+    assert not out.exists()
+    same = stormproof("corrupt", photos / "a.png", tmp_path / "f.jpeg", "-c", "fog@3", "--format", "jpg")
+    assert same.returncode == 0, same.stderr
+
+
 def test_a_device_gives_the_same_pixels(tmp_path: Path, photos: Path) -> None:
     pytest.importorskip("torch", reason="needs torch")
     write_image(photos / "small.png", make_image(9, (20, 31, 3)))

@@ -45,7 +45,7 @@ def test_a_gallery_of_a_dataset_with_depth_shows_haze(tmp_path: Path, scenes: st
     without = stormproof(
         "gallery", scenes.split(",")[0], "--conditions", "contextual", "--out", tmp_path / "no.png"
     )
-    assert "they need depth" in without.stderr
+    assert "haze, defocus cannot be made from an image alone, without depth" in without.stderr
     assert "images 0 to 1" in stormproof("gallery", scenes, "--out", tmp_path / "2.png", "--index", 2).stderr
 
 
@@ -96,3 +96,14 @@ def test_tables_fit_a_terminal_of_80_columns_and_cut_nothing(what: str) -> None:
     assert narrow.count("…") == wide.count("…")
     names = [line.split()[0] for line in wide.splitlines()[1:] if line.strip() and not line.startswith(" ")]
     assert all(name in narrow for name in names)
+
+
+def test_a_gallery_says_what_it_leaves_out(tmp_path: Path, photos: Path) -> None:
+    words = ("gallery", photos / "a.png", "--width", 48, "--out")
+    run = stormproof(*words, tmp_path / "g.png", "--conditions", "fog@1,haze@2")
+    assert "1 corruption, 1 condition\n" in run.stdout
+    assert "left out, for want of depth: haze;" in run.stderr
+    clean = stormproof(*words, tmp_path / "c.png", "--conditions", "clean")
+    assert clean.returncode == 2
+    assert "depth" not in clean.stderr
+    assert "name at least one" in clean.stderr

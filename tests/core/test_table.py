@@ -11,6 +11,7 @@ from rich.console import Console
 
 import stormproof
 from stormproof.core.table import Entry, Styled, Table, styled
+from stormproof.report.page import environment
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,19 @@ from stormproof.core.table import Entry, Styled, Table, styled
 def test_a_change_has_a_sign_and_zero_is_not_negative(change: float, shown: str) -> None:
     table = Table("changes", "Changes", ("class", "change"), [["car", change]]).as_rich()
     assert [str(cell) for cell in table.columns[1].cells] == [shown]
+
+
+def test_a_change_has_its_sign_wherever_a_table_is_written() -> None:
+    table = Table("t", "", ("image", "changeformer", "change (points)"), [["a", 45.0, 4.6]])
+    for text in (table.as_html(), table.as_markdown(), table.as_latex(), environment_cells(table)):
+        assert "+4.6" in text
+        assert "+45.0" not in text
+
+
+def environment_cells(table: Table) -> str:
+    """The table as a page has it."""
+    parts = environment().get_template("parts.html").module
+    return str(parts.table(table)).split("<script")[0]  # type: ignore[attr-defined]
 
 
 def test_corruption_names_are_not_cut_at_80_columns() -> None:

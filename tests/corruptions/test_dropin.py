@@ -84,6 +84,8 @@ def test_refuses_wrong_names_and_images() -> None:
         corrupt(IMAGE, 1, corruption_number=19)
     with pytest.raises(InvalidCondition, match="corruption_name"):
         corrupt(IMAGE, 1)
+    with pytest.raises(InvalidCondition, match="corruption_number=9"):
+        corrupt(IMAGE, 3, 5)  # type: ignore[arg-type]
     with pytest.raises(InvalidImage, match="float64"):
         corrupt(IMAGE / 255, 1, "fog")
 

@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pytest
 
+from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.metrics.correlation import correlate, correlation_table
 from stormproof.metrics.degradation import Degradation, by_category, cd, degradation, mean_over, rcd
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.performance import delta_mpc, delta_p
 from stormproof.metrics.prediction import normalise, predict, r_squared
-from stormproof.metrics.sequences import distance_matrix, relative_performance
+from stormproof.metrics.sequences import curve_of, distance_matrix, relative_performance
 
 
 def scores(clean, **corruptions):
@@ -153,3 +154,8 @@ def test_correlations_by_hand():
         correlate(columns["p"], {"a": 1, "b": 2, "c": 3})
     with pytest.raises(InvalidOption, match="2 rows"):
         correlate({"a": 1, "b": 2}, {"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize("text", ["style@3", "style[space=pixel]", "style[alpha=strong]"])
+def test_a_submitted_style_without_a_strength_is_on_no_curve(text: str) -> None:
+    assert curve_of(Condition.parse(text)) is None

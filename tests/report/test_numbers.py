@@ -372,7 +372,8 @@ def test_correlates_gains_on_clean_and_corrupted_images() -> None:
     pearson = np.corrcoef([30, 50, 60], [under[n] for n in "abc"])[0, 1]
     assert f"Pearson {pearson:.2f}" in figure(view, "carry-over").note
     gains = {row[0]: row[1:] for row in next(t for t in view.tables() if t.id == "gains").rows}
-    assert gains["c"] == (pytest.approx(30.0), pytest.approx(under["c"] - under["a"]))
+    printed = round(round(under["c"], 1) - round(under["a"], 1), 1)  # as who subtracts them finds it
+    assert gains["c"] == (30.0, printed)
 
 
 def two(spread: float = 0.0) -> tuple[Scores, Scores]:

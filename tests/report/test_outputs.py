@@ -175,6 +175,18 @@ def test_a_model_that_finds_nothing_has_a_page(tmp_path: Path) -> None:
     assert call("figures", str(tmp_path / "run"), *where).exit_code == 0
 
 
+def test_a_run_on_one_clean_image_is_shown_by_its_score(tmp_path: Path) -> None:
+    scene = write_scene(tmp_path / "scene", images=1)
+    words = {"model": f"{MODELS}:contrast_boxes", "data": scene, "conditions": ["clean"], "engine": "local"}
+    run(make_config({**words, "out": str(tmp_path / "run")}))
+    shown = " ".join(call("show", str(tmp_path / "run")).output.split())
+    assert "left of clean" not in shown
+    assert "Under corruption" not in shown
+    assert f"{100 * Run(tmp_path / 'run').score().p:.1f}" in shown
+    assert "1 image" in shown
+    assert "1 images" not in shown
+
+
 def test_refuses_wrong_options(runs: dict[str, Path]) -> None:
     for words in (("--images", "-1"), ("--budget", "0"), ("--measure", "AP51"), ("--reference", "nobody")):
         done = CliRunner().invoke(app, ["report", str(runs["boxes"]), *words])

@@ -68,6 +68,14 @@ def test_the_table_has_the_error_before_and_after() -> None:
     assert (line["error clean (%)"], line["error (%)"], line["rise (points)"]) == pytest.approx((10, 80, 70))
 
 
+def test_a_rise_is_the_difference_of_the_errors_as_they_are_printed() -> None:
+    scores = scored("a", [0.1], [0.1])
+    (row,) = table([Loss(scores, ImageLoss("0", "fog@3", 0.70006, 0.29994), 0.5)]).rows
+    assert row[5] == 40.02  # 70.01 and 29.99; 40.012 unrounded
+    (alone,) = table([Loss(scores, ImageLoss("0", "fog@3", 0.7, math.nan), 0.5)]).rows
+    assert alone[5] == 70.0
+
+
 def thing(*box: float, name: str = "car", **more: Any) -> dict[str, Any]:
     return {"box": box, "name": name, **more}
 

@@ -68,7 +68,7 @@ def check(
             numbers = (f"{estimate:.1f}", f"{low:.1f} … {high:.1f}", f"{margin:+.1f}")
             outcome = Styled(str(v.outcome), VERDICTS[v.outcome])
             rows.append((v.requirement.id, v.requirement.text, outcome, *numbers))
-        console.print_table(Table("verdicts", f"{name}, {images} images ({UNITS})", columns, rows))
+        console.print_table(Table("verdicts", f"{name}, {counted(images, 'image')} ({UNITS})", columns, rows))
         console.say(how_sure(verdicts))
     raise typer.Exit(exit_code(verdicts))
 

@@ -64,8 +64,9 @@ def corrupt(
     seed: Seed = 0,
     workers: Workers = 0,
     file_format: Annotated[
-        PixelFormat, typer.Option("--format", help="Format of the image files.")
-    ] = PixelFormat.png,
+        PixelFormat | None,
+        typer.Option("--format", help="Format of the image files in a folder. Default: png."),
+    ] = None,
     layout: Layout = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[
@@ -104,7 +105,7 @@ def corrupt(
     chosen = chosen_conditions(conditions)
     if doubt := order_doubts(chosen):
         console.warn(doubt)
-    suffix = f".{file_format}"
+    suffix = f".{file_format or PixelFormat.png}"
     if is_dataset(source):
         if overwrite:
             raise InvalidOption(
@@ -120,6 +121,8 @@ def corrupt(
         raise InvalidOption(f"--layout {layout}: {source} has no annotations; give a dataset, as coco:FILE.")
     _check_images_alone(chosen, device)
     path = Path(source)
+    if path.is_file() and destination.suffix and not destination.is_dir():
+        _check_one_file(destination, chosen, file_format)
     if path.is_file() and destination.suffix and len(chosen) == 1:
         _one_file(path, destination, chosen[0], seed=seed, overwrite=overwrite, device=device)
         return
@@ -132,6 +135,23 @@ def _destination(given: Path | None, out: Path | None) -> Path:
     if given is None and out is None:
         raise InvalidOption("No destination given; name a new folder, or for one image a file, with --out.")
     return given or out or Path()
+
+
+def _check_one_file(destination: Path, conditions: tuple[Condition, ...], given: PixelFormat | None) -> None:
+    """Refuse what contradicts the name of an image file: several conditions, or another format."""
+    from stormproof.core.imagefile import IMAGE_SUFFIXES
+
+    suffix = destination.suffix.lower()
+    if suffix not in IMAGE_SUFFIXES:
+        return
+    if len(conditions) > 1:
+        raise InvalidOption(
+            f"{destination} is the name of one image, but {len(conditions)} conditions are given; name a "
+            f"folder, such as {destination.with_suffix('')}."
+        )
+    if given is not None and f".{given}" != suffix.replace("jpeg", "jpg"):
+        named = destination.with_suffix(f".{given}")
+        raise InvalidOption(f"--format {given}: {destination} is named otherwise; name it {named}.")
 
 
 def _check_images_alone(conditions: tuple[Condition, ...], device: str | None) -> None:

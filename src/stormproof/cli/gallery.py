@@ -10,7 +10,7 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import chosen_conditions, is_dataset
 from stormproof.cli.settings import Conditions, Seed
-from stormproof.core.errors import InvalidOption, OutputError
+from stormproof.core.errors import InvalidOption, OutputError, counted
 
 if TYPE_CHECKING:
     from stormproof.core.sample import Image
@@ -59,11 +59,15 @@ def gallery(
         graded = [name for name, corruption in CORRUPTIONS.items() if corruption.severities]
         chosen = tuple(condition for name in graded for condition in every_severity(name))
     pixels, depth = _scene(image, index)
+    every = rows_of(chosen)
+    if not every:
+        raise InvalidOption("clean: it is shown beside every corruption; name at least one, such as fog.")
     # Corruptions that need depth cannot be made from an image alone.
-    rows = rows_of(c for c in chosen if depth is not None or not needs(c))
+    rows = every if depth is not None else rows_of(c for c in chosen if not needs(c))
+    left_out = ", ".join(name for name in every if name not in rows)
     if not rows:
         raise InvalidOption(
-            "These conditions cannot be made from an image alone: they need depth; give a dataset with it."
+            f"{left_out} cannot be made from an image alone, without depth; give a dataset that has it."
         )
     height = max(round(pixels.shape[0] * width / pixels.shape[1]), 1)
     sheet = Sheet(rows, (height, width))
@@ -72,7 +76,10 @@ def gallery(
         for row, column, condition, tile in progress.track(made):
             sheet.paste(row, column, condition, tile)
     write_image(out, sheet.image())
-    console.say(f"{out}: {len(rows)} corruptions, {sum(map(len, rows.values()))} conditions")
+    shown = sum(map(len, rows.values()))
+    console.say(f"{out}: {counted(len(rows), 'corruption')}, {counted(shown, 'condition')}")
+    if left_out:
+        console.note(f"left out, for want of depth: {left_out}; give a dataset that has it")
 
 
 def _scene(image: str, index: int) -> tuple[Image, Depth | None]:

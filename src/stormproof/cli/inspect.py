@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, complete_datasets, complete_models
-from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.errors import DatasetError, InvalidOption, counted
 from stormproof.core.table import Styled, Table
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _facts(seen: Inspection) -> dict[str, str]:
 
 
 def _listing(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({count} images)" for name, count in counts.items() if count)
+    return ", ".join(f"{name} ({counted(count, 'image')})" for name, count in counts.items() if count)
 
 
 def _sizes(seen: Inspection) -> str:

@@ -217,7 +217,7 @@ def _summary(prediction: Prediction) -> str:
             f"{counted(segments, 'segment')}, {(prediction.panoptic == 0).mean():.0%} of the pixels in none"
         )
     if prediction.semantic is None:
-        return f"{len(prediction)} detections"
+        return counted(len(prediction), "detection")
     labels, pixels = np.unique(prediction.semantic, return_counts=True)
     shares = ", ".join(f"{label}: {n / pixels.sum():.0%}" for label, n in zip(labels, pixels, strict=True))
     return f"share of each label: {shares}"

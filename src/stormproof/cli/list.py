@@ -12,6 +12,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson
+from stormproof.core.errors import counted
 from stormproof.core.table import Styled, Table
 
 Record = dict[str, Any]
@@ -189,7 +190,7 @@ def _what_happens(record: Record) -> str:
 def _benchmark_conditions(record: Record) -> str:
     if record["needs"]:
         return f"needs {record['needs']}"
-    return ", ".join(record["suites"]) or f"{len(record['corruptions'])} corruptions"
+    return ", ".join(record["suites"]) or counted(len(record["corruptions"]), "corruption")
 
 
 def _clean_scores(record: Record) -> str:

@@ -125,6 +125,7 @@ def show(
 
         stormproof show runs/yolox --measure AP50
     """
+    from stormproof.report.decision import decision
     from stormproof.report.sources import scores_of
     from stormproof.report.tables import bar_table
     from stormproof.report.view import make_view
@@ -134,4 +135,7 @@ def show(
         console.say(view.sentences[0])
         for notice in view.notices:
             console.out.print(notice, style="yellow", soft_wrap=True)
-        console.print_table(bar_table(scores, measure or scores.headline))
+        shown = measure or scores.headline
+        bars = bar_table(scores, shown)
+        # a run on clean images alone has one number and nothing to draw
+        console.print_table(bars if bars.rows else decision([scores], shown))

@@ -19,7 +19,7 @@ from stormproof.cli.outcome import (
     stoppable,
 )
 from stormproof.cli.settings import with_settings
-from stormproof.core.errors import InvalidOption, StormproofError, first_few
+from stormproof.core.errors import InvalidOption, StormproofError, counted, first_few
 from stormproof.core.table import Table
 from stormproof.engine.config import PLAN, RunConfig, make_config, overlay, read_settings
 
@@ -168,7 +168,7 @@ def _report(plan: Plan, summary: Summary) -> None:
     done = summary.survey.cells - len(summary.failures)
     left_out = len(summary.unreadable)
     images = f" on {plan.record.images - left_out} of {plan.record.images} images" if left_out else ""
-    console.say(f"{out}: {done} cells{images}, all done.")
+    console.say(f"{out}: {counted(done, 'cell')}{images}, all done.")
     if summary.times.total:
         words = summary.times.in_words(beside=plan.config.device is not None)
         console.say(f"Time, summed over workers: {words}.")
@@ -199,8 +199,9 @@ def _print_plan(plan: Plan) -> None:
         "seed": str(plan.config.seed),
         "shard": plan.config.shard,
         "cells": f"{left.cells:,}, of which {left.cells_left:,} are left",
-        "to do": f"{len(left.chunks):,} chunks of {record.chunk} images: {left.images_left:,} to decode, "
-        f"about {calls:,} model calls of {plan.config.batch} images",
+        "to do": f"{counted(len(left.chunks), 'chunk')} of {counted(record.chunk, 'image')}: "
+        f"{left.images_left:,} to decode, about {calls:,} model calls of "
+        f"{counted(plan.config.batch, 'image')}",
         "engine": plan.config.engine,
         "out": plan.config.out,
     }
@@ -278,7 +279,7 @@ def _check_expected(outcome: RunOutcome) -> None:
 def _print_plans(runs: list[RunConfig]) -> None:
     from stormproof.engine.plan import size_of
 
-    title = f"{len(runs)} runs; models are opened when they run"
+    title = f"{counted(len(runs), 'run')}; models are opened when they run"
     sizes = [size_of(config) for config in runs]
     rows = [
         [str(config.name), s.dataset, *(f"{count:,}" for count in (s.images, s.conditions, s.cells, s.left))]
@@ -331,5 +332,5 @@ def _merge(out: Path, shards: list[Path]) -> bool:
     held = record.cells - lacking
     console.say(f"{out}: {held} of {record.cells} cells; score it with: stormproof score {out}")
     if lacking:
-        console.fail(f"{lacking} cells are missing; merge the other shards, or run it again.")
+        console.fail(f"lacking {counted(lacking, 'cell')}; merge the other shards, or run it again.")
     return not lacking

@@ -108,7 +108,7 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
         return False
     lacking = len(opened.missing)
     more = f"; {counted(lacking, 'condition')} without some images" if lacking else ""
-    console.say(f"{run}: all {parts} parts are as they were written{more}.")
+    console.say(f"{run}: {counted(parts, 'part')} checked, all as they were written{more}.")
     return True
 
 
@@ -124,4 +124,4 @@ def _verify_copies(folder: Path) -> None:
     if problems:
         console.fail(f"{len(problems)} of {len(listed)} files are not what the manifest says.")
         raise typer.Exit(1)
-    console.say(f"{folder}: all {len(listed)} files are as the manifest says.")
+    console.say(f"{folder}: {counted(len(listed), 'file')} checked, all as the manifest says.")

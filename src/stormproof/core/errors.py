@@ -19,10 +19,11 @@ def first_few(names: Sequence[str], shown: int = 5) -> str:
 
 def counted(count: int, noun: str) -> str:
     """
-    >>> counted(1, "image"), counted(2, "image")
-    ('1 image', '2 images')
+    >>> counted(1, "image"), counted(2, "image"), counted(2, "class")
+    ('1 image', '2 images', '2 classes')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    ending = "es" if noun.endswith("s") else "s"
+    return f"{count} {noun}{'' if count == 1 else ending}"
 
 
 def message_of(error: BaseException, *, longest: int = 2000) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
+from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth, counted
 from stormproof.core.forms import OBJECTS
 from stormproof.core.object_arrays import (
     ALMOST_ONE,
@@ -189,7 +189,7 @@ class Instances:
         return len(self.boxes)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} objects{'' if self.masks is None else ' with masks'}>"
+        return f"<{counted(len(self), 'object')}{'' if self.masks is None else ' with masks'}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -415,7 +415,7 @@ class Prediction:
         return len(self.boxes)
 
     def __repr__(self) -> str:
-        objects = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
+        objects = f"{counted(len(self), 'object')}{'' if self.masks is None else ' with masks'}"
         best = f", the best at {self.scores.max():.2f}" if len(self) else ""
         maps = (f"a {name} map" for name in MAPS if self.value(name) is not None)
         kind = next(maps, f"{objects}{best}")

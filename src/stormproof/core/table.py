@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from textwrap import fill
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 from stormproof.core.text import as_csv
 
@@ -58,7 +58,7 @@ class Table:
         'a\\\\_b \\\\\\\\'
         """
         kinds = "".join("r" if _is_number(self.rows, i) else "l" for i in range(len(self.columns)))
-        cells = [self.columns, *([cell_text(value, self.digits) for value in row] for row in self.rows)]
+        cells = [self.columns, *map(self._texts, self.rows)]
         head, *body = (" & ".join(text.translate(_LATEX) for text in row) + r" \\" for row in cells)
         lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
         return "\n".join([*lines, r"\end{tabular}", ""])
@@ -70,14 +70,21 @@ class Table:
         '| a\\\\|b |'
         """
         rule = ["---:" if _is_number(self.rows, i) else "---" for i in range(len(self.columns))]
-        rows = [[_markdown(value, self.digits) for value in row] for row in self.rows]
+        rows = [
+            [_markdown(text) if isinstance(value, str) else text
+             for value, text in zip(row, self._texts(row), strict=True)]
+            for row in self.rows
+        ]  # fmt: skip
         cells = [[_markdown(name) for name in self.columns], rule, *rows]
         return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
     def as_html(self) -> str:
         """For a notebook; names are escaped."""
-        rows = [[escape(cell_text(value, self.digits)) for value in row] for row in self.rows]
+        rows = [[escape(text) for text in self._texts(row)] for row in self.rows]
         return html_table(self.title, self.columns, rows)
+
+    def _texts(self, row: Sequence[Entry]) -> list[str]:
+        return [column_text(value, name, self.digits) for value, name in zip(row, self.columns, strict=True)]
 
     def as_rich(self, most: int | None = None, *, framed: bool = True, width: int = _NARROW) -> Any:
         """For a terminal of a `width`, with long text wrapped; at most `most` rows from either end."""
@@ -167,15 +174,21 @@ def _fold_name(name: str, texts: Sequence[str]) -> str:
 
 
 def _text(value: Entry, column: str, digits: int) -> Any:
-    """A cell for a terminal; changes get a sign and a colour, green for better (for errors: lower)."""
+    """A cell for a terminal; changes get a colour, green for better (for errors: lower)."""
     from rich.text import Text
 
     if isinstance(value, Styled):
         return Text(value, value.style)
-    if "change" not in column or not isinstance(value, float) or not math.isfinite(value):
-        return Text(cell_text(value, digits))
+    text = column_text(value, column, digits)
+    if not _is_change(value, column):
+        return Text(text)
     better = value < 0 if "error" in column else value > 0
-    return Text(f"{value:+z.1f}", style="green" if better else "red" if value else "")
+    return Text(text, style="green" if better else "red" if value else "")
+
+
+def _is_change(value: Entry, column: str) -> TypeGuard[float]:
+    # its first word: "changeformer" is a model
+    return column.split(" ")[0] == "change" and isinstance(value, float) and math.isfinite(value)
 
 
 def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -202,6 +215,15 @@ def cell_text(value: Entry, digits: int = 1) -> str:
     return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)  # z: no negative zero
 
 
+def column_text(value: Entry, column: str, digits: int = 1) -> str:
+    """The text of a cell of a column; a change has a sign.
+
+    >>> column_text(1.25, "AP"), column_text(1.25, "change (points)"), column_text(-0.01, "change")
+    ('1.2', '+1.2', '+0.0')
+    """
+    return f"{value:+z.{digits}f}" if _is_change(value, column) else cell_text(value, digits)
+
+
 def file_name(*words: str) -> str:
     """Words as part of a file's name.
 
@@ -211,9 +233,8 @@ def file_name(*words: str) -> str:
     return "-".join(filter(None, (re.sub(r"[^\w.]+", "-", word).strip("-.") for word in words)))[:120]
 
 
-def _markdown(value: Entry, digits: int = 1) -> str:
-    text = cell_text(value, digits)
-    return _MARKDOWN.sub(r"\\\1", text) if isinstance(value, str) else text
+def _markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", text)
 
 
 def _is_number(rows: Sequence[Sequence[Entry]], column: int) -> bool:

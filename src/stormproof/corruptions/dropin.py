@@ -77,6 +77,11 @@ def _severity(severity: object) -> int:
 
 def _name(name: str | None, number: int) -> str:
     if name is not None:
+        if not isinstance(name, str):
+            raise InvalidCondition(
+                f"corruption_name={name!r}: it must be a name such as 'fog'; a number is given as "
+                "corruption_number=9 (0 to 18)."
+            )
         needs = find(name).needs
         if name in _SUBSETS["all"]:
             return name

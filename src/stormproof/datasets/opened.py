@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Sample, Truth
 from stormproof.core.wrapper import Wrapper
 from stormproof.datasets import read_dataset
@@ -56,10 +56,11 @@ class OpenedDataset(Wrapper):
         return self.whole.size(range(len(self))[index])
 
     def __repr__(self) -> str:
-        of = f" of {len(self.whole)}" if len(self) < len(self.whole) else ""
-        kinds = [f"{len(self.classes)} classes"] if self.classes else []
-        kinds += [f"{len(self.semantic_classes)} semantic classes"] if self.semantic_classes else []
-        return f"<dataset {self.name}: {', '.join([f'{len(self)}{of} images', *kinds])}>"
+        of = f"{len(self)} of " if len(self) < len(self.whole) else ""
+        images = f"{of}{counted(len(self.whole), 'image')}"
+        kinds = [counted(len(self.classes), "class")] if self.classes else []
+        kinds += [counted(len(self.semantic_classes), "semantic class")] if self.semantic_classes else []
+        return f"<dataset {self.name}: {', '.join([images, *kinds])}>"
 
 
 def open_dataset(

@@ -60,7 +60,8 @@ def split(grid: Grid) -> tuple[Grid, Grid]:
 
 
 def curve_of(condition: Condition) -> tuple[str, str, float] | None:
-    """Space, part of the image and α of a stylized condition; None for other conditions.
+    """Space, part of the image and α of a stylized condition; None for other conditions, and for those of
+    somebody else's `style` that has no α.
 
     >>> curve_of(Condition.parse("style[alpha=0.4,on=objects,space=pixel]"))
     ('pixel', 'objects', 0.4)
@@ -68,7 +69,9 @@ def curve_of(condition: Condition) -> tuple[str, str, float] | None:
     if condition.corruption != STYLE:
         return None
     params = dict(condition.params)
-    return str(params.get("space", FEATURE)), str(params.get("on", WHOLE)), float(params["alpha"])
+    if not isinstance(alpha := params.get("alpha"), int | float):
+        return None
+    return str(params.get("space", FEATURE)), str(params.get("on", WHOLE)), float(alpha)
 
 
 @aggregate("sequence", "rP")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName, counted, first_few
 from stormproof.core.files import locate, read_text
 from stormproof.core.sample import SEGMENTS, Bools, Ints, Prediction, panoptic_map
 from stormproof.core.text import compose
@@ -201,7 +201,8 @@ class ClassMatch:
         beyond = labels[(labels < 0) | (labels >= len(self.labels))]
         if beyond.size:
             raise InvalidOption(
-                f"The model predicted label {beyond[0]}, but it names only {len(self.labels)} classes."
+                f"The model predicted label {beyond[0]}, but it names only "
+                f"{counted(len(self.labels), 'class')}."
             )
         mapped = np.asarray(self.labels, np.int64)[labels] if len(labels) else labels
         return mapped, mapped != NO_CLASS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.wrapper import Wrapper
 from stormproof.models import load_model
@@ -33,7 +33,7 @@ class OpenedModel(Wrapper):
 
     def __repr__(self) -> str:
         count = len(self.classes or self.semantic_classes)
-        return f"<model {self.name}: {f'{count} classes' if count else 'classes of the dataset'}>"
+        return f"<model {self.name}: {counted(count, 'class') if count else 'classes of the dataset'}>"
 
 
 def open_model(

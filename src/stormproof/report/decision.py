@@ -64,7 +64,8 @@ def _title(runs: Sequence[Scores], measure: str) -> str:
 
 def _note(runs: Sequence[Scores], measure: str, columns: Sequence[str]) -> str:
     over = {scores.over.name if scores.over.whole else "the conditions that were run" for scores in runs}
-    said = [f"Under corruption: the mean over {over.pop()}"] if len(over) == 1 else []
+    averaged = len(over) == 1 and "under corruption" in columns
+    said = [f"Under corruption: the mean over {over.pop()}"] if averaged else []
     said += ["kept: its share of the clean score, in %"] if "kept" in columns else []
     if any(scores.spread(measure) for scores in runs):
         said.append("in brackets: 95 % intervals for new images like these")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.table import Entry, Table
 from stormproof.report.elements import Datum
 from stormproof.report.page import environment
@@ -86,8 +86,8 @@ def _show(verdicts: DomainVerdicts, row: DomainVerdict) -> dict[str, str]:
         i = worst.interval
         span = f" ({i.span(digits=0, between='–')})" if math.isfinite(i.low) else ""
         numbers = f"{100 * i.estimate:.0f}{span}"
-    objects = "" if row.objects is None else f", {row.objects} objects"
-    basis = f"{row.images} images{objects}" if row.tested else ""
+    objects = "" if row.objects is None else f", {counted(row.objects, 'object')}"
+    basis = f"{counted(row.images, 'image')}{objects}" if row.tested else ""
     basis = "; ".join(filter(None, (basis, row.reason)))
     hint = f"{row_id(row)}. {worst.condition if worst else 'nothing run'}. {verdicts.advice(row)}"
     return {

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import stormproof
-from stormproof.core.table import Table, cell_text
+from stormproof.core.table import Table, cell_text, column_text
 from stormproof.core.text import as_csv, json_safe
 from stormproof.report.charts import THEMES, config, prepare_rows, spec_of
 from stormproof.report.elements import VERSION, Datum, Figure, View
@@ -35,6 +35,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["shown"] = cell_text
+    made.filters["shown_in"] = column_text
     made.filters["packed"] = pack
     made.filters["shortened"] = shorten
     made.filters["blob"] = figure_blob

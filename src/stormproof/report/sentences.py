@@ -478,7 +478,7 @@ def _range(scores: Scores, measure: str) -> str:
     low, high = min(known, key=lambda c: known[c]), max(known, key=lambda c: known[c])
     return (
         f"{clean}, and from {per_cent(measure, known[low]):.1f} ({low}) to "
-        f"{per_cent(measure, known[high]):.1f} ({high}) under {len(known)} conditions."
+        f"{per_cent(measure, known[high]):.1f} ({high}) under {counted(len(known), 'condition')}."
     )
 
 

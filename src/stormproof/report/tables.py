@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.errors import counted
 from stormproof.core.table import Entry, Styled, Table, cell_text, styled
 from stormproof.corruptions.presets import PRESETS
 from stormproof.corruptions.suites import KAMANN_NOISE_SEVERITIES, LIU, LIU_16, SUITES
@@ -137,7 +138,7 @@ def scope_lines(scores: Scores) -> Iterator[str]:
             yield f"Means are over {len(scores.classes)} of the dataset's {len(known)} classes: {some}."
     by_class = next(iter(scores.per_class.get("IoU", {}).values()), {})
     if count := sum(not math.isnan(value) for value in by_class.values()):
-        yield f"mIoU is over the {count} classes in the truth."
+        yield f"mIoU is over the {counted(count, 'class')} in the truth."
 
 
 def grid_table(scores: Scores) -> Table:

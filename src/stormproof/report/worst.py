@@ -19,12 +19,14 @@ from stormproof.metrics.fates import confident, find_fates
 from stormproof.metrics.metric import measures
 from stormproof.metrics.quality import ssim
 from stormproof.report.imagery import Album, Imagery, RunPredictions, ratio_of, shrunk
+from stormproof.report.sections import printed_difference
 from stormproof.report.sentences import under
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageLoss, image_measure, worst_images
 
 LISTED = 24  # lines of the table
 SHOWN = 12  # images with their predictions
+_DIGITS = 2  # of the table's numbers
 
 
 class Loss(NamedTuple):
@@ -161,21 +163,15 @@ def table(losses: Sequence[Loss]) -> Table:
         f"rise{points}",
         "SSIM",
     )
-    rows = [
-        (
-            plain(each.loss.image),
-            each.scores.name,
-            each.loss.condition,
-            measure.scale * each.loss.clean,
-            measure.scale * each.loss.error,
-            measure.scale * each.loss.rise,
-            each.similarity,
-        )
-        for each in losses
-    ]
-    error = f"1 − {measure.name}" if measure.higher else measure.name
+    rows = []
+    for each in losses:
+        clean, error = (measure.scale * value for value in (each.loss.clean, each.loss.error))
+        rise = printed_difference(error, 0.0 if math.isnan(clean) else clean, _DIGITS)
+        named = (plain(each.loss.image), each.scores.name, each.loss.condition)
+        rows.append((*named, clean, error, rise, each.similarity))
+    what = f"1 − {measure.name}" if measure.higher else measure.name
     note = (
-        f"The error of an image is {error} of that image alone; lower is better. Among equals, the condition "
+        f"The error of an image is {what} of that image alone; lower is better. Among equals, the condition "
         "that changes pixels least comes first."
     )
-    return Table("worst", "Images whose error rises most", columns, rows, digits=2, note=note)
+    return Table("worst", "Images whose error rises most", columns, rows, digits=_DIGITS, note=note)

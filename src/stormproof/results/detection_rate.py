@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, UnknownName, first_few
+from stormproof.core.errors import InvalidOption, UnknownName, counted, first_few
 from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.metric import Weights, ratio, weighted_sums
@@ -223,7 +223,7 @@ class DetectionRates:
         if ranged:
             note += f" Lost: where a monotone fit of the rates falls below {100 * LOST:g} %."
         if self.unknown:
-            note += f" Left out: {self.unknown} objects of unknown {self.by}."
+            note += f" Left out: {counted(self.unknown, 'object')} of unknown {self.by}."
         return Table(f"rates-{self.by}", title, columns, rows, note=note)
 
     def as_dict(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class DetectionRates:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        grid = f"{len(self.bins)} bins, {len(self.drawn)} conditions"
+        grid = f"{counted(len(self.bins), 'bin')}, {counted(len(self.drawn), 'condition')}"
         return f"<detection rates of {self.what} by {self.by}: {grid}>"
 
 

@@ -138,7 +138,8 @@ def few_images(images: int | None, clips: int | None) -> str | None:
 def images_scored(scores: Scores) -> str:
     """The number of images scored, and of how many if some could not be read."""
     if not scores.left_out or scores.images is None:
-        return f"{scores.images} images" + (f" of {scores.clips} clips" if scores.clips else "")
+        images = "an unknown number of images" if scores.images is None else counted(scores.images, "image")
+        return images + (f" of {counted(scores.clips, 'clip')}" if scores.clips else "")
     unreadable = len(scores.left_out)
     return f"{scores.images} of {scores.images + unreadable} images ({unreadable} unreadable)"
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.display import DISPLAYS
-from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
+from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, counted, first_few
 from stormproof.core.files import open_regular, read_bytes
 from stormproof.core.imagefile import read_image
 from stormproof.core.loading import framework
@@ -365,7 +365,7 @@ class Run:
         return str(DISPLAYS["notebook"].run_html(self))
 
     def __repr__(self) -> str:
-        grid = f"{self.record.images} images × {len(self.conditions)} conditions"
+        grid = f"{counted(self.record.images, 'image')} × {counted(len(self.conditions), 'condition')}"
         return f"<run {self.folder}: {self.name}, {grid}>"
 
 

@@ -34,7 +34,6 @@ addEventListener("keydown", (event) => {
 const watch = async (now, ready) => { // `ready` is called once the scores there are have been drawn
   let before = "";
   for (;;) {
-    if (now === undefined) { $("#progress").textContent = "The server has stopped."; ready(); return; }
     const running = now.runs.filter(Boolean);
     $("#progress").textContent = running.map(({ done, of }) => `running: ${done} of ${of} cells (${Math.floor((100 * done) / of)} %)`).join("; ")
       + (running.length ? `; ${now.images.map((count) => counted(count, "image")).join(" and ")} shown` : "");
@@ -50,7 +49,13 @@ const watch = async (now, ready) => { // `ready` is called once the scores there
     if (isScored(now)) ready();
     if (!running.length && !now.waiting) return;
     await new Promise((done) => { setTimeout(done, isScored(now) ? POLL : 100); });
-    now = await ask("progress").catch(() => undefined);
+    try {
+      now = await ask("progress");
+    } catch (error) { // fetch raises a TypeError where nobody answers
+      $("#progress").textContent = error instanceof TypeError ? "The server has stopped." : error.message;
+      ready();
+      return;
+    }
   }
 };
 const begin = async () => {

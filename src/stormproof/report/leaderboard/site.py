@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.files import make_folder, write_text
 from stormproof.core.table import cell_text
 from stormproof.core.text import plain
@@ -139,9 +139,13 @@ def _boards(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
 def _heading(entry: Entry) -> str:
     s = entry.submission
     over = len(s.conditions) or len(s.by_corruption)
-    what = "conditions" if s.conditions else "corruptions, means over severities"
-    images = f", {s.dataset.images} images" if s.dataset.images else ""
-    return f"{s.task.capitalize()} on {entry.dataset}{images}: {unit(s.measure)} over {over} {what}"
+    what = (
+        counted(over, "condition")
+        if s.conditions
+        else f"{counted(over, 'corruption')}, means over severities"
+    )
+    images = f", {counted(s.dataset.images, 'image')}" if s.dataset.images else ""
+    return f"{s.task.capitalize()} on {entry.dataset}{images}: {unit(s.measure)} over {what}"
 
 
 def _page(entry: Entry) -> dict[str, object]:

@@ -25,6 +25,7 @@ from stormproof.report.sections import (
     group_of,
     limits,
     per_cent,
+    printed_difference,
     section,
     share,
     unit,
@@ -364,8 +365,13 @@ def _gains(scope: Scope, whole: list[Scores], name: str) -> list[Table]:
     m, base = scope.measure, scope.reference
     if base.name not in {run.name for run in whole}:
         return []
+    # as those who subtract the numbers that the page prints above would find them
     rows = [
-        (run.name, per_cent(m, run.score(m) - base.score(m)), per_cent(m, run.mean(m) - base.mean(m)))
+        (
+            run.name,
+            printed_difference(per_cent(m, run.score(m)), per_cent(m, base.score(m))),
+            printed_difference(per_cent(m, run.mean(m)), per_cent(m, base.mean(m))),
+        )
         for run in whole
         if run.name != base.name
     ]
