@@ -12,15 +12,15 @@ import PIL.Image
 import pytest
 
 from stormproof.core.sample import Instances
-from stormproof.datasets import read_dataset
+from stormproof.datasets import kitti, read_dataset
 from stormproof.datasets import voc as voc_reader
 from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.world.classes import OBJECTS, SEMANTIC
-from stormproof.world.formats import SceneOrder, export
+from stormproof.world.formats import FORMATS, SceneOrder, export
 from stormproof.world.samples import Rendered, render
 
 SIZE = {"width": 320, "height": 200}
-COUNT = 3
+COUNT = 4  # the last shows a rider
 SPECS = {
     "coco": "coco:{root}/annotations/instances_val2017.json",
     "voc": "voc:{root},split=val",
@@ -222,6 +222,19 @@ def test_kitti_states_objects_in_space(written: Written, scenes: list[Rendered],
                 assert tuple(f"{number:.2f}" for number in numbers) in stated
                 seen += 1
     assert seen > 0
+
+
+def test_a_rider_and_the_bicycle_are_one_cyclist_in_kitti() -> None:
+    """Of this pair the bicycle alone would be too small to count; two more riders show no bicycle."""
+    scene = render(0, "val", 12, **SIZE)
+    boxes, ignored, ridden = objects(scene).boxes, objects(scene).ignore, np.array(scene.groups) == 0
+    assert sorted(ignored[ridden]) == [False, True]
+    found = FORMATS["kitti"].sample(scene, 12).truth.instances
+    cyclists = np.flatnonzero(found.labels == kitti.CLASSES.index("Cyclist"))
+    both = [*boxes[ridden, :2].min(axis=0), *boxes[ridden, 2:].max(axis=0)]
+    alone = boxes[np.array(scene.groups) > 0]
+    assert sorted(found.boxes[cyclists].tolist()) == sorted([both, *alone.tolist()])
+    assert not found.ignore[cyclists].any()
 
 
 def test_label_maps_return_from_camvid(written: Written, scenes: list[Rendered]) -> None:

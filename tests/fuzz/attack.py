@@ -1,6 +1,6 @@
 """Runs mutated input through everything that reads it; only our own errors may come out, within bounds.
 
-    python tests/fuzz/attack.py --cases 100000 --seed 0
+    python tests/fuzz/attack.py --cases 100000 --first 0
 
 Every case is made from its target and number alone: `--target coco --first 123 --cases 1` repeats a finding.
 """

@@ -18,6 +18,7 @@ from stormproof.report.comparison import (
     image_table,
     verdict,
 )
+from stormproof.report.sections import FEW_OBJECTS
 from stormproof.results.interval import Difference, Interval
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageErrors
@@ -49,6 +50,12 @@ def test_changes_of_classes_begin_with_the_one_that_lost_most() -> None:
     assert [row[0] for row in rows] == ["cat", "cow", "dog"]
     assert rows[0][2:] == pytest.approx((30.0, 10.0, -20.0)), "corrupted conditions only"
     assert rows[2][2:] == pytest.approx((20.0, 60.0, 40.0))
+
+
+def test_changes_of_classes_of_few_objects_are_left_out() -> None:
+    old, new = (with_classes(name, {"cat": 0.3, "dog": 0.2}, clean=0.9) for name in ("old", "new"))
+    old = replace(old, details={"objects": {"clean": {"cat": FEW_OBJECTS, "dog": FEW_OBJECTS - 1}}})
+    assert [row[:2] for row in table_of((old, new), "class-changes")] == [("cat", FEW_OBJECTS)]
 
 
 def test_classes_count_conditions_that_both_runs_hold() -> None:

@@ -26,7 +26,7 @@ from stormproof.report.comparison import compare_view
 from stormproof.results.evidence import pixel_manifest, sample_images
 from stormproof.results.requirements import parse, read_requirements
 from stormproof.results.run import Run
-from stormproof.results.scores import Scores
+from stormproof.results.scores import Replicates, Scores
 from stormproof.results.store.record import read_record
 from stormproof.results.verdicts import Outcome, assert_requirements, check_run, exit_code, judge, markdown
 
@@ -208,6 +208,18 @@ def test_judges_aggregates_losses_and_drops(run, scores):
     assert error.requirement.text == f"mean over {count} conditions at most 0.99"
     (verdict,) = check_run(Run(run), [parse({"id": "E", "metric": "P", "at_least": 0.001}, "r")])
     assert verdict.interval == scores.interval("P", "AP")
+
+
+def test_what_is_kept_varies_with_the_clean_score_too():
+    """Of no suite, so what is kept is the plain mean relative to P, in every draw."""
+    rng = np.random.default_rng(0)
+    row = {"clean": 0.5, "fog@3": 0.4}
+    drawn = {text: value + np.r_[0, 0, rng.normal(0, 0.02, 2000)] for text, value in row.items()}
+    made = Scores("net", "toy", 4000, {"AP": row}, tuple(row), replicates=Replicates({"AP": drawn}, {}))
+    (kept,) = judge([parse({"id": "R", "metric": "rPC", "at_least": 0.5}, "r")], made)
+    assert kept.interval.estimate == pytest.approx(0.8)
+    spread = (drawn["fog@3"] / drawn["clean"]).std()
+    assert kept.interval.high - kept.interval.low == pytest.approx(2 * 1.96 * spread, rel=0.1)
 
 
 def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):

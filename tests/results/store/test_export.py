@@ -74,6 +74,20 @@ def test_images_without_labels_keep_the_models_numbers(photos: str, tmp_path: Pa
     assert {row["image_id"] for row in rows} == {"000007", "deep/8 ü"}
 
 
+def test_boxes_of_classes_that_the_dataset_lacks_are_left_out(tmp_path: Path) -> None:
+    script = tmp_path / "zoo.py"
+    script.write_text(
+        "from stormproof import Prediction\n"
+        "def boxes(images):\n"
+        "    return [Prediction([[5, 5, 25, 25], [5, 5, 20, 20]], [0.9, 0.8], [0, 1]) for _ in images]\n"
+        "boxes.classes = ('Car', 'unicorn')\n"
+    )
+    folder = made(tmp_path, f"{script}:boxes", kitti_boxes(tmp_path / "scene"), conditions=["clean"])
+    export(folder, "--out", tmp_path / "results")
+    rows = json.loads((tmp_path / "results" / "clean.json").read_text())
+    assert [(row["image_id"], row["score"]) for row in rows] == [("000000", 0.9), ("000007", 0.9)]
+
+
 def kitti_boxes(root: Path) -> str:
     """KITTI labels, whose images and classes have no numbers of their own."""
     for name in ("000000", "000007"):
