@@ -181,6 +181,15 @@ def test_an_axis_with_an_end_begins_at_zero() -> None:
     assert scale["domain"] == [0, 100.0]
 
 
+@pytest.mark.parametrize("last", [2, 3, 5])
+def test_an_axis_of_severities_is_labelled_at_each_once(last: int) -> None:
+    rows = [{"x": x, "y": x / 10, "series": "net"} for x in range(1, last + 1)]
+    figure = Figure("lines", "", Kind.LINES, Axis("severity", whole=True), Axis("change"), rows)
+    spec = {**spec_of(figure), "datasets": {"rows": prepare_rows(figure, figure.rows)}}
+    first = vl_convert.vegalite_to_svg(spec).split("role-axis-label")[1].split("role-axis-domain")[0]
+    assert [*map(str, range(1, last + 1))] == re.findall(r">([^<]+)</text>", first)
+
+
 def test_rings_and_outlines_of_a_radar_share_a_scale() -> None:
     """The largest value is 67: the outermost ring is 70, and 67 lies just within it."""
     rows = place_on_circle(

@@ -35,7 +35,8 @@ _DASHED = 4  # series that colours alone distinguish at a glance; more get dashe
 _ROWS = alt.NamedData(name="rows")
 # On a logarithmic axis, grid lines between the powers of ten would merge into a grey area.
 _POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 0.001"
-_WHOLE_POWERS: Any = {"condition": {"test": _POWER, "value": 1}, "value": 0}
+# Vega puts a tick at 1.5 of an axis from 1 to 3, whatever its tickMinStep, and would print it as 2.
+_WHOLE = "datum.value % 1 == 0"
 _ABOVE = 0.05  # how far above the top of a heat map's colours a value gets an arrow
 _WIDE, _TALL, _SMALL = 1000, 320, 150  # pixels: a figure, and the height of one of several panels
 _RINGS = (0.25, 0.5, 0.75, 1.0)
@@ -164,15 +165,20 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
         scale["domain"] = [0, axis.end]
     if not axis.log:
         scale["nice"] = True
-    ticks = (
-        alt.Axis(tickMinStep=1, format="d", tickCount=5)
-        if axis.whole
-        else alt.Axis(tickCount=6, labelSeparation=3)
-    )
-    if axis.log:
-        words = f"{_POWER} ? datum.label : ''"
-        ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS, labelExpr=words)
+    if axis.whole:
+        ticks = _ticks_where(_WHOLE, "format(datum.value, 'd')", count=5)
+    elif axis.log:
+        ticks = _ticks_where(_POWER, "datum.label", count=6)
+    else:
+        ticks = alt.Axis(tickCount=6, labelSeparation=3)
     return {"shorthand": f"{field}:Q", "title": axis.title, "scale": alt.Scale(**scale), "axis": ticks}
+
+
+def _ticks_where(test: str, label: str, *, count: int) -> alt.Axis:
+    """About so many ticks, of which those that pass a test are shown with a label."""
+    shown: Any = {"condition": {"test": test, "value": 1}, "value": 0}
+    words = f"{test} ? {label} : ''"
+    return alt.Axis(tickCount=count, gridOpacity=shown, tickOpacity=shown, labelExpr=words)
 
 
 def _tooltip(shape: Shape, *, value: bool = False) -> list[alt.Tooltip]:
