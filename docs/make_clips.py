@@ -68,7 +68,7 @@ def changes(scores: Scores) -> str:
     drawn = scores.spread("flicker")
     for name in ("rain", "noise", "dirt"):
         pair = PAIRS[name] if name != "noise" else PAIRS[name][::-1]
-        ours, theirs = (scores.cells["flicker"][text] for text in pair)
+        ours, theirs = (scores.per_condition["flicker"][text] for text in pair)
         change = interval_around(theirs - ours, drawn[pair[1]] - drawn[pair[0]], images=scores.units)
         lines.append(
             f"| {name} | {100 * ours:.1f} | {100 * theirs:.1f} | {100 * change.estimate:+.1f} "

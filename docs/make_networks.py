@@ -69,7 +69,7 @@ def storm(runs: Path) -> str:
             if measure in network.clean and abs(clean - network.clean[measure]) > 0.001:
                 raise ValueError(f"{runs / name} is of another {name}: its clean {measure} is {clean}.")
             numbers = [plus_minus(scores.interval(total, measure)) for total in TOTALS]
-            odd = ", ".join(not_worse(scores.cells[measure])) or "none"
+            odd = ", ".join(not_worse(scores.per_condition[measure])) or "none"
             rows.append(f"| {' | '.join((f'`builtin:{name}`', measure, *numbers, odd))} |")
     return "\n".join(rows)
 

@@ -91,21 +91,21 @@ def half_width(value: Value, spread: Spread, *seeds: int) -> float:
 class Trained:
     """One trained network: its score under every condition."""
 
-    cells: dict[str, Value]
+    per_condition: dict[str, Value]
 
     def mean(self, conditions: Sequence[str]) -> Value:
-        return mean(self.cells[condition] for condition in conditions)
+        return mean(self.per_condition[condition] for condition in conditions)
 
     def relative(self, conditions: Sequence[str]) -> Value:
         """The mean in % of the clean score."""
-        found, clean = self.mean(conditions), self.cells["clean"]
+        found, clean = self.mean(conditions), self.per_condition["clean"]
         drawn = ratio(100 * found.drawn, clean.drawn)  # NaN where a half has no object of the measure
         return Value(ratio(100 * found.estimate, clean.estimate), drawn, found.images)
 
 
 def mean_network(seeds: Sequence[Trained]) -> Trained:
     """The mean over seeds under every condition."""
-    return Trained({text: mean(one.cells[text] for one in seeds) for text in seeds[0].cells})
+    return Trained({text: mean(one.per_condition[text] for one in seeds) for text in seeds[0].per_condition})
 
 
 def by_name(networks: Mapping[str, Trained]) -> dict[str, list[Trained]]:
@@ -142,11 +142,11 @@ def _value(score: float, kept: Drawn, images: int, condition: str) -> Value:
 def write(path: Path, scores: Mapping[str, Scores], measures: Sequence[str]) -> None:
     """Write scores of runs with intervals, by network; `read` reads them."""
     first = next(iter(scores.values()))
-    conditions = list(first.cells[measures[0]])
+    conditions = list(first.per_condition[measures[0]])
     arrays = {"conditions": np.array(conditions), "ids": np.arange(first.units or first.images)}
     for name, one in scores.items():
         for measure in measures:
-            cells, spread = one.cells[measure], one.spread(measure)
+            cells, spread = one.per_condition[measure], one.spread(measure)
             arrays[f"{name}/{measure}"] = np.array([cells[text] for text in conditions], np.float32)
             drawn = [[cells[text] - spread[text][0], *spread[text][LEADING:]] for text in conditions]
             arrays[f"{name}/{measure}/drawn"] = np.array(drawn, np.float16)

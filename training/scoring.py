@@ -18,7 +18,7 @@ def score(network: Path, scenes: int, scratch: Path) -> dict[str, float]:
     out = scratch / f"{network.stem}-{scenes}"
     settings = {"model": f"onnx:{network}", "data": "world:test", "limit": scenes, "conditions": "clean"}
     run(make_config({**settings, "out": str(out)}))
-    found = Run(out).score().cells
+    found = Run(out).score().per_condition
     scores = {name: round(found[name]["clean"], 4) for name in MEASURES if name in found}
     log = network.with_suffix(".json")
     clean = {"data": "world:test", "images": scenes, "scores": scores}

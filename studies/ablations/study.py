@@ -62,10 +62,10 @@ def against(one: Trained, reference: Trained, rule: Rule) -> dict[str, Value]:
     def at(trained: Trained, row: int | None) -> dict[str, float]:
         return {
             text: (v.estimate if row is None else float(v.drawn[row])) / 100
-            for text, v in trained.cells.items()
+            for text, v in trained.per_condition.items()
         }
 
-    first = one.cells["clean"]
+    first = one.per_condition["clean"]
     rows = [numbers(at(one, k), at(reference, k), rule) for k in (None, *range(len(first.drawn)))]
     return {
         name: Value(rows[0][name], np.array([row[name] for row in rows[1:]]), first.images)
@@ -78,7 +78,8 @@ def compared(found: Mapping[str, Sequence[Trained]], rule: Rule) -> str:
     plain = {
         name: [
             numbers(
-                *({t: v.estimate / 100 for t, v in each.cells.items()} for each in (one, reference)), rule
+                *({t: v.estimate / 100 for t, v in each.per_condition.items()} for each in (one, reference)),
+                rule,
             )
             for one in seeds
         ]
@@ -125,16 +126,16 @@ def of_the_paper() -> str:
 
 
 def scores(found: Mapping[str, Sequence[Trained]]) -> str:
-    clean = {name: [one.cells["clean"].estimate for one in seeds] for name, seeds in found.items()}
+    clean = {name: [one.per_condition["clean"].estimate for one in seeds] for name, seeds in found.items()}
     spread = Spread.of(clean.values())
     lines = []
     for name, label in LABELS.items():
         one = mean_network(found[name])
         groups = [
-            one.mean([t for t in one.cells if t != "clean" and t.split("@")[0] in members])
+            one.mean([t for t in one.per_condition if t != "clean" and t.split("@")[0] in members])
             for members in KAMANN.values()
         ]
-        value = one.cells["clean"]
+        value = one.per_condition["clean"]
         by_seed = ", ".join(f"{v:.1f}" for v in clean[name])
         whole = f"{value.estimate:.1f} ± {half_width(value, spread, len(found[name])):.1f}"
         lines.append([label, whole, by_seed, *(f"{group.estimate:.1f}" for group in groups)])

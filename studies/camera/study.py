@@ -107,8 +107,13 @@ def side_by_side() -> str:
     for tested in ("photographs", "street"):
         errors, precision = (read(HERE / f"{tested}.npz", measure) for measure in ("E", "AP"))
         for name in (label for label in SETS[tested].detectors if "+" not in label):
-            clean, faults = errors[name].cells["clean"], errors[name].mean(grid(FAULTS, (3,)))
-            cells = [str(precision[name].cells["clean"]), str(clean), str(faults), (faults - clean).signed]
+            clean, faults = errors[name].per_condition["clean"], errors[name].mean(grid(FAULTS, (3,)))
+            cells = [
+                str(precision[name].per_condition["clean"]),
+                str(clean),
+                str(faults),
+                (faults - clean).signed,
+            ]
             parts = [f"{errors[name].mean(grid(some, (3,))).estimate:.1f}" for some in LIU.values()]
             trained = "street" if name in OF_STREET else "photographs"
             rows.append([tested, name, trained, *cells, str(lost(clean, faults)), *parts])
@@ -133,9 +138,9 @@ def ranks() -> str:
     rows = []
     for label, (file, names, conditions) in groups.items():
         errors, precision = read(file, "E"), read(file, "AP")
-        better = [precision[name].cells["clean"].estimate for name in names]
+        better = [precision[name].per_condition["clean"].estimate for name in names]
         suffered = [errors[name].mean(conditions).estimate for name in names]
-        clean = [errors[name].cells["clean"].estimate for name in names]
+        clean = [errors[name].per_condition["clean"].estimate for name in names]
         ranked = [spearmanr(better, suffered), spearmanr(better, np.subtract(suffered, clean))]
         cells = [f"{one.statistic:+.2f} (p = {one.pvalue:.1g})" for one in ranked]
         rows.append([label, str(len(names)), *cells])

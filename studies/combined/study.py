@@ -55,7 +55,7 @@ def over(names: list[str], severities: range = range(1, 6)) -> Column:
 
 
 COLUMNS: dict[str, Column] = {
-    "P": lambda one: one.cells["clean"],
+    "P": lambda one: one.per_condition["clean"],
     "mPC": over(list(BENCHMARK_15)),
     "mPC without noise": over(QUIET),
     "rPC": lambda one: one.relative(grid(BENCHMARK_15)),
@@ -126,7 +126,7 @@ def sizes(path: Path) -> str:
 def present(path: Path) -> str:
     """The segmenter trained with copies by the present style network, where it was scored."""
     earlier, now = read(path, "mIoU"), read(PRESENT, "mIoU")
-    conditions = list(now["plain-combined-1"].cells)
+    conditions = list(now["plain-combined-1"].per_condition)
     rows = []
     corrupted = [c for c in conditions if c != "clean"]
     for label, chosen in {**{c: [c] for c in conditions}, "mean without clean": corrupted}.items():

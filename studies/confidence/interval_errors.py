@@ -247,7 +247,7 @@ def intervals(people: Population, kind: str, chosen: Any, rng: np.random.Generat
         weights, clip_count = np.repeat(weights, FRAMES, axis=1), len(chosen)
     found = {}
     clean = tuned = None
-    for text, cell in people.cells[kind].items():
+    for text, cell in people.per_condition[kind].items():
         part = cell
         if kind in ("objects", "clips"):
             assert isinstance(cell, Objects)

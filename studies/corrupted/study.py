@@ -37,7 +37,9 @@ def networks() -> Found:
 
 def conditions_of(found: Found, names: Iterable[str]) -> list[str]:
     """Every severity that was run."""
-    return [f"{name}@{s}" for name in names for s in STRENGTHS if f"{name}@{s}" in found[CLEAN][0].cells]
+    return [
+        f"{name}@{s}" for name in names for s in STRENGTHS if f"{name}@{s}" in found[CLEAN][0].per_condition
+    ]
 
 
 def spread_of(found: Found, conditions: Sequence[str]) -> Spread:
@@ -68,8 +70,8 @@ def severities(found: Found, category: str) -> str:
     lines = []
     for name in KAMANN[category]:
         row = [
-            f"{plain.cells[text].estimate:.1f} → {trained.cells[text].estimate:.1f}"
-            if text in plain.cells
+            f"{plain.per_condition[text].estimate:.1f} → {trained.per_condition[text].estimate:.1f}"
+            if text in plain.per_condition
             else ""
             for text in (f"{name}@{s}" for s in STRENGTHS)
         ]
@@ -105,7 +107,8 @@ def by_ratio(found: Found, category: str) -> str:
         others = [t for t in conditions_of(found, KAMANN[category]) if not t.startswith(REAL[category])]
         near = min(others, key=lambda other: abs(known[other] - known[text]))
         row = [
-            f"{known[one]:.1f} dB | {plain.cells[one].estimate:.1f} → {trained.cells[one].estimate:.1f}"
+            f"{known[one]:.1f} dB | {plain.per_condition[one].estimate:.1f} → "
+            f"{trained.per_condition[one].estimate:.1f}"
             for one in (text, near)
         ]
         lines.append([text, row[0], near, row[1]])
@@ -117,7 +120,7 @@ def panel(found: Found, category: str, places: Mapping[str, float], title: str) 
     import altair
 
     rows = [
-        {"corruption": name, "trained": label, "x": places[text], "mIoU": one.cells[text].estimate}
+        {"corruption": name, "trained": label, "x": places[text], "mIoU": one.per_condition[text].estimate}
         for label, one in (
             ("clean only", mean_network(found[CLEAN])),
             ("and corrupted", mean_network(found[category])),

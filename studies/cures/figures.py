@@ -60,7 +60,7 @@ def _gains(found: Networks, network: str) -> Any:
 
 def growing(found: Networks) -> Any:
     """mIoU against severity by category, and under noise against its signal-to-noise ratio (*kamann*, 6)."""
-    held = found["plain", "longer", 1].cells
+    held = found["plain", "longer", 1].per_condition
     panels = []
     for category, names in KAMANN.items():
         whole = [name for name in names if all(text in held for text in study.grid([name]))]
@@ -109,7 +109,7 @@ def radar(found: Networks) -> Any:
     every = [
         name for names in (*KAMANN.values(), others) for name in names if name in (*BENCHMARK_15, *HOLDOUT)
     ]
-    held = found["plain", "longer", 1].cells
+    held = found["plain", "longer", 1].per_condition
     by_corruption = {
         name.replace("_", " ") + (" †" if name in HOLDOUT else ""): [
             t for t in study.grid([name]) if t in held

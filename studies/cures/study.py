@@ -67,7 +67,7 @@ def _camera() -> list[str]:
 
 NOISE = MICHAELIS["noise"]
 COLUMNS: dict[str, Callable[[Trained], Value]] = {
-    "P": lambda one: one.cells["clean"],
+    "P": lambda one: one.per_condition["clean"],
     "mPC": lambda one: one.mean(grid(BENCHMARK_15)),
     "mPC without noise": lambda one: one.mean(grid([n for n in BENCHMARK_15 if n not in NOISE])),
     "rPC": lambda one: one.relative(grid(BENCHMARK_15)),
@@ -156,7 +156,7 @@ def carried(found: Networks) -> str:
     shown = [("grid", "corrupted"), ("plain", "corrupted"), *(("plain", cure) for cure in alone)]
     rows = []
     for name in (*BENCHMARK_15, *HOLDOUT):
-        held = [text for text in grid([name]) if text in found["grid", "longer", 1].cells]
+        held = [text for text in grid([name]) if text in found["grid", "longer", 1].per_condition]
         cells = [gain(found, network, cure, over(held)).signed for network, cure in shown]
         for place, network in ((0, "grid"), (2, "plain")):
             cells.insert(place, f"{found[network, 'longer', 1].mean(held).estimate:.1f}")

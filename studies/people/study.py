@@ -33,9 +33,9 @@ def label(name: str) -> str:
 
 def normalised(found: Mapping[str, Trained]) -> str:
     """ADR on clean scenes, then under every mutation in % of it; *pezzementi*, Table IV."""
-    names = sorted(found, key=lambda name: -found[name].cells["clean"].estimate)
-    conditions = [text for text in found[names[0]].cells if text != "clean"]
-    rows = [["clean, ADR", *(f"{found[name].cells['clean'].estimate:.1f}" for name in names), ""]]
+    names = sorted(found, key=lambda name: -found[name].per_condition["clean"].estimate)
+    conditions = [text for text in found[names[0]].per_condition if text != "clean"]
+    rows = [["clean, ADR", *(f"{found[name].per_condition['clean'].estimate:.1f}" for name in names), ""]]
     for text in conditions:
         values = [found[name].relative([text]).estimate for name in names]
         rows.append([text, *(f"{value:.0f}" for value in values), f"{np.mean(values):.0f}"])
@@ -45,7 +45,7 @@ def normalised(found: Mapping[str, Trained]) -> str:
 def by_mutator(found: Mapping[str, Trained]) -> str:
     """The mean over systems under the settings that cost least and most, with intervals over scenes."""
     rows = []
-    conditions = [text for text in next(iter(found.values())).cells if text != "clean"]
+    conditions = [text for text in next(iter(found.values())).per_condition if text != "clean"]
     for name in dict.fromkeys(Condition.parse(text).corruption for text in conditions):
         own = [text for text in conditions if Condition.parse(text).corruption == name]
         scored = {text: mean(one.relative([text]) for one in found.values()) for text in own}
@@ -57,7 +57,10 @@ def by_mutator(found: Mapping[str, Trained]) -> str:
 def predictions(found: Mapping[str, Trained]) -> dict[str, Predicted]:
     """Haze from blending and defocus from blur, one system left out; *pezzementi*, Fig. 7."""
     return predict_pairs(
-        {name: {text: value.estimate for text, value in one.cells.items()} for name, one in found.items()}
+        {
+            name: {text: value.estimate for text, value in one.per_condition.items()}
+            for name, one in found.items()
+        }
     )
 
 

@@ -50,7 +50,7 @@ class Relative(NamedTuple):
 
 def relative(run: sp.Run, corruptions: Sequence[str]) -> Relative:
     scores = run.score(interval=True)
-    cells, spread = scores.cells[MEASURE], scores.spread(MEASURE)
+    cells, spread = scores.per_condition[MEASURE], scores.spread(MEASURE)
     by_name = {Condition.parse(text).corruption: text for text in cells}
     estimate = np.array([cells[by_name[name]] / cells["clean"] for name in corruptions])
     halves = {text: drawn[1:] for text, drawn in spread.items()}  # the first is the score less its optimism

@@ -45,8 +45,8 @@ def keep(name: str, folder: Path) -> None:
         assert scores.replicates is not None
         arrays |= {"conditions": np.array(run.conditions), "ids": np.array(run.ids)}
         for measure in MEASURES:
-            if measure in scores.cells:
-                row, drawn = scores.cells[measure], scores.replicates.cells[measure]
+            if measure in scores.per_condition:
+                row, drawn = scores.per_condition[measure], scores.replicates.per_condition[measure]
                 arrays[f"{path.name}/{measure}"] = np.array([row[t] for t in run.conditions], np.float32)
                 # The first row of the draws is the score less its optimism.
                 kept = [np.concatenate([[row[t] - drawn[t][0]], drawn[t][2:]]) for t in run.conditions]
@@ -81,7 +81,7 @@ def curves(name: str) -> str:
     rows = [
         [
             network,
-            f"{one.cells['clean'].estimate:.1f}",
+            f"{one.per_condition['clean'].estimate:.1f}",
             *(str(at(one, a, "feature", "image")) for a in ALPHAS),
         ]
         for network, one in read(file(name), "AP").items()

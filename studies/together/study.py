@@ -45,7 +45,7 @@ def write(path: Path, scores: Mapping[str, Scores]) -> None:
         "images": np.array(first.images),
     }
     for name, one in scores.items():
-        cells, spread = one.cells[NETWORKS[name]], one.spread(NETWORKS[name])
+        cells, spread = one.per_condition[NETWORKS[name]], one.spread(NETWORKS[name])
         arrays[name] = np.array([cells[text] for text in first.conditions], np.float32)
         kept = [[cells[text] - spread[text][0], *spread[text][LEADING:]] for text in first.conditions]
         arrays[f"{name}/drawn"] = np.array(kept, np.float16)
@@ -78,7 +78,7 @@ def renewed(kept: Scores, run: Scores, name: str) -> Scores:
     always is, must have the same score in both.
     """
     measure = NETWORKS[name]
-    old, new = kept.cells[measure], run.cells[measure]
+    old, new = kept.per_condition[measure], run.per_condition[measure]
     unlike = [text for text in new if abs(old.get(text, new[text]) - new[text]) > SAME]
     if unlike or kept.images != run.images:
         differ = ", ".join(unlike) or f"{run.images} scenes, not {kept.images}"
@@ -90,7 +90,7 @@ def renewed(kept: Scores, run: Scores, name: str) -> Scores:
     cells = {text: new.get(text, old.get(text)) for text in order}
     drawn = {**kept.spread(measure), **run.spread(measure)}
     return replace(
-        kept, conditions=tuple(order), cells={measure: cells},
+        kept, conditions=tuple(order), per_condition={measure: cells},
         replicates=Replicates({measure: {text: drawn[text] for text in order}}, {}),
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ def scores(out: Path, data: str, *conditions: str) -> dict[str, dict[str, float]
     asked = ["clean", *conditions]
     run(make_config({"model": f"{MODELS}:contrast_masks", "data": data, "conditions": asked,
                      "out": str(out), "engine": "local"}))  # fmt: skip
-    table = Run(out).score().cells
+    table = Run(out).score().per_condition
     return {text: {name: table[name][text] for name in table} for text in asked}
 
 
@@ -88,7 +88,7 @@ def test_copies_serve_a_run_of_the_original(tmp_path: Path) -> None:
                 "engine": "local"}  # fmt: skip
     run(make_config({**settings, "out": str(tmp_path / "made")}))
     run(make_config({**settings, "out": str(tmp_path / "read"), "copies": str(tmp_path / "copies")}))
-    made, read = (Run(tmp_path / name).score().cells for name in ("made", "read"))
+    made, read = (Run(tmp_path / name).score().per_condition for name in ("made", "read"))
     assert made["AP"] == read["AP"]
 
 

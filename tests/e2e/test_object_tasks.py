@@ -99,9 +99,9 @@ def test_the_run_is_reported_in_its_task(made: tuple[str, Path]) -> None:
     scores = Run(folder).score()
     headline = HEADLINES[form]
     assert scores.headline == headline
-    clean, noisy, moved = (scores.cells[headline][text] for text in CONDITIONS)
+    clean, noisy, moved = (scores.per_condition[headline][text] for text in CONDITIONS)
     assert clean > noisy
-    assert {"points": "PCK", "corners": "oriented VOC07 AP50"}[form] in scores.cells
+    assert {"points": "PCK", "corners": "oriented VOC07 AP50"}[form] in scores.per_condition
     assert moved < clean  # the truth moved and the answers did not
     printed = call("score", folder, "--interval")
     assert headline in printed
@@ -130,7 +130,7 @@ def test_exported_results_score_the_same(made: tuple[str, Path], tmp_path: Path)
     data = Run(folder).record.dataset.spec
     given = ("--model", f"results:{tmp_path}/results", "--data", data, "--engine", "local")
     call("run", *given, "-c", "clean", "-c", "gaussian_noise@3", "--out", tmp_path / "again")
-    ours, again = Run(folder).score().cells, Run(tmp_path / "again").score().cells
+    ours, again = Run(folder).score().per_condition, Run(tmp_path / "again").score().per_condition
     for measure in (HEADLINES[form], "AP"):
         same = again[measure]["gaussian_noise@3"]
         assert same == pytest.approx(ours[measure]["gaussian_noise@3"], abs=1e-12)

@@ -81,11 +81,11 @@ def test_truth_moves_with_the_pixels(street: Path) -> None:
     scores = Run(street).score(interval=True)
     assert scores.headline == "PQ"
     assert image_measure(scores) == "PQ"
-    assert "AP" not in scores.cells  # the model gives maps alone
-    clean, moved = (scores.cells["PQ"][text] for text in ("clean", MOVED))
+    assert "AP" not in scores.per_condition  # the model gives maps alone
+    clean, moved = (scores.per_condition["PQ"][text] for text in ("clean", MOVED))
     assert 0.6 < clean < 1
     assert moved < clean - 0.02  # elastic deformation is small, but the truth did move
-    assert scores.cells["PQ stuff"]["clean"] > 0.8
+    assert scores.per_condition["PQ stuff"]["clean"] > 0.8
     interval = scores.interval("clean", "PQ")
     assert interval.low < clean < interval.high
     by_class = scores.per_class["PQ"]["clean"]
@@ -114,14 +114,16 @@ def test_exported_files_score_the_same_elsewhere(street: Path, tmp_path: Path) -
         theirs = hotcoco.pq_compute(*(numbered(file) for file in files))
         for group, words in GROUPS.items():
             for kind in ("pq", "sq", "rq"):
-                ours = scores.cells[f"{kind.upper()}{words}"][text]
+                ours = scores.per_condition[f"{kind.upper()}{words}"][text]
                 assert ours == pytest.approx(theirs[group][kind], abs=1e-12)
     again = tmp_path / "again"
     run(make_config({
         "model": f"results:{tmp_path / 'said'}", "data": "world:val,count=4,size=128x80",
         "out": str(again), "engine": "local",
     }))  # fmt: skip
-    assert Run(again).score(classes="all").cells["PQ"] == pytest.approx(scores.cells["PQ"], abs=1e-12)
+    assert Run(again).score(classes="all").per_condition["PQ"] == pytest.approx(
+        scores.per_condition["PQ"], abs=1e-12
+    )
 
 
 def numbered(path: Path) -> str:
@@ -182,7 +184,7 @@ def test_built_in_networks_are_merged_into_panoptic_maps(tmp_path: Path) -> None
     model = "panoptic:builtin:street-masks,semantic=builtin:street-context"
     call("run", "--model", model, "--data", "world:val,count=4", "--conditions", "fog@3",
          "--engine", "local", "--out", tmp_path / "run")  # fmt: skip
-    scores = Run(tmp_path / "run").score().cells
+    scores = Run(tmp_path / "run").score().per_condition
     assert scores["PQ"]["clean"] > 0.45
     assert scores["PQ"]["fog@3"] < 0.75 * scores["PQ"]["clean"]
     assert {"AP", "mask AP", "mIoU", "PQ things"} <= {*scores}
@@ -243,12 +245,12 @@ def test_merged_real_networks_score_on_coco_as_elsewhere(shared: Path, tmp_path:
     call("export", tmp_path / "run", "--format", "panoptic", "--truth", "--out", tmp_path / "true")
     scores = Run(tmp_path / "run").score(classes="all")
     assert len(scores.conditions) == 3
-    assert scores.cells["PQ"]["clean"] > 0.02
+    assert scores.per_condition["PQ"]["clean"] > 0.02
     for text in scores.conditions:
         true = tmp_path / "true" / f"{text}.json"
         true = true if true.exists() else tmp_path / "true" / "clean.json"
         theirs = hotcoco.pq_compute(str(true), str(tmp_path / "said" / f"{text}.json"))
         for group, words in GROUPS.items():
             for kind in ("pq", "sq", "rq"):
-                ours = scores.cells[f"{kind.upper()}{words}"][text]
+                ours = scores.per_condition[f"{kind.upper()}{words}"][text]
                 assert ours == pytest.approx(theirs[group][kind], abs=1e-12)

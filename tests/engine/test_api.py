@@ -122,7 +122,7 @@ def test_functions_and_samples_run_in_this_process_only(scene: str, tmp_path: Pa
     run = sp.run(
         lambda images: boxes(images), samples, conditions="fog@3", out=tmp_path / "run", progress=False
     )
-    assert run.score().cells["AP"].keys() == {"clean", "fog@3"}
+    assert run.score().per_condition["AP"].keys() == {"clean", "fog@3"}
     assert local_object("function") is None
     later = sp.Run(tmp_path / "run")
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
@@ -131,7 +131,9 @@ def test_functions_and_samples_run_in_this_process_only(scene: str, tmp_path: Pa
     assert "The dataset was not found" in notice
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
         later.score(classes="all")
-    assert repr(sp.Run(tmp_path / "run", data=samples).score().cells) == repr(run.score().cells)
+    assert repr(sp.Run(tmp_path / "run", data=samples).score().per_condition) == repr(
+        run.score().per_condition
+    )
     with pytest.raises(sp.StormproofError, match="is not the dataset of this run"):
         _ = sp.Run(tmp_path / "run", data=samples[:2]).dataset
 

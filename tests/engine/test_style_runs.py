@@ -81,7 +81,7 @@ def test_scores_of_style_are_curves_over_alpha_and_no_mean(configure: Configure,
     found = scores.aggregates["AP"]
     assert set(found["rP"]) >= {"pixel/image/0", "pixel/image/0.5", "pixel/image/1"}
     assert "style" not in found.get("by_corruption", {})  # no level of an mPC
-    assert found["mean"] == scores.cells["AP"]["contrast@1"]
+    assert found["mean"] == scores.per_condition["AP"]["contrast@1"]
     assert scores.over.mean_name == "mean over 1 condition"
     printed = CliRunner().invoke(app, ["score", config.out, "--table", "alpha", "--csv"])
     assert printed.exit_code == 0, printed.output

@@ -82,7 +82,7 @@ def _object_results(dice: random.Random, folder: Path) -> None:
                 "conditions": [], "engine": "local", "out": str(out)}  # fmt: skip
     summary = run(make_config(settings))
     if not summary.failed:
-        for name, cells in Run(out).score(replicates=50).cells.items():
+        for name, cells in Run(out).score(replicates=50).per_condition.items():
             assert math.isnan(cells["clean"]) or 0 <= cells["clean"] < 1e9, (name, cells)
 
 

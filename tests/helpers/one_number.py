@@ -72,14 +72,14 @@ def agree_with_options(folder: Path, dice: random.Random) -> None:
 def _agree_with_json(folder: Path, scores: Scores, *options: object) -> None:
     for words in ((),) if options else ((), ("--interval",)):
         printed = json.loads(say("score", folder, "--json", *words, *options))
-        assert printed["scores"] == json.loads(document(scores.cells))
+        assert printed["scores"] == json.loads(document(scores.per_condition))
         assert printed["aggregates"] == json.loads(document(dict(scores.aggregates)))
         assert printed["per_class"] == json.loads(document(scores.per_class))
         for each, held in zip(printed["sets"], scores.sets, strict=True):
             assert each["covered"] == list(held.covered)
         if words:
             spread = printed["intervals"]
-            for name in scores.cells:
+            for name in scores.per_condition:
                 known = {**spread["cells"][name], **spread["aggregates"][name]}
                 values = {key: interval["estimate"] for key, interval in known.items()}
                 wanted = scores.values(name)
@@ -89,7 +89,7 @@ def _agree_with_json(folder: Path, scores: Scores, *options: object) -> None:
 def _agree_with_csv(folder: Path, scores: Scores, *options: object) -> None:
     rows = csv.DictReader(io.StringIO(say("score", folder, "--csv", *options)))
     found = {(row["measure"], row["condition"], row["class"]): row["value"] for row in rows}
-    for name, cells in scores.cells.items():
+    for name, cells in scores.per_condition.items():
         for text, value in cells.items():
             assert found[name, text, ""] == ("" if math.isnan(value) else repr(value))
 
@@ -194,7 +194,7 @@ def _agree_with_submission(folder: Path, scores: Scores, measure: str, scratch: 
     out = scratch / "entry.json"
     say("submit", folder, "--measure", measure, "--out", out, "--overwrite")
     entry = read_submission(out)
-    held = {text: value for text, value in scores.cells[measure].items() if math.isfinite(value)}
+    held = {text: value for text, value in scores.per_condition[measure].items() if math.isfinite(value)}
     assert entry.grid == held
     assert held.get("clean") == entry.P
     mean = scores.mean(measure)

@@ -22,7 +22,7 @@ def toy_scores(name: str = "net", measure: str = "AP", *, clean: float = 0.4, **
 def weather_scores(name: str = "net", clean: float = 0.4) -> Scores:
     """The same over a whole suite, so that its mean is mPC: frost falls like fog, brightness not at all."""
     made = toy_scores(name, clean=clean)
-    cells = {**made.cells["AP"]}
+    cells = {**made.per_condition["AP"]}
     cells |= {f"frost@{s}": clean - 0.02 * s for s in SEVERITIES}
     cells |= {f"brightness@{s}": clean for s in SEVERITIES}
-    return replace(made, cells={"AP": cells}, conditions=tuple(cells))
+    return replace(made, per_condition={"AP": cells}, conditions=tuple(cells))

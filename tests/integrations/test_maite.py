@@ -105,7 +105,7 @@ def test_an_evaluation_by_maite_around_our_corruption_equals_our_own_score(tmp_p
     run = sp.run(
         ours.model(model), ours.dataset(data), conditions="snow@3", out=tmp_path / "run", progress=False
     )
-    cells = run.score().cells["AP"]
+    cells = run.score().per_condition["AP"]
     assert cells["snow@3"] < cells["clean"]
     assert {name: cells[name] for name in found} == pytest.approx(found, abs=1e-12)
 

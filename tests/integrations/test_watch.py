@@ -32,7 +32,7 @@ def test_a_reading_of_the_whole_grid_equals_the_score_of_a_run(data, tmp_path: P
     watch = sp.watch(data, SUITE, precision=0, out=tmp_path / "watch")
     found = watch(10, model)
     made = sp.run(model, data, conditions=SUITE, out=tmp_path / "run", progress=False, engine="local")
-    cells = made.score().cells["AP"]
+    cells = made.score().per_condition["AP"]
     assert found.clean == cells["clean"] > 0
     assert found.mpc == pytest.approx(np.mean([cells[text] for text in SUITE]))
     assert found.mean == "mean over 3 conditions"
@@ -40,7 +40,7 @@ def test_a_reading_of_the_whole_grid_equals_the_score_of_a_run(data, tmp_path: P
     means = {"fog": np.mean([cells["fog@1"], cells["fog@3"]]), "gaussian_noise": cells["gaussian_noise@3"]}
     assert found.worst == min(means, key=means.get)
     assert found.worst_score == pytest.approx(min(means.values()))
-    assert sp.Run(tmp_path / "watch" / "step-000010").score().cells["AP"] == cells
+    assert sp.Run(tmp_path / "watch" / "step-000010").score().per_condition["AP"] == cells
     assert str(found) in capsys.readouterr().out
     assert watch.table().rows[0][1] == pytest.approx(100 * found.clean)
 

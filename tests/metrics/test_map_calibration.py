@@ -112,8 +112,8 @@ def test_a_run_stores_sums_and_scores_them(tmp_path: Path) -> None:
     sure = np.concatenate([s.image[::4, ::4, 0].ravel() / 255 for s in samples])
     right = np.concatenate([s.truth.semantic.labels[::4, ::4].ravel() == 0 for s in samples])  # type: ignore[union-attr]
     ece, brier = by_definition(sure.astype(np.float32).astype(float), right)
-    assert scores.cells["ECE"]["clean"] == pytest.approx(ece, abs=1e-6)
-    assert scores.cells["Brier"]["clean"] == pytest.approx(brier, abs=1e-6)
+    assert scores.per_condition["ECE"]["clean"] == pytest.approx(ece, abs=1e-6)
+    assert scores.per_condition["Brier"]["clean"] == pytest.approx(brier, abs=1e-6)
     assert scores.interval("clean", "ECE").se > 0
     bins = scores.details["reliability"]["brightness@2"]
     assert len(bins["score"]) == BINS
@@ -135,5 +135,5 @@ def test_a_model_without_confidence_has_no_ece(tmp_path: Path) -> None:
     silent.semantic_classes = ("road",)  # type: ignore[attr-defined]
     run_it(model=silent, data=data, conditions="clean", out=tmp_path / "run", engine="local")
     scores = Run(tmp_path / "run", data=data).score()
-    assert scores.cells["mIoU"]["clean"] == 1.0
+    assert scores.per_condition["mIoU"]["clean"] == 1.0
     assert "ECE" not in scores

@@ -109,7 +109,7 @@ def test_a_run_passes_the_classes_of_the_dataset(data, tmp_path: Path) -> None:
     spec = f"hf:{owl(tmp_path)},score=0"
     run = sp.run(spec, data, conditions="fog@3", out=tmp_path / "run", engine="local", progress=False)
     assert run.record.model.classes == CLASSES
-    assert run.score().cells["AP"]["clean"] >= 0
+    assert run.score().per_condition["AP"]["clean"] >= 0
 
 
 def test_prints_given_classes_at_once(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def scored(name: str = "net", *, threshold: float = 0.55, boxes: float = 120) ->
     bins = {"score": [0.35, 0.85], "precision": [0.3, 0.8], "low": [], "high": [], "detections": [60.0, 90.0]}
     fewer = {**bins, "precision": [0.1, 0.5], "detections": [boxes / 4, 3 * boxes / 4]}
     reliability = {"clean": bins, "fog@1": bins, "fog@5": fewer}
-    return toy_scores(name, cells=cells, conditions=CONDITIONS, details={"reliability": reliability})
+    return toy_scores(name, per_condition=cells, conditions=CONDITIONS, details={"reliability": reliability})
 
 
 def test_the_sentence_names_the_worst_and_what_it_asks_of_a_threshold() -> None:
@@ -43,7 +43,7 @@ def with_halves(scores: Scores, noise: float) -> Scores:
     rng = np.random.default_rng(0)
     drawn = {
         text: np.r_[[value] * LEADING, value + rng.normal(0, noise, 200)]
-        for text, value in scores.cells["D-ECE"].items()
+        for text, value in scores.per_condition["D-ECE"].items()
     }
     return replace(scores, replicates=Replicates({"D-ECE": drawn}, {}))
 
@@ -57,24 +57,26 @@ def test_the_worst_condition_is_named_only_beyond_chance() -> None:
 
 def test_a_condition_that_ties_is_among_the_worst() -> None:
     made = scored()
-    made.cells["D-ECE"]["fog@1"] = 0.29
+    made.per_condition["D-ECE"]["fog@1"] = 0.29
     assert "by 30.0 under fog, severity 5, among the worst" in worth(with_halves(made, 0.02))
 
 
 def test_of_two_conditions_the_one_that_is_off_by_more_is_named() -> None:
     held = scored()
-    cells = {**held.cells, "D-ECE": {**held.cells["D-ECE"], "fog@1": 0.12}}
-    both = toy_scores("net", cells=cells, conditions=CONDITIONS, details=held.details)
+    cells = {**held.per_condition, "D-ECE": {**held.per_condition["D-ECE"], "fog@1": 0.12}}
+    both = toy_scores("net", per_condition=cells, conditions=CONDITIONS, details=held.details)
     assert "and by 30.0 under fog, severity 5" in worth(both)
 
 
 def test_a_severity_without_boxes_does_not_hide_the_others_of_its_corruption() -> None:
     """The error of no boxes is unknown; a mean with it would be, too."""
     held = scored()
-    cells = {**held.cells, "D-ECE": {**held.cells["D-ECE"], "fog@1": math.nan}}
+    cells = {**held.per_condition, "D-ECE": {**held.per_condition["D-ECE"], "fog@1": math.nan}}
     empty = {key: [math.nan, math.nan] for key in ("score", "precision")} | {"detections": [0.0, 0.0]}
     reliability = {**held.details["reliability"], "fog@1": empty}
-    silent = toy_scores("net", cells=cells, conditions=CONDITIONS, details={"reliability": reliability})
+    silent = toy_scores(
+        "net", per_condition=cells, conditions=CONDITIONS, details={"reliability": reliability}
+    )
     assert "by 30.0 under fog, severity 5" in worth(silent)
 
 

@@ -28,7 +28,7 @@ def falling(name: str, *, clean: float = 0.5, measure: str = "AP", **by_severity
     """A run that loses, or gains, so much a severity under each corruption."""
     row = {"clean": clean}
     row |= {f"{each}@{s}": clean + step * s for each, step in by_severity.items() for s in range(1, 6)}
-    return toy_scores(name, cells={measure: row}, conditions=tuple(row))
+    return toy_scores(name, per_condition={measure: row}, conditions=tuple(row))
 
 
 def table_of(scores: tuple[Scores, Scores], name: str) -> list[tuple[object, ...]]:
@@ -62,9 +62,12 @@ def test_classes_count_conditions_that_both_runs_hold() -> None:
     old = with_classes("old", {"cat": 0.4}, clean=0.9)
     new = with_classes("new", {"cat": 0.5}, clean=0.9)
     more = {text: {"cat": 0.0} for text in ("frost@1", "frost@2")}
-    cells = {"AP": {**old.cells["AP"], "frost@1": 0.1, "frost@2": 0.1}}
+    cells = {"AP": {**old.per_condition["AP"], "frost@1": 0.1, "frost@2": 0.1}}
     old = replace(
-        old, cells=cells, conditions=tuple(cells["AP"]), per_class={"AP": {**old.per_class["AP"], **more}}
+        old,
+        per_condition=cells,
+        conditions=tuple(cells["AP"]),
+        per_class={"AP": {**old.per_class["AP"], **more}},
     )
     assert table_of((old, new), "class-changes")[0][2:] == pytest.approx((40.0, 50.0, 10.0))
 
@@ -105,7 +108,7 @@ def test_a_change_is_that_of_the_printed_numbers() -> None:
     """Of 50.04 and 61.16 the difference is 11.12, but whoever reads 50.0 and 61.2 finds 11.2."""
     old, new = with_classes("old", {"cat": 0.5004}, 0.5004), with_classes("new", {"cat": 0.6116}, 0.6116)
     for made, score in ((old, 0.5004), (new, 0.6116)):
-        made.cells["AP"].update(dict.fromkeys(made.conditions, score))
+        made.per_condition["AP"].update(dict.fromkeys(made.conditions, score))
     view = compare_view(old, new)
     tables = {table.id: table for table in view.tables() if table.id in ("changes", "class-changes")}
     assert len(tables) == 2

@@ -26,7 +26,7 @@ def sure(scores: Scores, *, spread: float = 0.005, seed: int = 1) -> Scores:
     rng = np.random.default_rng(seed)
     drawn = {
         text: np.concatenate([[value, value], value + rng.normal(0, spread, 200)])
-        for text, value in scores.cells["AP"].items()
+        for text, value in scores.per_condition["AP"].items()
     }
     return replace(scores, images=200, replicates=Replicates({"AP": drawn}, {}))
 
@@ -62,8 +62,10 @@ def test_a_difference_is_named_only_if_it_is_clear() -> None:
 
 def test_a_loss_on_clean_images_is_said_beside_a_gain_under_corruption() -> None:
     cells = {"clean": 0.3, "fog@1": 0.25, "fog@2": 0.25}
-    strong = sure(replace(toy_scores("a"), cells={"AP": cells | {"clean": 0.5}}, conditions=tuple(cells)))
-    steady = sure(replace(toy_scores("b"), cells={"AP": cells}, conditions=tuple(cells)), seed=2)
+    strong = sure(
+        replace(toy_scores("a"), per_condition={"AP": cells | {"clean": 0.5}}, conditions=tuple(cells))
+    )
+    steady = sure(replace(toy_scores("b"), per_condition={"AP": cells}, conditions=tuple(cells)), seed=2)
     line = lines(strong, steady)[1]
     assert str(line["clean, against the first"]).startswith("worse: -20.0 (")
     assert str(line["corrupted, against the first"]).startswith("not clear: ")
@@ -95,7 +97,7 @@ def test_runs_on_other_images_are_not_compared() -> None:
 def test_the_run_to_take_is_better_somewhere_and_worse_nowhere() -> None:
     def both(clean: float, corrupted: float, spread: float = 0.004) -> Scores:
         cells = {"clean": clean, "fog@1": corrupted, "snow@1": corrupted}
-        made = replace(toy_scores(f"{clean}"), cells={"AP": cells}, conditions=tuple(cells))
+        made = replace(toy_scores(f"{clean}"), per_condition={"AP": cells}, conditions=tuple(cells))
         return sure(made, spread=spread, seed=int(1000 * clean))
 
     first = both(0.4, 0.2)
@@ -114,7 +116,7 @@ def test_the_run_to_take_is_better_somewhere_and_worse_nowhere() -> None:
 
 def test_what_hurts_most_is_named_only_where_clear() -> None:
     cells = {"clean": 0.4} | {f"{name}@1": v for name, v in (("fog", 0.1), ("snow", 0.3), ("frost", 0.31))}
-    scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
+    scores = replace(toy_scores("net"), per_condition={"AP": cells}, conditions=tuple(cells))
     assert lines(sure(scores))[0]["hurt most by"] == "fog"
     assert lines(sure(scores, spread=0.3))[0]["hurt most by"] == "not clear; on these images fog, snow, frost"
 

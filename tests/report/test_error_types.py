@@ -30,7 +30,7 @@ def scored(name: str = "net", **more: object) -> Scores:
     for kind in SPECIAL:
         cells[f"dAP {kind}"] = dict.fromkeys(CONDITIONS, 0.2)
         cells[f"{kind} per image"] = dict.fromkeys(CONDITIONS, 3.0)
-    return toy_scores(name, cells=cells, conditions=CONDITIONS, **more)
+    return toy_scores(name, per_condition=cells, conditions=CONDITIONS, **more)
 
 
 def test_the_hardest_corruption_comes_first_with_its_costliest_error() -> None:
@@ -48,7 +48,7 @@ def with_halves(made: Scores, noise: float = 0.001) -> Scores:
             text: np.concatenate([[value] * 2, np.abs(value + rng.normal(0, noise, 200))])
             for text, value in row.items()
         }
-        for measure, row in made.cells.items()
+        for measure, row in made.per_condition.items()
     }
     return replace(made, replicates=Replicates(drawn, {}))
 
@@ -70,7 +70,7 @@ def test_an_error_type_that_may_lead_by_chance_is_not_named() -> None:
 def test_corruptions_with_the_same_costliest_error_share_a_clause() -> None:
     made = scored()
     for kind in TYPES:
-        made.cells[f"dAP {kind}"]["snow@3"] = made.cells[f"dAP {kind}"]["clean"]
+        made.per_condition[f"dAP {kind}"]["snow@3"] = made.per_condition[f"dAP {kind}"]["clean"]
     said = leading(with_halves(made))
     assert said.count("Missed objects") == 1
     assert "under snow (50 % of the cost of all errors, 95 %: " in said
@@ -94,7 +94,7 @@ def test_the_figure_shows_the_error_types_at_every_severity() -> None:
 
 def test_draws_no_bar_where_ap50_is_below_1_percent() -> None:
     made = scored()
-    made.cells["AP50"]["fog@3"] = 0.009
+    made.per_condition["AP50"]["fog@3"] = 0.009
     (figure,) = next(each for each in make_view([made]).sections if each.id == "error-types").figures
     fog = dict.fromkeys(row["x"] for row in figure.rows if row["panel"] == "fog")
     assert list(fog) == ["clean", "1"]
@@ -115,11 +115,11 @@ def test_the_hardest_of_each_group_is_named_before_its_neighbours() -> None:
     texts = ("clean", *(f"{name}@3" for name in ap))
     cells = {"AP50": {"clean": 0.6, **{f"{name}@3": value for name, value in ap.items()}}}
     cells |= {f"dAP {kind}": dict.fromkeys(texts, COSTS[kind]) for kind in TYPES}
-    said = leading(toy_scores(cells=cells, conditions=texts))
+    said = leading(toy_scores(per_condition=cells, conditions=texts))
     assert "under gaussian noise (50 % of the cost of all errors), motion blur (50 %) and fog (50 %)" in said
 
 
 def test_a_run_without_clean_images_has_no_sentence() -> None:
     made = scored()
-    cells = {m: {t: v for t, v in row.items() if t != "clean"} for m, row in made.cells.items()}
-    assert leading(toy_scores(cells=cells, conditions=CONDITIONS[1:])) == ""
+    cells = {m: {t: v for t, v in row.items() if t != "clean"} for m, row in made.per_condition.items()}
+    assert leading(toy_scores(per_condition=cells, conditions=CONDITIONS[1:])) == ""

@@ -304,7 +304,7 @@ def test_detection_rates_equal_a_plain_count(views, rows, cells, scored) -> None
             curve.add((round(errors, 9), round(100 * hits, 9)))
         assert {(round(r["x"], 9), round(r["y"], 9)) for r in held if not r.get("mark")} <= curve
     for name, row in cells["ADR"].items():
-        assert scored[name].cells["ADR"] == pytest.approx(row)
+        assert scored[name].per_condition["ADR"] == pytest.approx(row)
 
 
 @of("reliability")

@@ -89,8 +89,8 @@ def test_says_when_nothing_tells_whether_images_are_the_same() -> None:
 
 def test_says_what_it_cannot_compare() -> None:
     whole = toy_scores()
-    cells = {text: value for text, value in whole.cells["AP"].items() if text != "clean"}
-    bare = replace(toy_scores("bare"), cells={"AP": cells}, conditions=tuple(cells))
+    cells = {text: value for text, value in whole.per_condition["AP"].items() if text != "clean"}
+    bare = replace(toy_scores("bare"), per_condition={"AP": cells}, conditions=tuple(cells))
     sentence = compare_view(whole, bare).sentences[0]
     assert "AP changes by +0.0 under corruption (on clean images not both have a score)" in sentence
 

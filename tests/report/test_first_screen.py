@@ -42,7 +42,7 @@ def steep(name: str = "steep", *, half_at: float = 2.0) -> Scores:
     cells = {"clean": 0.4}
     cells |= {f"fog@{s}": 0.4 - 0.2 * s / half_at for s in (1, 2, 3)}
     cells |= {f"snow@{s}": 0.4 - 0.08 * s for s in range(1, 6)}
-    return replace(toy_scores(name), cells={"AP": cells}, conditions=tuple(cells))
+    return replace(toy_scores(name), per_condition={"AP": cells}, conditions=tuple(cells))
 
 
 def figure(view: View, name: str) -> Figure:
@@ -64,7 +64,7 @@ def test_breaking_points_are_where_the_lines_cross_half() -> None:
 
 def test_a_half_life_needs_two_severities_and_lies_between_them() -> None:
     cells = {"clean": 0.4, "fog@3": 0.1, "snow@2": 0.3, "snow@3": 0.1, "frost@1": 0.1}
-    scores = replace(toy_scores("net"), cells={"AP": cells}, conditions=tuple(cells))
+    scores = replace(toy_scores("net"), per_condition={"AP": cells}, conditions=tuple(cells))
     rows = {row["x"]: row["y"] for row in breaking_points([scores], "AP").rows}
     assert rows == {"snow": pytest.approx(2.5)}
 
@@ -74,7 +74,7 @@ def test_breaking_points_have_intervals_where_scores_have() -> None:
     rng = np.random.default_rng(1)
     drawn = {
         text: np.concatenate([[value], value + rng.normal(0, 0.02, 200)])
-        for text, value in scores.cells["AP"].items()
+        for text, value in scores.per_condition["AP"].items()
     }
     (row, _) = breaking_points([replace(scores, replicates=Replicates({"AP": drawn}, {}))], "AP").rows
     assert row["y"] == pytest.approx(2.0)
@@ -86,7 +86,7 @@ def test_each_replicate_is_compared_with_half_of_its_own_clean_score() -> None:
     """Images that are all easier, or all harder, leave every share of the clean score as it is."""
     scores = steep()
     factors = np.concatenate([[0.55, 0.55], np.linspace(0.7, 1.3, 200)])
-    drawn = {text: value * factors for text, value in scores.cells["AP"].items()}
+    drawn = {text: value * factors for text, value in scores.per_condition["AP"].items()}
     for row in breaking_points([replace(scores, replicates=Replicates({"AP": drawn}, {}))], "AP").rows:
         assert (row["low"], row["high"]) == pytest.approx((row["y"], row["y"]))
 
@@ -205,7 +205,7 @@ def test_the_fault_that_hurts_most_is_the_one_with_the_largest_error(runs: dict[
 
 def test_the_text_of_show_names_the_severities_that_were_run() -> None:
     cells = {"clean": 0.4, "fog@1": 0.3, "fog@3": 0.2, "fog@5": 0.1, "snow@3": 0.3}
-    scores = replace(toy_scores(), cells={"AP": cells}, conditions=tuple(cells))
+    scores = replace(toy_scores(), per_condition={"AP": cells}, conditions=tuple(cells))
     table = bar_table(scores, "AP")
     assert table.columns[:-1] == ("corruption", "1", "3", "5", "mean")
     assert [row[1] for row in table.rows] == ["30.0", "–"]
@@ -213,14 +213,20 @@ def test_the_text_of_show_names_the_severities_that_were_run() -> None:
 
 def test_what_hurts_most_comes_first_also_of_errors() -> None:
     cells = {"clean": 0.2, "fog@3": 0.3, "snow@3": 0.7, "frost@3": 0.5}
-    scores = replace(toy_scores(), cells={"E": cells}, conditions=tuple(cells))
+    scores = replace(toy_scores(), per_condition={"E": cells}, conditions=tuple(cells))
     assert [row[0] for row in bar_table(scores, "E").rows] == ["snow", "frost", "fog"]
-    assert [*scores_by_severity(replace(scores, cells={"AP": cells}), "AP")] == ["fog", "frost", "snow"]
+    assert [*scores_by_severity(replace(scores, per_condition={"AP": cells}), "AP")] == [
+        "fog",
+        "frost",
+        "snow",
+    ]
 
 
 def test_conditions_given_by_parameters_are_lines_of_their_own() -> None:
     cells = {"clean": 0.4, "haze[beta=0.02]": 0.3, "haze[beta=0.04]": 0.2, "fog@3": 0.1}
-    lines = scores_by_severity(replace(toy_scores(), cells={"AP": cells}, conditions=tuple(cells)), "AP")
+    lines = scores_by_severity(
+        replace(toy_scores(), per_condition={"AP": cells}, conditions=tuple(cells)), "AP"
+    )
     assert [*lines] == ["fog", "haze[beta=0.04]", "haze", "haze[beta=0.02]"]
     assert lines["haze"] == {"mean": pytest.approx(0.25)}
 

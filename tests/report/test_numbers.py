@@ -68,7 +68,7 @@ def scored(
         rng = np.random.default_rng(seed + 100)
         drawn = {text: drawn_around(value, rng, spread) for text, value in held.items()}
         replicates = Replicates({measure: drawn}, {})
-    made = toy_scores(name, cells={measure: held}, conditions=tuple(held), replicates=replicates)
+    made = toy_scores(name, per_condition={measure: held}, conditions=tuple(held), replicates=replicates)
     return Scores(**{**{f: getattr(made, f) for f in made.__dataclass_fields__}, **more})
 
 
@@ -86,7 +86,7 @@ def keyed(view: View, name: str, *keys: str) -> dict[Any, float]:
 
 
 def mean(scores: Scores, name: str, levels: Sequence[int] | None = None) -> float:
-    row = next(iter(scores.cells.values()))
+    row = next(iter(scores.per_condition.values()))
     return float(np.mean([row[f"{name}@{s}"] for s in levels or severities(name)]))
 
 
@@ -151,7 +151,7 @@ def test_score_and_report_have_one_definition_of_a_category(
     from stormproof.results.aggregates import against
 
     base, net = pair
-    found = against("mIoU", net.cells["mIoU"], base.cells["mIoU"], net.over)
+    found = against("mIoU", net.per_condition["mIoU"], base.per_condition["mIoU"], net.over)
     for row in figure(beside, "cd-categories").rows:
         if row["series"] == "net":
             spread = found[f"{row['panel']}_by_category"][row["x"]]
@@ -199,7 +199,7 @@ def test_the_share_kept_by_group_has_its_interval() -> None:
     net = scored("net", names, 4, "AP", spread=0.01)
     rows = {row["x"]: row for row in figure(make_view([net]), "kept").rows}
     assert net.replicates is not None
-    drawn = net.replicates.cells["AP"]
+    drawn = net.replicates.per_condition["AP"]
     for group, members in {"all corruptions": names, **MICHAELIS}.items():
         texts = [f"{n}@{s}" for n in members for s in range(1, 6)]
         value = np.mean([net.score("AP", text) for text in texts]) / net.score("AP")
@@ -215,7 +215,7 @@ def test_the_summary_has_whole_intervals() -> None:
     summary = make_view([net]).summary
     line = dict(zip(summary.columns, summary.rows[0], strict=True))
     assert net.replicates is not None
-    drawn = net.replicates.cells["AP"]
+    drawn = net.replicates.per_condition["AP"]
     low, high = span(net.score("AP"), drawn["clean"])
     assert [float(end) for end in str(line["95 % of P"]).split(" – ")] == [
         pytest.approx(low.expected, abs=0.05), pytest.approx(high.expected, abs=0.05),
@@ -270,7 +270,9 @@ def test_worst_images_are_those_of_the_run(runs: dict[str, Path]) -> None:
 
 
 def test_classes_relative_to_their_own_clean_score() -> None:
-    per_class = {text: {"cat": 0.5 * value, "dog": value} for text, value in toy_scores().cells["AP"].items()}
+    per_class = {
+        text: {"cat": 0.5 * value, "dog": value} for text, value in toy_scores().per_condition["AP"].items()
+    }
     view = make_view([toy_scores(per_class={"AP": per_class})])
     found = keyed(view, "classes", "y", "x")
     assert found["cat", "snow"] == found["dog", "snow"] == pytest.approx(100 * 0.22 / 0.4)
@@ -279,7 +281,9 @@ def test_classes_relative_to_their_own_clean_score() -> None:
 
 
 def test_a_class_with_few_objects_keeps_no_share() -> None:
-    per_class = {text: {"cat": value, "dog": value} for text, value in toy_scores().cells["AP"].items()}
+    per_class = {
+        text: {"cat": value, "dog": value} for text, value in toy_scores().per_condition["AP"].items()
+    }
     details = {"objects": {"clean": {"cat": 9, "dog": 10}}}
     view = make_view([toy_scores(per_class={"AP": per_class}, details=details)])
     assert {name for name, _ in keyed(view, "classes", "y", "x")} == {"dog"}
@@ -292,10 +296,10 @@ def test_a_class_with_few_objects_keeps_no_share() -> None:
 def objects(name: str, error: float) -> Scores:
     """A detector with errors and flaws: fog adds 0.02 a severity to E; flaws are counts."""
     made = toy_scores(name)
-    texts = [*made.cells["AP"]]
+    texts = [*made.per_condition["AP"]]
     errors = {text: error if text == "clean" else error + 0.02 * int(text[-1]) for text in texts}
     flaws = {f"flaws {kind}": dict.fromkeys(texts, float(i)) for i, kind in enumerate(FLAW_NAMES)}
-    return toy_scores(name, cells={**made.cells, "E": errors, **flaws})
+    return toy_scores(name, per_condition={**made.per_condition, "E": errors, **flaws})
 
 
 FLAW_NAMES = ("CBWO", "WBCO", "WBWO", "PMD", "MD")
@@ -323,7 +327,12 @@ def test_detection_rates_and_lost_people_by_hand() -> None:
     made = toy_scores()
     rates = {"clean": 0.5, "fog@5": 0.4}
     view = make_view(
-        [toy_scores(cells={**made.cells, "ADR": rates}, details={"roc": {"clean": curve}, "lost": gone})]
+        [
+            toy_scores(
+                per_condition={**made.per_condition, "ADR": rates},
+                details={"roc": {"clean": curve}, "lost": gone},
+            )
+        ]
     )
     rows = figure(view, "roc").rows
     assert [(row["x"], row["y"], row.get("mark", False)) for row in rows] == [
@@ -347,7 +356,7 @@ def test_predictions_of_contextual_scores_by_hand() -> None:
     for name, (first, second, third, clean) in models.items():
         row = {"clean": clean + 0.4, simple[0]: first, simple[1]: second, target: third}
         row = {text: float(value) for text, value in row.items()}
-        made.append(toy_scores(name, cells={"AP": row}, conditions=tuple(row)))
+        made.append(toy_scores(name, per_condition={"AP": row}, conditions=tuple(row)))
     view = make_view(made)
     found = {row["series"]: row for row in figure(view, "prediction").rows}
     table = {s.name: np.array([s.score("AP", t) / s.score("AP") for t in (*simple, target)]) for s in made}
@@ -367,7 +376,9 @@ def test_correlates_gains_on_clean_and_corrupted_images() -> None:
             (("a", 1, 0.3), ("b", 2, 0.5), ("c", 3, 0.6))]  # fmt: skip
     view = make_view(some, reference="a")
     rows = {row["series"]: row for row in figure(view, "carry-over").rows}
-    under = {s.name: 100 * np.mean([v for t, v in s.cells["AP"].items() if t != "clean"]) for s in some}
+    under = {
+        s.name: 100 * np.mean([v for t, v in s.per_condition["AP"].items() if t != "clean"]) for s in some
+    }
     assert {name: row["y"] for name, row in rows.items()} == pytest.approx(under)
     pearson = np.corrcoef([30, 50, 60], [under[n] for n in "abc"])[0, 1]
     assert f"Pearson {pearson:.2f}" in figure(view, "carry-over").note
@@ -389,7 +400,7 @@ def two(spread: float = 0.0) -> tuple[Scores, Scores]:
         rng = np.random.default_rng(seed)
         drawn = {text: drawn_around(value, rng, spread) for text, value in row.items()}
         replicates = Replicates({"AP": drawn}, {}) if spread else None
-        made.append(toy_scores(name, cells={"AP": row}, conditions=tuple(row), replicates=replicates))
+        made.append(toy_scores(name, per_condition={"AP": row}, conditions=tuple(row), replicates=replicates))
     return made[0], made[1]
 
 
@@ -425,7 +436,7 @@ def test_the_headline_of_a_comparison_is_that_of_its_table(runs: dict[str, Path]
     assert first.replicates is not None
     assert second.replicates is not None
     drawn = [
-        np.mean([r.cells["AP"][t] for t in first.conditions if t != "clean"], axis=0)
+        np.mean([r.per_condition["AP"][t] for t in first.conditions if t != "clean"], axis=0)
         for r in (first.replicates, second.replicates)
     ]
     assert first.images is not None
@@ -442,7 +453,8 @@ def test_the_verdict_names_the_difference_and_its_interval() -> None:
     assert old.replicates is not None
     assert new.replicates is not None
     kept = [
-        np.mean([s.cells["AP"][t] for t in old.conditions if t != "clean"], axis=0) / s.cells["AP"]["clean"]
+        np.mean([s.per_condition["AP"][t] for t in old.conditions if t != "clean"], axis=0)
+        / s.per_condition["AP"]["clean"]
         for s in (old.replicates, new.replicates)
     ]
     ends = span((0.7 - 0.6) / 3 / 0.5, kept[1] - kept[0])

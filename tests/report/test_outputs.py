@@ -73,7 +73,9 @@ def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
     marks = {"marks_fppi": [0.1] * 9, "marks_rate": [0.2] * 9}  # one for each sensitivity
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], **marks}
     made = toy_scores(details={"roc": {"clean": curve, "fog@5": curve}})
-    view = make_view([replace(made, cells={**made.cells, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
+    view = make_view(
+        [replace(made, per_condition={**made.per_condition, "ADR": {"clean": 0.5, "fog@5": 0.4}})]
+    )
     written = {path.name: path for path in write_figures(view, tmp_path, formats=("svg",))}
     assert [name for name in written if name.startswith("roc")] == ["roc.svg"]
     assert all(words in written["roc.svg"].read_text() for words in ("clean", "fog, 5"))
@@ -81,8 +83,8 @@ def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
 
 def test_comparison_counts_what_got_better_and_worse() -> None:
     before, after = toy_scores("old"), toy_scores("new", clean=0.5)
-    worse = {**after.cells["AP"], **{f"snow@{s}": 0.1 for s in range(1, 6)}}
-    changed = replace(after, cells={"AP": worse})
+    worse = {**after.per_condition["AP"], **{f"snow@{s}": 0.1 for s in range(1, 6)}}
+    changed = replace(after, per_condition={"AP": worse})
     changes = changes_of(before, changed, "AP")
     assert verdict(before, changed, "AP", changes) == (
         "From old to new, AP changes by +10.0 on clean images and by -1.0 under corruption: "

@@ -19,7 +19,7 @@ from stormproof.results.scores import Scores
 
 def at_3(name: str, clean: float = 0.5, measure: str = "AP", **means: float) -> Scores:
     row = {"clean": clean, **{f"{each}@{s}": value for each, value in means.items() for s in (3, 4)}}
-    return toy_scores(name, cells={measure: row}, conditions=tuple(row))
+    return toy_scores(name, per_condition={measure: row}, conditions=tuple(row))
 
 
 def figure(view: View, name: str) -> Figure:
@@ -52,8 +52,10 @@ def test_the_note_of_a_difference_says_which_sign_is_better(measure: str, better
 
 def test_the_class_that_keeps_least_is_the_first_row() -> None:
     held = {"clean": {"cat": 0.8, "dog": 0.4, "cow": 0.5}, "fog@3": {"cat": 0.2, "dog": 0.3, "cow": 0.25}}
-    made = toy_scores(cells={"AP": {"clean": 0.5, "fog@3": 0.25}}, conditions=("clean", "fog@3"))
-    view = make_view([toy_scores(cells=made.cells, conditions=made.conditions, per_class={"AP": held})])
+    made = toy_scores(per_condition={"AP": {"clean": 0.5, "fog@3": 0.25}}, conditions=("clean", "fog@3"))
+    view = make_view(
+        [toy_scores(per_condition=made.per_condition, conditions=made.conditions, per_class={"AP": held})]
+    )
     rows = figure(view, "classes").rows
     assert [(row["y"], row["v"]) for row in rows] == [
         ("cat", pytest.approx(25.0)), ("cow", pytest.approx(50.0)), ("dog", pytest.approx(75.0)),
@@ -74,7 +76,7 @@ def test_what_breaks_first_is_shown_first_and_what_breaks_fourth_is_not() -> Non
     cells = {"clean": 0.4}
     for name, half_at in (("fog", 4.5), ("snow", 1.5), ("frost", 3.5), ("contrast", 2.5)):
         cells |= {f"{name}@{s}": max(0.0, 0.4 - 0.2 * s / half_at) for s in range(1, 6)}
-    found = breaking_points([toy_scores(cells={"AP": cells}, conditions=tuple(cells))], "AP")
+    found = breaking_points([toy_scores(per_condition={"AP": cells}, conditions=tuple(cells))], "AP")
     assert [(row["x"], row["y"]) for row in found.rows] == [
         ("snow", pytest.approx(1.5)), ("contrast", pytest.approx(2.5)), ("frost", pytest.approx(3.5)),
     ]  # fmt: skip
@@ -84,7 +86,9 @@ def test_a_run_that_never_breaks_counts_as_breaking_beyond_the_last_severity() -
     """Fog breaks both runs at 4, together 8; snow breaks one at 0.67 and the other never, together 6.67."""
     fog = {f"fog@{s}": 0.4 - 0.05 * s for s in range(1, 6)}
     rows = [{"clean": 0.4, **fog, **{f"snow@{s}": value for s in range(1, 6)}} for value in (0.1, 0.39)]
-    runs = [toy_scores(f"net {k}", cells={"AP": row}, conditions=tuple(row)) for k, row in enumerate(rows)]
+    runs = [
+        toy_scores(f"net {k}", per_condition={"AP": row}, conditions=tuple(row)) for k, row in enumerate(rows)
+    ]
     assert [row["x"] for row in breaking_points(runs, "AP").rows] == ["snow", "fog", "fog"]
 
 
@@ -92,10 +96,10 @@ def errors(
     name: str, clean: float, *, dataset: str = "toy", tags: dict[str, str] | None = None, **means: float
 ) -> Scores:
     made = at_3(name, clean, "E", **means)
-    ap = {text: 1 - value for text, value in made.cells["E"].items()}
+    ap = {text: 1 - value for text, value in made.per_condition["E"].items()}
     return toy_scores(
         name,
-        cells={"AP": ap, "E": made.cells["E"]},
+        per_condition={"AP": ap, "E": made.per_condition["E"]},
         conditions=made.conditions,
         dataset=dataset,
         tags=tags or {},
@@ -106,7 +110,9 @@ def of_model(scores: Scores, *enhance: str) -> Scores:
     """The scores as if of a run of one model, with enhancements, which are part of a model's name."""
     model = SimpleNamespace(name="+".join(("net", *enhance)), enhance=enhance, spec="net.onnx")
     record: Any = SimpleNamespace(name=scores.name, model=model)
-    return toy_scores(scores.name, cells=scores.cells, conditions=scores.conditions, record=record)
+    return toy_scores(
+        scores.name, per_condition=scores.per_condition, conditions=scores.conditions, record=record
+    )
 
 
 def test_an_enhancement_that_lowers_errors_has_a_negative_change() -> None:
@@ -152,7 +158,7 @@ def test_the_filmstrip_shows_the_conditions_that_flicker_most() -> None:
         "snow@3": 0.4,
         "frost@1": float("nan"),
     }
-    run: Any = SimpleNamespace(scores=SimpleNamespace(cells={"flicker": flicker}))
+    run: Any = SimpleNamespace(scores=SimpleNamespace(per_condition={"flicker": flicker}))
     assert clips._conditions(run) == ["fog@3", "snow@1", "snow@3"], "in the run's order"
 
 
@@ -160,7 +166,9 @@ def test_a_reliability_diagram_shows_the_weakest_a_middle_and_the_strongest_seve
     row = {"clean": 0.5, **{f"fog@{s}": 0.4 for s in range(1, 6)}}
     bins = {"score": [0.5], "precision": [0.4], "low": [0.3], "high": [0.5], "detections": [200.0]}
     cells = {name: dict(row) for name in ("AP", *calibration.COLUMNS)}
-    scores = toy_scores(cells=cells, conditions=tuple(row), details={"reliability": dict.fromkeys(row, bins)})
+    scores = toy_scores(
+        per_condition=cells, conditions=tuple(row), details={"reliability": dict.fromkeys(row, bins)}
+    )
     drawn = figure(make_view([scores]), "reliability").rows
     assert [*dict.fromkeys(each["series"] for each in drawn)] == ["perfect", "clean", "1", "3", "5"]
     (clean,) = [each for each in drawn if each["series"] == "clean"]

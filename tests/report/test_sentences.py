@@ -18,7 +18,7 @@ def scored(name: str, clean: float, measure: str = "AP", *, seed: int = 0, **mea
     rng = np.random.default_rng(seed)
     drawn = {text: value + np.r_[0, 0, rng.normal(0, 0.0002, 200)] for text, value in row.items()}
     return toy_scores(
-        name, cells={measure: row}, conditions=tuple(row), replicates=Replicates({measure: drawn}, {})
+        name, per_condition={measure: row}, conditions=tuple(row), replicates=Replicates({measure: drawn}, {})
     )
 
 
@@ -34,13 +34,13 @@ def test_the_highest_error_hurts_most_and_the_lowest_least() -> None:
 
 def test_half_of_the_clean_score_is_not_below_half() -> None:
     row = {"clean": 0.5, "fog@1": 0.25, "fog@2": 0.2, "snow@1": 0.3, "snow@2": 0.25}
-    said = sentence(toy_scores(cells={"AP": row}, conditions=tuple(row)), "AP")
+    said = sentence(toy_scores(per_condition={"AP": row}, conditions=tuple(row)), "AP")
     assert said.endswith("falls below half of its clean score under fog from severity 2.")
 
 
 def test_scores_along_a_strength_run_from_the_lowest_to_the_highest() -> None:
     row = {"clean": 0.5, "style[alpha=0.2]": 0.4, "style[alpha=0.6]": 0.1, "style[alpha=1]": 0.2}
-    said = sentence(toy_scores(cells={"AP": row}, conditions=tuple(row)), "AP")
+    said = sentence(toy_scores(per_condition={"AP": row}, conditions=tuple(row)), "AP")
     ends = re.search(r"from ([\d.]+) \((.*?)\) to ([\d.]+) \((.*?)\) under 3 conditions", said)
     assert ends is not None, said
     assert ends.groups() == ("10.0", "style[alpha=0.6]", "40.0", "style[alpha=0.2]")

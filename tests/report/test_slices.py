@@ -67,7 +67,7 @@ def part(name: str, images: int, clean: float, fog: float) -> Scores:
     drawn = {text: value + noise * (1 + clean) for text, value in row.items()}
     return toy_scores(
         name,
-        cells={"AP": row},
+        per_condition={"AP": row},
         conditions=tuple(row),
         images=images,
         replicates=Replicates({"AP": drawn}, {}),

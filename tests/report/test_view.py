@@ -42,7 +42,7 @@ def noisy(name: str, means: dict[str, float], noise: float, *, clean: float = 0.
     drawn = {
         text: np.r_[[value] * LEADING, value + rng.normal(0, noise, 200)] for text, value in cells.items()
     }
-    made = toy_scores(name, cells={"AP": cells}, conditions=tuple(cells))
+    made = toy_scores(name, per_condition={"AP": cells}, conditions=tuple(cells))
     return replace(made, replicates=Replicates({"AP": drawn}, {}))
 
 
@@ -85,7 +85,7 @@ def test_an_unclear_difference_claims_no_direction() -> None:
 
 def test_half_is_lost_from_a_severity_only_if_lower_ones_were_run() -> None:
     cells = {"clean": 0.4, "fog@3": 0.1, "fog@4": 0.05, "snow@1": 0.1, "frost@2": 0.3, "frost@3": 0.1}
-    said = make_view([toy_scores(cells={"AP": cells}, conditions=tuple(cells))]).sentences[0]
+    said = make_view([toy_scores(per_condition={"AP": cells}, conditions=tuple(cells))]).sentences[0]
     assert said.endswith(
         "half of its clean score under snow from severity 1, fog at severity 3, frost from severity 3."
     )
@@ -93,7 +93,7 @@ def test_half_is_lost_from_a_severity_only_if_lower_ones_were_run() -> None:
 
 def test_a_run_without_an_object_to_find_says_so() -> None:
     cells = {"clean": math.nan, "fog@3": math.nan}
-    view = make_view([toy_scores(cells={"AP": cells}, conditions=tuple(cells))])
+    view = make_view([toy_scores(per_condition={"AP": cells}, conditions=tuple(cells))])
     assert view.sentences == ("net has no AP: no image shows anything that it could find.",)
 
 
@@ -125,7 +125,7 @@ def test_the_summary_has_the_papers_numbers() -> None:
 def under_severity_3(name: str = "net", clean: float = 0.4) -> Scores:
     """A run under two conditions that are no suite."""
     cells = {"clean": clean, "fog@3": clean - 0.1, "snow@3": clean - 0.2}
-    return toy_scores(name, cells={"AP": cells}, conditions=tuple(cells))
+    return toy_scores(name, per_condition={"AP": cells}, conditions=tuple(cells))
 
 
 def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
@@ -153,8 +153,8 @@ def test_a_suite_and_other_conditions_keep_columns_of_their_own() -> None:
 
 def test_several_sets_of_conditions_have_a_line_each() -> None:
     whole = weather_scores()
-    cells = {**whole.cells["AP"], "contrast@3": 0.2}
-    view = make_view([replace(whole, cells={"AP": cells}, conditions=tuple(cells))])
+    cells = {**whole.per_condition["AP"], "contrast@3": 0.2}
+    view = make_view([replace(whole, per_condition={"AP": cells}, conditions=tuple(cells))])
     table = next(t for t in view.tables() if t.id == "sets")
     assert [row[:2] for row in table.rows] == [("net", "weather (20 conditions)"), ("net", "1 condition")]
     assert [row[4] for row in table.rows] == [pytest.approx(81.25), pytest.approx(50.0)]
@@ -164,8 +164,8 @@ def test_every_severity_has_its_detection_rate_curve() -> None:
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1] * 9, "marks_rate": [0.2] * 9}
     texts = ("clean", "fog@1", "fog@5")
     made = toy_scores(details={"roc": dict.fromkeys(texts, curve)})
-    cells = {**made.cells, "ADR": dict.fromkeys(texts, 0.5)}
-    rows = rows_of(make_view([replace(made, cells=cells)]), "roc")
+    cells = {**made.per_condition, "ADR": dict.fromkeys(texts, 0.5)}
+    rows = rows_of(make_view([replace(made, per_condition=cells)]), "roc")
     assert list(dict.fromkeys(row["pick"] for row in rows)) == [("clean", ""), ("fog", "5"), ("fog", "1")]
     marks = [row["mark"] for row in rows if "mark" in row]
     assert marks == ["1 in 1000", "1 in 100", "1 in 10"] * 3
@@ -196,8 +196,8 @@ def test_curves_begin_at_the_clean_score() -> None:
 
 def test_an_incomplete_run_has_no_mean() -> None:
     whole = toy_scores()
-    cells = {text: value for text, value in whole.cells["AP"].items() if text != "snow@5"}
-    broken = replace(whole, cells={"AP": cells}, missing=("snow@5 (3 of 500 missing)",))
+    cells = {text: value for text, value in whole.per_condition["AP"].items() if text != "snow@5"}
+    broken = replace(whole, per_condition={"AP": cells}, missing=("snow@5 (3 of 500 missing)",))
     view = make_view([broken])
     line = dict(zip(view.summary.columns, view.summary.rows[0], strict=True))
     assert line["mPC"] is None
@@ -259,7 +259,7 @@ def test_a_corruption_that_leaves_a_run_without_a_number_has_no_arrow() -> None:
     """As precision has none where nothing is predicted."""
     quality = {f"{name}@{s}": {"rmse": 10.0 * s} for name in ("fog", "snow") for s in range(1, 6)}
     first, second = (toy_scores(name, details={"quality": quality}) for name in "ab")
-    silent = replace(second, cells={"AP": {**second.cells["AP"], "fog@5": math.nan}})
+    silent = replace(second, per_condition={"AP": {**second.per_condition["AP"], "fog@5": math.nan}})
     figure = next(f for f in make_view([first, silent]).figures() if f.id == "rmse")
     arrows = {row["label"]: "y2" in row for row in prepare_rows(figure, figure.rows)}
     assert arrows == {"fog": False, "snow": True}
@@ -306,7 +306,7 @@ def test_plots_alpha_sequences_by_size_mode_and_space() -> None:
         texts = {f"style[alpha={a},on=objects,space=feature]": 0.4 - drop * a for a in (0.5, 1)}
         texts |= {"style[alpha=0.5,on=objects,space=pixel]": 0.39}
         cells = {m: {"clean": 0.4, **texts} for m in sizes}
-        return toy_scores(name, cells=cells, conditions=("clean", *texts))
+        return toy_scores(name, per_condition=cells, conditions=("clean", *texts))
 
     view = make_view([styled("a", 0.1), styled("b", 0.2)])
     rows = rows_of(view, "alpha")

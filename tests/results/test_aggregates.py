@@ -33,7 +33,7 @@ def test_the_interval_of_a_score_ends_at_one() -> None:
 
 def test_a_mean_is_over_corruptions_and_then_over_severities() -> None:
     made = scored(0.5, 0.4)
-    cells = {**made.cells["AP"], **dict.fromkeys(map(str, grid(("fog",))), 0.2)}
+    cells = {**made.per_condition["AP"], **dict.fromkeys(map(str, grid(("fog",))), 0.2)}
     totals = Scores("net", "toy", 400, {"AP": cells}, WEATHER).aggregates["AP"]
     assert totals["mPC"] == pytest.approx((3 * 0.4 + 0.2) / 4)
     assert totals["rPC"] == pytest.approx((3 * 0.4 + 0.2) / 4 / 0.5)

@@ -78,7 +78,7 @@ def test_rank_correlation_of_models_by_hand(sides: tuple[list[Run], list[Run], P
     assert [*found.correlations] == [CLEAN, MEAN, "brightness"]
     assert [*found.correlations[MEAN]] == ["all images", "clear", "fog"]
     # By hand, from the scores themselves.
-    mean = [np.mean([run.score().cells["mIoU"][f"brightness@{s}"] for s in (1, 2)]) for run in ours]
+    mean = [np.mean([run.score().per_condition["mIoU"][f"brightness@{s}"] for s in (1, 2)]) for run in ours]
     fog = [run.slices(str(table), replicates=50)["fog"].score("mIoU") for run in theirs]
     assert found.correlations["brightness"]["fog"].estimate == pytest.approx(spearmanr(mean, fog).statistic)
     assert found.correlations[MEAN]["fog"].estimate > 0.5
@@ -165,7 +165,7 @@ def test_slices_are_relative_to_the_clear_slice(sides: tuple[list[Run], list[Run
     assert kept["fog"].estimate == pytest.approx(found["fog"].score("mIoU") / found["clear"].score("mIoU"))
     assert kept["fog"].low < kept["fog"].estimate < kept["fog"].high
     other = theirs[1].slices(str(table), clean=ours[1], replicates=60)
-    expected = found["fog"].score("mIoU") / ours[1].score().cells["mIoU"]["clean"]
+    expected = found["fog"].score("mIoU") / ours[1].score().per_condition["mIoU"]["clean"]
     assert other.relative()["fog"].estimate == pytest.approx(expected)
     assert "% of clear" in found.table().columns
     with pytest.raises(UnknownName, match="clear"):

@@ -186,10 +186,10 @@ def test_few_images_that_decide_a_measure_widen_its_interval() -> None:
     drawn = scores.replicates
     assert drawn is not None
     few = Scores(
-        "model", "data", 400, scores.cells, scores.conditions,
-        replicates=Replicates(drawn.cells, {}, {"AP": 5}),
+        "model", "data", 400, scores.per_condition, scores.conditions,
+        replicates=Replicates(drawn.per_condition, {}, {"AP": 5}),
     )  # fmt: skip
     narrow, wide = (each.interval("fog@3", "AP") for each in (scores, few))
     assert wide.images == 5
-    assert wide.high == pytest.approx(interval_around(0.5, drawn.cells["AP"]["fog@3"], images=5).high)
+    assert wide.high == pytest.approx(interval_around(0.5, drawn.per_condition["AP"]["fog@3"], images=5).high)
     assert wide.half_width > 1.3 * narrow.half_width

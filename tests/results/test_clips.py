@@ -64,14 +64,14 @@ def run(dataset: OpenedDataset, tmp_path_factory: pytest.TempPathFactory) -> sto
 def test_scores_and_intervals_are_over_clips(run: stormproof.Run) -> None:
     scores = run.score(interval=True)
     # Of five pairs of frames in each clip, the three clips with red pixels have three changes each.
-    assert scores.cells["flicker"]["clean"] == pytest.approx(9 / 20)
-    assert scores.cells["fragments"]["clean"] == pytest.approx(3 / 4)
-    assert scores.cells["found"]["clean"] == pytest.approx(18 / 24)
+    assert scores.per_condition["flicker"]["clean"] == pytest.approx(9 / 20)
+    assert scores.per_condition["fragments"]["clean"] == pytest.approx(3 / 4)
+    assert scores.per_condition["found"]["clean"] == pytest.approx(18 / 24)
     assert (scores.images, scores.clips, scores.units) == (24, 4, 4)
     sure = scores.interval("clean", "flicker")
     assert sure.images == CLIPS
     assert sure.low < 9 / 20 < sure.high
-    halves = scores.replicates.cells["found"]["clean"][2:]
+    halves = scores.replicates.per_condition["found"]["clean"][2:]
     possible = {(6 * a + 4 * b) / (6 * (a + b)) for a in (0, 1) for b in range(4) if a + b}
     assert all(any(abs(half - each) < 1e-9 for each in possible) for half in halves[np.isfinite(halves)])
     again = run.score(interval=True)
@@ -118,7 +118,7 @@ def test_named_groups_widen_intervals_and_change_no_score(make: Make, tmp_path: 
     single = stormproof.Run(folder).score(interval=True)  # stored in the folder, under the same key
     grouped = stormproof.Run(folder, data=f"{spec},groups={table}").score(interval=True)
     assert (single.clips, grouped.clips, grouped.units) == (None, 2, 2)
-    assert single.cells["AP50"] == grouped.cells["AP50"]
+    assert single.per_condition["AP50"] == grouped.per_condition["AP50"]
     narrow, wide = (scores.interval("clean", "AP50") for scores in (single, grouped))
     assert (wide.images, narrow.images) == (2, 8)
     assert wide.half_width > narrow.half_width

@@ -93,7 +93,7 @@ def test_pascal_c_has_intervals_and_a_gate(pascal: Path, tmp_path: Path) -> None
     verdicts = json.loads(say("check", tmp_path / "run", "--require", path, "--json"))
     assert [row["verdict"] for row in verdicts] == ["inconclusive"] * 2  # the interval is not calibrated
     assert "not calibrated" in verdicts[0]["doubt"]
-    assert [row["estimate"] for row in verdicts] == [scores.mean(VOC07), scores.cells[VOC07]["fog@5"]]
+    assert [row["estimate"] for row in verdicts] == [scores.mean(VOC07), scores.per_condition[VOC07]["fog@5"]]
     assert (scores - scores)[VOC07]["mean"].interval.estimate == 0
 
 

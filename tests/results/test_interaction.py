@@ -127,9 +127,9 @@ def test_reports_a_pair_that_is_worse_together_with_its_interval() -> None:
 def test_few_images_or_no_intervals_decide_nothing() -> None:
     images = _street(np.random.default_rng(1), **{"fog@3+snow@3": 0.3})
     scores = _scores(images)
-    bare = Scores("net", "street", IMAGES, scores.cells, scores.conditions)
+    bare = Scores("net", "street", IMAGES, scores.per_condition, scores.conditions)
     assert "--interval" in worse_together(bare, "mIoU")
-    few = Scores("net", "street", 40, scores.cells, scores.conditions, replicates=scores.replicates)
+    few = Scores("net", "street", 40, scores.per_condition, scores.conditions, replicates=scores.replicates)
     assert "40 images are too few" in worse_together(few, "mIoU")
     assert " *" not in "".join(str(row) for row in interaction_table(few, "mIoU").rows)
     assert " *" in "".join(str(row) for row in interaction_table(scores, "mIoU").rows)

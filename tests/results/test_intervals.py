@@ -55,10 +55,10 @@ def test_weights_of_one_give_the_scores_of_a_run(make: Make, model: str, on: str
     scores = anew(make(model, on), replicates=50)
     assert scores.replicates is not None
     wanted = {"scene": {"AP", "APs", "AR1", "E", "VOC07 AP50", "flaws PMD", "mask AP"}, "street": {"mIoU"}}
-    assert wanted[on] <= {*scores.replicates.cells}
-    assert {*scores.replicates.cells} == {*scores.cells}
-    for measure, cells in scores.replicates.cells.items():
-        expected = scores.cells[measure]
+    assert wanted[on] <= {*scores.replicates.per_condition}
+    assert {*scores.replicates.per_condition} == {*scores.per_condition}
+    for measure, cells in scores.replicates.per_condition.items():
+        expected = scores.per_condition[measure]
         assert {text: v[2] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
         totals, spread = flatten(scores.aggregates[measure]), scores.spread(measure)
         one = {name: spread[name][2] for name in totals}
@@ -87,7 +87,10 @@ def test_intervals_contain_the_scores(make: Make) -> None:
     assert said["aggregates"]["AP"]["mean"]["estimate"] == mean.estimate
     assert said["cells"]["AP"]["fog@3"]["low"] == scores.interval("fog@3", "AP").low
     assert (said["images"], said["replicates"]) == (8, 200)
-    score, clean, fog = scores.score("AP"), *(scores.replicates.cells["AP"][c] for c in ("clean", "fog@3"))
+    score, clean, fog = (
+        scores.score("AP"),
+        *(scores.replicates.per_condition["AP"][c] for c in ("clean", "fog@3")),
+    )
     assert clean[0] < score
     assert score - clean[1] == pytest.approx(0.8 * (score - clean[0]))  # others are relative to it
     assert fog[0] == fog[1]
@@ -100,7 +103,7 @@ def test_every_measure_of_a_run_has_an_interval(make: Make) -> None:
     assert {"AP", "AR100", "VOC07 AP50", "VOC10 AP50", "mask AR1", "E", "flaws MD", "images PMD"} <= {*known}
     for name in known:
         interval = scores.interval("fog@3", name)
-        seen = np.isfinite(scores.replicates.cells[name]["fog@3"][2:]).mean()
+        seen = np.isfinite(scores.replicates.per_condition[name]["fog@3"][2:]).mean()
         if seen < 0.5:  # too few halves show what it is of
             assert np.isnan(interval.low), name
         else:
@@ -221,8 +224,8 @@ def test_an_image_that_could_not_be_read_counts_nowhere(with_holes: dict[str, Pa
     said = as_dict(scores)["intervals"]
     assert (scores.images, len(scores.left_out)) == (7, 1) == (said["images"], len(said["left_out"]))
     assert scores.replicates is not None
-    for measure, cells in scores.replicates.cells.items():
-        expected = scores.cells[measure]
+    for measure, cells in scores.replicates.per_condition.items():
+        expected = scores.per_condition[measure]
         assert {text: v[2] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 

@@ -25,9 +25,10 @@ def alike(images: int, **cells: float) -> Any:
     rows = {name.replace("_", " "): dict.fromkeys(("clean", "fog@3"), value) for name, value in cells.items()}
     drawn = {name: {t: np.full(HALVES + 2, v) for t, v in row.items()} for name, row in rows.items()}
     return SimpleNamespace(
-        cells=rows, conditions=("clean", "fog@3"), headline=next(iter(rows)), units=images, name="alike",
-        units_of=lambda _: images, classes=("car",), clips=None,
-        over=SimpleNamespace(whole=True, covered=()), replicates=SimpleNamespace(cells=drawn), per_class={},
+        per_condition=rows, conditions=("clean", "fog@3"), headline=next(iter(rows)), units=images,
+        name="alike", units_of=lambda _: images, classes=("car",), clips=None,
+        over=SimpleNamespace(whole=True, covered=()), per_class={},
+        replicates=SimpleNamespace(per_condition=drawn),
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def test_strong_noise_is_left_out_of_every_mean_of_kamann(
     folder = request.getfixturevalue(which)
     scores = agree(folder, tmp_path)
     assert scores.headline == "mIoU"
-    cells = scores.cells["mIoU"]
+    cells = scores.per_condition["mIoU"]
     assert len(cells) == 94  # strong noise is run and shown, and counts in no mean
     names = {text.partition("@")[0] for text in cells} - {"clean"}
     by_name = {
@@ -90,7 +90,7 @@ def test_part_of_kamanns_benchmark_is_averaged_without_strong_noise(street: Path
     )  # fmt: skip
     scores = agree(folder, tmp_path)
     assert scores.over.mean_name == "mean over 8 conditions"  # of ten that were run
-    cells = scores.cells["mIoU"]
+    cells = scores.per_condition["mIoU"]
     counted = [v for text, v in cells.items() if text != "clean" and text not in NOISE]
     assert len(counted) == 8
     assert scores.mean("mIoU") == pytest.approx(np.mean(counted))

@@ -169,7 +169,7 @@ def test_adr_is_absolute_and_relative_to_clean(met: list[Path]) -> None:
     assert "3 images cannot show an FPPI below 0.33" in said
     scores = Run(met[0]).score()
     for row in _rows("adr", *met):
-        assert float(row["sharp (%)"]) == 100 * scores.cells["ADR"][row["condition"]]
+        assert float(row["sharp (%)"]) == 100 * scores.per_condition["ADR"][row["condition"]]
 
 
 def test_curves_keep_the_sensitivities_of_clean_images(met: list[Path]) -> None:

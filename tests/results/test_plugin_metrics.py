@@ -52,18 +52,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_metric_of_a_file_is_scored_with_intervals_and_differences(folder: Path, plugin: Path) -> None:
-    assert "F1" not in Run(folder).score().cells
+    assert "F1" not in Run(folder).score().per_condition
     printed = json.loads(say("score", folder, "--plugin", plugin, "--measure", "F1", "--interval", "--json"))
     scores = Run(folder).score(interval=True)
     assert printed["headline"] == "F1"
     for name in ("F1", "median error"):
-        assert printed["scores"][name] == scores.cells[name]
+        assert printed["scores"][name] == scores.per_condition[name]
         mean = scores.interval("mean", name)
         assert mean.low < mean.estimate == scores.aggregates[name]["mean"] < mean.high
         assert (scores - scores)[name]["mean"].interval.estimate == 0
     assert "CE" in scores.aggregates["median error"]  # an error: less is better
     by_hand = _f1_by_hand(Run(folder))
-    assert scores.cells["F1"]["fog@3"] == pytest.approx(by_hand)
+    assert scores.per_condition["F1"]["fog@3"] == pytest.approx(by_hand)
     agree(folder, folder.parent, "F1")
 
 
@@ -93,7 +93,7 @@ def test_a_metric_of_a_file_can_be_required(folder: Path, plugin: Path, tmp_path
     verdicts = json.loads(say("check", folder, "--require", path, "--plugin", plugin, "--json", code=3))
     assert [row["verdict"] for row in verdicts] == ["inconclusive"] * 4  # it declares nothing about intervals
     assert verdicts[0]["doubt"] == "the interval of F1 is not calibrated"
-    assert verdicts[0]["estimate"] == scores.cells["F1"]["fog@3"]
+    assert verdicts[0]["estimate"] == scores.per_condition["F1"]["fog@3"]
     assert verdicts[1]["estimate"] == scores.mean("F1")
     say(
         "evidence", folder, "--require", path, "--plugin", plugin, "--out", tmp_path / "e.json", "--pixels", 0
@@ -129,14 +129,14 @@ def test_a_run_continues_until_a_plugins_measure_is_precise(
 def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
     """The function, a constant that it uses, and what it reads: scores stored before are not believed."""
     load_plugins([str(plugin)])
-    found = [Run(folder).score().cells["F1"]["clean"]]
+    found = [Run(folder).score().per_condition["F1"]["clean"]]
     for k, change in enumerate(
         (("MIN_SCORE = 0.5", "MIN_SCORE = 0.8"), ("2 * hits, hits", "3 * hits, hits"))
     ):
         plugin.write_text(plugin.read_text().replace(*change))
         os.utime(plugin, (k + 1, k + 1))  # another time, so that the file is run again
         load_plugins([str(plugin)])
-        found.append(Run(folder).score().cells["F1"]["clean"])
+        found.append(Run(folder).score().per_condition["F1"]["clean"])
     assert len({*found}) == 3
     assert found[2] == pytest.approx(1.5 * found[1])
     plugin.write_text(
@@ -144,7 +144,7 @@ def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
     )
     os.utime(plugin, (9, 9))
     load_plugins([str(plugin)])
-    assert "F1" not in Run(folder).score().cells  # there are no masks
+    assert "F1" not in Run(folder).score().per_condition  # there are no masks
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -200,7 +200,7 @@ def test_a_package_offers_metrics_by_entry_point(folder: Path, plugin: Path, tmp
     load_plugins([str(plugin)])
     scores = Run(folder).score()
     assert {name: found[name] for name in ("F1", "median error")} == {
-        name: scores.cells[name] for name in ("F1", "median error")
+        name: scores.per_condition[name] for name in ("F1", "median error")
     }
 
 
@@ -258,5 +258,7 @@ def test_a_metric_of_label_maps_is_scored_by_class(tmp_path: Path) -> None:
     assert by_class == pytest.approx(
         dict(zip(run.dataset.semantic_classes, abs(said - truth) / truth, strict=True))
     )
-    assert scores.cells["area error"]["contrast@3"] == pytest.approx(abs(said - truth).sum() / truth.sum())
+    assert scores.per_condition["area error"]["contrast@3"] == pytest.approx(
+        abs(said - truth).sum() / truth.sum()
+    )
     assert scores.replicates.per_class["area error"]["contrast@3"]["dark"].estimate == by_class["dark"]

@@ -151,7 +151,7 @@ def test_a_task_with_its_own_column_is_stored_scored_and_shown(tmp_path: Path, t
     interval = scores.interval("contrast@3")
     assert interval.low <= interval.estimate <= interval.high
     assert {*scores.per_class["tip error"]["clean"]} == {"cock", "arrow"}
-    assert "AP" in scores.cells  # its boxes are scored too
+    assert "AP" in scores.per_condition  # its boxes are scored too
     assert "tip error" in say("score", folder, "--interval", *flags)
     page = tmp_path / "page.html"
     say("report", folder, "--out", page, "--images", "2", *flags)

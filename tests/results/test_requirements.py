@@ -177,7 +177,7 @@ def test_ids_are_unique(tmp_path):
 
 def test_the_interval_decides_the_outcome(scores):
     replicates = scores.spread("AP")["fog@3"]
-    value, se = scores.cells["AP"]["fog@3"], float(np.std(replicates, ddof=1))
+    value, se = scores.per_condition["AP"]["fog@3"], float(np.std(replicates, ddof=1))
     row = {"id": "R", "metric": "AP", "condition": "fog@3"}
     cases = {Outcome.PASS: value - 3 * se, Outcome.FAIL: value + 3 * se, Outcome.INCONCLUSIVE: value + se}
     for outcome, threshold in cases.items():
@@ -195,7 +195,7 @@ def test_judges_aggregates_losses_and_drops(run, scores):
     loss = judge(
         [parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r")], scores
     )[0]
-    cells = scores.cells["AP"]
+    cells = scores.per_condition["AP"]
     assert loss.interval.estimate == pytest.approx(cells["clean"] - cells["fog@3"])
     same = judge([parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r")], scores, scores)[0]
     assert same.outcome is Outcome.INCONCLUSIVE  # eight equal images say little about others
@@ -226,7 +226,7 @@ def test_a_drop_is_over_the_same_conditions_measure_and_classes(make, scores):
     drop = [parse({"id": "R", "metric": "mPC", "at_most_drop": 0.5}, "r")]
     some = Run(make("contrast_boxes", name="fewer", conditions=["fog"])).score(interval=True)
     (verdict,) = judge(drop, some, scores)  # the mean of the run's five conditions, not of the baseline's ten
-    means = [np.mean([side.cells["AP"][f"fog@{k}"] for k in range(1, 6)]) for side in (scores, some)]
+    means = [np.mean([side.per_condition["AP"][f"fog@{k}"] for k in range(1, 6)]) for side in (scores, some)]
     assert verdict.interval.estimate == pytest.approx(means[0] - means[1], abs=1e-12)
     with pytest.raises(InvalidOption, match=r"R covers conditions that were not run in .*fewer-scene: gauss"):
         judge(drop, scores, some)
@@ -252,7 +252,9 @@ def test_two_requirements_of_one_id_are_judged_apart(scores):
 
 def test_clean_images_alone_have_no_mean(scores):
     clean = replace(
-        scores, conditions=("clean",), cells={m: {"clean": c["clean"]} for m, c in scores.cells.items()}
+        scores,
+        conditions=("clean",),
+        per_condition={m: {"clean": c["clean"]} for m, c in scores.per_condition.items()},
     )
     with pytest.raises(InvalidOption, match=r"R: .* has no mPC of AP: it was run on clean images only"):
         judge([parse({"id": "R", "metric": "mPC", "at_least": 0.5}, "r")], clean)

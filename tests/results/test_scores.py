@@ -57,15 +57,17 @@ def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
     for condition in ("clean", "fog@3"):
         truth, said = by_hand(run, condition, contrast_masks)
         boxes, masks = box_numbers(truth, said), mask_numbers(truth, said)  # type: ignore[arg-type]
-        assert {name: scores.cells[name][condition] for name in boxes} == pytest.approx(boxes, nan_ok=True)
-        assert scores.cells["AP"][condition] == boxes["AP"] > 0
-        assert scores.cells["mask AP50"][condition] == masks["AP50"] > 0
+        assert {name: scores.per_condition[name][condition] for name in boxes} == pytest.approx(
+            boxes, nan_ok=True
+        )
+        assert scores.per_condition["AP"][condition] == boxes["AP"] > 0
+        assert scores.per_condition["mask AP50"][condition] == masks["AP50"] > 0
         found = match_boxes(truth, Detections.of(said, truth))  # type: ignore[arg-type]
         by_class = coco_scored(found, np.ones((1, len(truth.ids)))).per_class["AP"][0]
         assert [*scores.per_class["AP"][condition].values()] == by_class.tolist()
     total = scores.aggregates["AP"]
-    cells = [value for text, value in scores.cells["AP"].items() if text != "clean"]
-    assert total["P"] == scores.cells["AP"]["clean"]
+    cells = [value for text, value in scores.per_condition["AP"].items() if text != "clean"]
+    assert total["P"] == scores.per_condition["AP"]["clean"]
     assert total["mean"] == pytest.approx(np.mean(cells))
     assert not {"mPC", "rPC"} & {*total}, "fog and gaussian_noise are no suite"
     assert scores.headline == "mask AP"
@@ -88,7 +90,7 @@ def test_label_maps_score_as_by_hand(make: Make) -> None:
 
     run = make("thresholds", "street")
     scores = Run(run).score()
-    assert scores.cells["mIoU"]["clean"] == 1.0
+    assert scores.per_condition["mIoU"]["clean"] == 1.0
     dataset = read_dataset(read_record(run).dataset.spec)
     total = np.zeros((3, 3), np.int64)
     for i in range(len(dataset)):
@@ -97,19 +99,19 @@ def test_label_maps_score_as_by_hand(make: Make) -> None:
         said = thresholds([corrupt_image(sample.image, "fog@3", image_id=sample.id)])[0].semantic
         assert said is not None
         total += count_pixels(sample.truth.semantic, said, classes=3)
-    assert scores.cells["mIoU"]["fog@3"] == pytest.approx(true_iou(total).mean())
-    assert scores.cells["pixel accuracy"]["fog@3"] == pytest.approx(np.trace(total) / total.sum())
-    assert "AP" not in scores.cells
+    assert scores.per_condition["mIoU"]["fog@3"] == pytest.approx(true_iou(total).mean())
+    assert scores.per_condition["pixel accuracy"]["fog@3"] == pytest.approx(np.trace(total) / total.sum())
+    assert "AP" not in scores.per_condition
 
 
 def test_classes_are_matched_by_name(make: Make) -> None:
     plain, renamed = Run(make("thresholds", "street")).score(), Run(make("other_names", "street")).score()
-    assert renamed.cells["mIoU"] == plain.cells["mIoU"]
+    assert renamed.per_condition["mIoU"] == plain.per_condition["mIoU"]
 
 
 def test_truth_moves_with_the_pixels(make: Make) -> None:
     run = make("thresholds", "street", name="moved", conditions=["geometric_distortion@3"])
-    moved = Run(run).score().cells["mIoU"]["geometric_distortion@3"]
+    moved = Run(run).score().per_condition["mIoU"]["geometric_distortion@3"]
     assert moved > 0.8  # pixels and labels move together; only edges are uncertain
 
 
@@ -124,7 +126,7 @@ def test_an_incomplete_grid_is_refused_by_name(make: Make) -> None:
     assert f"stormproof run --config {run / 'run.yaml'}" in str(error.value)
     assert "--partial" in str(error.value)
     partial = Run(run).score(partial=True)
-    assert set(partial.cells["AP"]) == {"clean", "fog@1"}
+    assert set(partial.per_condition["AP"]) == {"clean", "fog@1"}
     assert partial.aggregates == {}
     assert partial.missing == ("snow@2 (5 of 8 missing)",)
 
@@ -150,8 +152,8 @@ def test_a_condition_that_was_not_run_has_no_score(make: Make) -> None:
     with pytest.raises(InvalidOption, match="was not run under frost@3; it has clean, fog@3, snow@2"):
         run.score(conditions=["frost@3"])
     some = run.score(conditions=[Condition.parse("fog@3")])
-    assert [*some.cells["AP"]] == ["fog@3"]
-    assert some.cells["AP"]["fog@3"] == run.score().cells["AP"]["fog@3"]
+    assert [*some.per_condition["AP"]] == ["fog@3"]
+    assert some.per_condition["AP"]["fog@3"] == run.score().per_condition["AP"]["fog@3"]
 
 
 def test_a_reference_that_knows_other_classes_is_refused(make: Make) -> None:
@@ -190,7 +192,7 @@ def test_a_reference_is_compared_cell_by_cell(make: Make) -> None:
         Run(run).score(reference=other)
     other = make("contrast_masks", name="other", conditions=["fog,snow@1"])
     found = Run(run).score(reference=other)
-    mine, theirs = (1 - s.cells["AP"]["fog@1"] for s in (found, Run(other).score()))
+    mine, theirs = (1 - s.per_condition["AP"]["fog@1"] for s in (found, Run(other).score()))
     assert found.aggregates["AP"]["CD"] == {"fog": pytest.approx(mine / theirs)}
 
 
@@ -198,8 +200,8 @@ def test_boxes_without_masks_count_as_masks_without_overlap(make: Make) -> None:
     from helpers.scored_models import contrast_masks, some_masks
 
     run = make("some_masks", conditions=["clean"])
-    scores = Run(run).score().cells
-    whole = Run(make("contrast_masks", name="all_masks", conditions=["clean"])).score().cells
+    scores = Run(run).score().per_condition
+    whole = Run(make("contrast_masks", name="all_masks", conditions=["clean"])).score().per_condition
     assert scores["AP"] == whole["AP"]
     truth, said = by_hand(run, "clean", contrast_masks)
     given = {name: some_masks([image]) for name, image in photos(run)}
@@ -267,7 +269,7 @@ def test_prints_scores_that_cannot_be_stored(make: Make) -> None:
     (run / "scores").write_text("in the way")
     shown = CliRunner().invoke(app, ["score", str(run), "--json"])
     assert shown.exit_code == 0
-    assert json.loads(shown.stdout)["scores"]["AP"]["clean"] == Run(run).score().cells["AP"]["clean"]
+    assert json.loads(shown.stdout)["scores"]["AP"]["clean"] == Run(run).score().per_condition["AP"]["clean"]
     assert f"Not stored: Cannot create {run / 'scores'}" in " ".join(shown.stderr.split())
 
 
@@ -286,4 +288,4 @@ def test_exported_results_are_a_model_again(make: Make, tmp_path: Path) -> None:
     assert summary.times.decoded == 0
     again, before = Run(tmp_path / "again").score(), Run(run).score()
     for name in ("AP", "mask AP50", "E"):
-        assert again.cells[name] == pytest.approx(before.cells[name], abs=1e-9)
+        assert again.per_condition[name] == pytest.approx(before.per_condition[name], abs=1e-9)

@@ -94,10 +94,15 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> tuple[Scores, Scores]:
     assert second.replicates is not None
     own = {
         text: values + np.concatenate([[0, 0], np.random.default_rng(99 + k).normal(0, 0.0005, HALVES)])
-        for k, (text, values) in enumerate(second.replicates.cells["AP"].items())
+        for k, (text, values) in enumerate(second.replicates.per_condition["AP"].items())
     }
     return first, Scores(
-        "other", "toy", IMAGES, second.cells, second.conditions, replicates=Replicates({"AP": own}, {})
+        "other",
+        "toy",
+        IMAGES,
+        second.per_condition,
+        second.conditions,
+        replicates=Replicates({"AP": own}, {}),
     )
 
 
@@ -117,11 +122,11 @@ def test_differences_are_of_the_same_halves(pair: tuple[Scores, Scores]) -> None
     a, b = (side.replicates for side in pair)
     assert a is not None
     assert b is not None
-    difference = b.cells["AP"]["fog@3"][2:] - a.cells["AP"]["fog@3"][2:]
+    difference = b.per_condition["AP"]["fog@3"][2:] - a.per_condition["AP"]["fog@3"][2:]
     reach = float(student.ppf(0.975, min(IMAGES, len(difference)) - 1)) * difference.std(ddof=1)
     found = (pair[1] - pair[0])["AP"]["fog@3"].interval
     assert (found.low, found.high) == pytest.approx((0.001 - reach, 0.001 + reach))
-    alone = (b.cells["AP"]["fog@3"][2:].std(ddof=1), a.cells["AP"]["fog@3"][2:].std(ddof=1))
+    alone = (b.per_condition["AP"]["fog@3"][2:].std(ddof=1), a.per_condition["AP"]["fog@3"][2:].std(ddof=1))
     assert found.se < 0.5 * math.hypot(*alone)
 
 

@@ -46,11 +46,11 @@ def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
             alone = cell.of_images(np.array(places))
             expected = box_numbers(alone.truth, alone.named_boxes)
             for measure in ("AP", "AP50", "AR100"):
-                assert found[name].cells[measure][text] == pytest.approx(expected[measure], abs=1e-12)
+                assert found[name].per_condition[measure][text] == pytest.approx(expected[measure], abs=1e-12)
             optimism = mean_of_known(coco_scored(alone.boxes, np.ones((2, len(places)))).optimism["AP"])
             expected_row = expected["AP"] - min(float(optimism), 0.9 * expected["AP"])
             assert found[name].spread("AP")[text][0] == pytest.approx(expected_row, abs=1e-12)
-    assert found.whole.cells["AP"] == run.score().cells["AP"]
+    assert found.whole.per_condition["AP"] == run.score().per_condition["AP"]
 
 
 def test_the_interval_of_a_slice_comes_from_its_images_alone(make: Make, tmp_path: Path) -> None:
@@ -81,7 +81,9 @@ def test_slices_of_label_maps_are_scored_by_their_pixels(make: Make) -> None:
         counts = cell.counts(np.isin(np.arange(6), order[:2])[None])  # type: ignore[union-attr]
         from stormproof.metrics.semantic import iou_of
 
-        assert found["low"].cells["mIoU"][text] == pytest.approx(float(np.nanmean(iou_of(counts[0, :3, :3]))))
+        assert found["low"].per_condition["mIoU"][text] == pytest.approx(
+            float(np.nanmean(iou_of(counts[0, :3, :3])))
+        )
 
 
 def colour_boxes(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]

@@ -95,7 +95,7 @@ def test_stored_scores_equal_computed_ones(
             assert same(made, Run(run).score(replicates=replicates))
     with monkeypatch.context() as patch:  # those with replicates are those without, and more
         patch.setattr(scoring, "_make", never)
-        assert same(made.cells, Run(run).score().cells)
+        assert same(made.per_condition, Run(run).score().per_condition)
 
 
 def test_stored_scores_of_people_equal_computed_ones(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,9 +203,9 @@ def test_scores_with_options_name_them(folder: Path) -> None:
     )  # fmt: skip
     assert usual.options.words == ""
     assert asked.options.words == "classes: person; conditions: clean, contrast@2; min score: 0.2"
-    assert asked.cells["AP"]["clean"] != usual.cells["AP"]["clean"]
-    assert asked.cells["E"]["clean"] != usual.cells["E"]["clean"]
-    assert {*asked.cells["AP"]} == {"clean", "contrast@2"}
+    assert asked.per_condition["AP"]["clean"] != usual.per_condition["AP"]["clean"]
+    assert asked.per_condition["E"]["clean"] != usual.per_condition["E"]["clean"]
+    assert {*asked.per_condition["AP"]} == {"clean", "contrast@2"}
     printed = " ".join(say("score", folder, "--classes", "person", "--min-score", "0.2").split())
     assert "classes: person; min score: 0.2" in printed
     assert "min score" not in say("score", folder)
@@ -217,13 +217,13 @@ def test_showing_another_measure_changes_nothing_else(folder: Path) -> None:
     usual = Run(folder).score()
     shown = usual.showing("AP50")
     assert shown.headline == "AP50"
-    assert same(shown.cells, usual.cells)
+    assert same(shown.per_condition, usual.per_condition)
     assert Run(folder).score().headline == "AP"
 
 
 def test_a_measure_of_overlap_is_identified_by_its_code(folder: Path) -> None:
     def score(overlap: Callable[..., Any]) -> float:
-        return Run(folder).score(rule=MatchingRule(overlap=overlap)).cells["E"]["clean"]
+        return Run(folder).score(rule=MatchingRule(overlap=overlap)).per_condition["E"]["clean"]
 
     def power(exponent: float) -> Callable[..., Any]:
         return lambda a, b: iou(a, b) ** exponent
@@ -256,7 +256,7 @@ def test_stored_scores_follow_the_predictions_not_their_file_times(folder: Path,
     for path in (folder / "scores").iterdir():  # stored later than the parts, by their clocks
         os.utime(path, (4e9, 4e9))
     second = Run(folder).score(replicates=50)
-    assert second.cells["E"]["clean"] != first.cells["E"]["clean"]
+    assert second.per_condition["E"]["clean"] != first.per_condition["E"]["clean"]
     shutil.rmtree(folder / "scores")
     assert same(Run(folder).score(replicates=50), second)
 
@@ -324,7 +324,7 @@ def test_uses_stored_scores_where_the_dataset_is_gone_and_says_so(folder: Path, 
     (tmp_path / "scene").rename(tmp_path / "elsewhere")
     found = Run(folder).score(interval=True)
     assert found.notices == (GONE,)
-    assert same(found.cells, made.cells)
+    assert same(found.per_condition, made.per_condition)
     assert same(found.replicates, made.replicates)
     shown = CliRunner().invoke(app, ["score", str(folder)])
     assert shown.exit_code == 0
@@ -350,7 +350,7 @@ def test_without_the_dataset_part_of_a_grid_is_not_taken_for_the_whole(folder: P
     partial = Run(folder).score(partial=True)
     assert partial.missing == ("snow@1 (3 of 6 missing)",)
     shutil.rmtree(tmp_path / "scene")
-    assert same(Run(folder).score(partial=True).cells, partial.cells)
+    assert same(Run(folder).score(partial=True).per_condition, partial.per_condition)
     with pytest.raises(IncompleteGrid, match="1 of 4 conditions lack images"):
         Run(folder).score()
 

@@ -53,7 +53,7 @@ def scores(missing: tuple[str, ...] = (), **more: Any) -> Scores:
         toy_scores("net", **more),
         dataset="set",
         images=3,
-        cells={"AP": held},
+        per_condition={"AP": held},
         conditions=CONDITIONS,
         missing=missing,
     )

@@ -44,8 +44,8 @@ def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
     settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
     run_it(make_config({**settings, "conditions": ["fog@5"], "engine": "local"}))
     scores = Run(tmp_path / "run").score()
-    assert {"ADR", "FPPI"} <= set(scores.cells)
-    assert 0 <= scores.cells["ADR"]["fog@5"] <= 1
+    assert {"ADR", "FPPI"} <= set(scores.per_condition)
+    assert 0 <= scores.per_condition["ADR"]["fog@5"] <= 1
 
 
 @pytest.mark.parametrize("last", [255, 256, 257])
@@ -65,7 +65,7 @@ def test_classes_beyond_256_are_scored_as_themselves(tmp_path: Path, last: int) 
     data = SampleDataset.of(samples, name="many", classes=names)
     run = run_in_memory(right, data, out=tmp_path / "run", conditions="contrast@1", progress=False)
     scores = run.score()
-    assert scores.cells["AP"] == {"clean": 1.0, "contrast@1": 1.0}
+    assert scores.per_condition["AP"] == {"clean": 1.0, "contrast@1": 1.0}
     assert scores.per_class["AP"]["clean"][f"class {last}"] == 1.0
 
 
@@ -96,7 +96,7 @@ def test_people_who_leave_the_image_do_not_stop_scoring(tmp_path: Path) -> None:
     run_it(
         make_config({"model": model, "data": spec, "out": str(out), "conditions": asked, "engine": "local"})
     )
-    rates = Run(out).score().cells["ADR"]
+    rates = Run(out).score().per_condition["ADR"]
     assert np.isfinite(rates["clean"])
     assert np.isnan(rates.get("geometric_distortion[delta=-0.3]", np.nan))
 
@@ -108,11 +108,11 @@ def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
     make("contrast_boxes", name="suite", conditions=["fog@3", "snow@1"])
     more = Run(run).score()
     assert more.aggregates["AP"]["mPC"] == alone.aggregates["AP"]["mPC"]
-    noise = [value for text, value in more.cells["AP"].items() if "noise" in text]
+    noise = [value for text, value in more.per_condition["AP"].items() if "noise" in text]
     assert more.aggregates["AP"]["mPC"] == pytest.approx(np.mean(noise))
     assert [each.words for each in more.sets] == ["noise (15 conditions)", "2 conditions"]
     assert more.totals("AP", more.sets[1])["mean"] == pytest.approx(
-        (more.cells["AP"]["fog@3"] + more.cells["AP"]["snow@1"]) / 2
+        (more.per_condition["AP"]["fog@3"] + more.per_condition["AP"]["snow@1"]) / 2
     )
     shown = CliRunner().invoke(app, ["score", str(run), "--measure", "AP50", "--all"]).output
     assert "AP50 over noise (15 conditions): P" in shown
@@ -127,11 +127,13 @@ def test_scores_are_over_the_classes_in_common(make: Make) -> None:
     run = make("cat_boxes", name="cats", conditions=["clean"])
     found = Run(run).score()
     assert found.classes == ("cat",)
-    assert found.cells["AP50"]["clean"] == Run(run).score(classes="cat").cells["AP50"]["clean"]
+    assert (
+        found.per_condition["AP50"]["clean"] == Run(run).score(classes="cat").per_condition["AP50"]["clean"]
+    )
     every = Run(run).score(classes="all")
-    assert every.cells["AP50"]["clean"] == pytest.approx(found.cells["AP50"]["clean"] / 2)
-    assert found.cells["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
-    assert found.cells["AP"]["clean"] > 0
+    assert every.per_condition["AP50"]["clean"] == pytest.approx(found.per_condition["AP50"]["clean"] / 2)
+    assert found.per_condition["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
+    assert found.per_condition["AP"]["clean"] > 0
     shown = CliRunner().invoke(app, ["score", str(run), "--all"]).output
     assert "Means are over 1 of the dataset's 2 classes: cat." in shown
     with pytest.raises(StormproofError, match="Unknown class of the dataset 'cow'"):
@@ -142,8 +144,8 @@ def test_label_maps_are_scored_over_the_chosen_classes(make: Make) -> None:
     run = make("thresholds", "street")
     every, some = Run(run).score(), Run(run).score(classes=["dark", "bright"])
     iou = every.per_class["IoU"]["fog@3"]
-    assert some.cells["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
-    assert some.cells["pixel accuracy"] == every.cells["pixel accuracy"]
+    assert some.per_condition["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
+    assert some.per_condition["pixel accuracy"] == every.per_condition["pixel accuracy"]
 
 
 def test_part_of_a_benchmark_has_no_mpc() -> None:
@@ -194,4 +196,4 @@ def test_ignores_people_in_unreadable_images(tmp_path: Path) -> None:
     run = Run(tmp_path / "run")
     scores, people = run.score(), open_people(run)
     assert len(people.found["clean"].truth.ids) == 5
-    assert people.adr("fog@1") == scores.cells["ADR"]["fog@1"]
+    assert people.adr("fog@1") == scores.per_condition["ADR"]["fog@1"]

@@ -45,7 +45,7 @@ def test_a_difference_is_paired_and_ratios_follow_the_draws(study: ModuleType) -
     one = study.Trained(cells)
     assert one.relative(["fog@1"]).estimate == 50
     assert one.relative(["fog@1"]).drawn == pytest.approx(np.full(52, 50.0))
-    gap = one.cells["clean"] - one.cells["clean"]
+    gap = one.per_condition["clean"] - one.per_condition["clean"]
     assert gap.interval == (0, 0)
 
 

@@ -190,8 +190,8 @@ def test_written_scores_have_the_intervals_of_the_run(camera: ModuleType, make: 
     scores = Run(make("contrast_boxes")).score(interval=True)
     sys.modules["storms"].write(tmp_path / "scores.npz", {"net": scores}, ["AP", "E"])
     for measure in ("AP", "E"):
-        cells = camera.read(tmp_path / "scores.npz", measure)["net"].cells
-        assert set(cells) == set(scores.cells[measure])
+        cells = camera.read(tmp_path / "scores.npz", measure)["net"].per_condition
+        assert set(cells) == set(scores.per_condition[measure])
         for condition, value in cells.items():
             one = scores.interval(condition, measure)
             assert value.estimate == pytest.approx(100 * one.estimate, abs=1e-4)

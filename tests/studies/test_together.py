@@ -60,9 +60,9 @@ def test_the_pairs_of_the_page_are_those_of_the_suites(study: ModuleType) -> Non
 
 def some(scores: Any, measure: str, texts: tuple[str, ...]) -> Any:
     """The scores of a run of a few conditions."""
-    cells = {measure: {text: scores.cells[measure][text] for text in texts}}
+    cells = {measure: {text: scores.per_condition[measure][text] for text in texts}}
     drawn = {measure: {text: scores.spread(measure)[text] for text in texts}}
-    return replace(scores, conditions=texts, cells=cells, replicates=Replicates(drawn, {}))
+    return replace(scores, conditions=texts, per_condition=cells, replicates=Replicates(drawn, {}))
 
 
 def test_a_run_of_a_few_conditions_keeps_the_scores_of_the_others(study: ModuleType) -> None:
@@ -71,7 +71,7 @@ def test_a_run_of_a_few_conditions_keeps_the_scores_of_the_others(study: ModuleT
     run = some(kept, measure, ("clean", "rain@3", "night@3", "rain@3+night@3"))
     old = some(kept, measure, tuple(text for text in kept.conditions if text != "rain@3+night@3"))
     renewed = study.renewed(old, run, name)
-    assert renewed.cells[measure] == kept.cells[measure]
+    assert renewed.per_condition[measure] == kept.per_condition[measure]
     assert list(renewed.conditions) == list(kept.conditions)
     for text, drawn in kept.spread(measure).items():
         assert np.array_equal(renewed.spread(measure)[text], drawn)
@@ -80,7 +80,7 @@ def test_a_run_of_a_few_conditions_keeps_the_scores_of_the_others(study: ModuleT
 def test_a_run_of_other_scenes_is_not_mixed_with_kept_scores(study: ModuleType) -> None:
     kept = study.read(FOLDER / "scores.npz")["street-grid"]
     other = some(kept, "AP", ("clean", "rain@3"))
-    other = replace(other, cells={"AP": {**other.cells["AP"], "clean": 0.5}})
+    other = replace(other, per_condition={"AP": {**other.per_condition["AP"], "clean": 0.5}})
     with pytest.raises(SystemExit, match="differs from the scores kept: clean"):
         study.renewed(kept, other, "street-grid")
     with pytest.raises(SystemExit, match="2 scenes, not 200"):

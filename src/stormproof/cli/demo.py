@@ -137,7 +137,7 @@ def findings(scored: Mapping[str, Scores]) -> list[str]:
     """One sentence per network: what it keeps, and under which conditions it scores lowest."""
     lines = []
     for name, scores in scored.items():
-        values = scores.cells[scores.headline]
+        values = scores.per_condition[scores.headline]
         lowest = sorted((value, text) for text, value in values.items() if text != "clean")[:LOWEST]
         worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in lowest)
         kept = f"{name} keeps {_share_kept(scores):.0%} of its clean {scores.headline}"

@@ -114,7 +114,10 @@ def verdict(asked: Requirement, subject: Subject) -> str:
 def usual_measures(scores: Scores) -> list[str]:
     """The measures that a requirement may be about, the headline first."""
     known = measures()
-    return [scores.headline, *(name for name in scores.cells if name in known and name != scores.headline)]
+    return [
+        scores.headline,
+        *(name for name in scores.per_condition if name in known and name != scores.headline),
+    ]
 
 
 def table(

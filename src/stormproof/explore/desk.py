@@ -312,7 +312,7 @@ class Desk:
         them = self.exploration
         sample = them.sample(index, condition)
         require()
-        outlines = any(s.scores is not None and "mask AP" in s.scores.cells for s in them.subjects)
+        outlines = any(s.scores is not None and "mask AP" in s.scores.per_condition for s in them.subjects)
         answers = []
         for subject in them.subjects:
             prediction, source = self.prediction(subject, index, condition)

@@ -181,8 +181,10 @@ def over_common(a: Scores, b: Scores) -> tuple[Scores, Scores]:
     def reduced(scores: Scores) -> Scores:
         if scores.origin.given:
             return scores
-        cells = {m: {text: row[text] for text in common if text in row} for m, row in scores.cells.items()}
-        return replace(scores, conditions=common, benchmark=benchmark, cells=cells)
+        cells = {
+            m: {text: row[text] for text in common if text in row} for m, row in scores.per_condition.items()
+        }
+        return replace(scores, conditions=common, benchmark=benchmark, per_condition=cells)
 
     return reduced(a), reduced(b)
 

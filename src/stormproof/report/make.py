@@ -143,7 +143,7 @@ def _make_imagery(
     try:
         folder = runs[0].folder or Path()
         dataset = (opened.get(folder) or Run(folder, data=options.data)).dataset
-        scene = Imagery(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
+        scene = Imagery(dataset, first.seed, any("mask AP" in scores.per_condition for scores in same))
         return _images_of(same, scene, options, budget, notices, say)
     except StormproofError as error:
         return {"notices": [*notices, f"Images are not shown: {shareable_words(str(error))}"]}
@@ -168,7 +168,7 @@ def _images_of(
     cards = worst.cards(shown, predictions, scene, album)
     conditions = list(dict.fromkeys(text for s in runs if s.record for text in s.record.conditions))
     strip = None
-    if "flicker" in runs[0].cells:
+    if "flicker" in runs[0].per_condition:
         frames = abilities(scene.dataset).frames
         strip = filmstrip(RunPredictions(runs[0], scene, frozenset(frames)), frames, album)
     say(f"making {counted(len(chosen), 'image')} under {counted(len(conditions), 'condition')}")

@@ -78,7 +78,7 @@ def plot(scores: Scores, measure: str) -> Any:
     altair, shown = framework("altair", install="pip install altair"), measures()[measure]
     rows = [
         {"corruption": c.series, "severity": float(c.severity or 3), "score": shown.scale * value}
-        for text, value in scores.cells[measure].items()
+        for text, value in scores.per_condition[measure].items()
         if not (c := Condition.parse(text)).is_clean
     ]
     means = [

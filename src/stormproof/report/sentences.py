@@ -96,7 +96,7 @@ def changes(a: Scores, to: Mapping[str, tuple[Scores, Number]], measure: str) ->
 def share_replicates(runs: Sequence[Scores], measure: str) -> bool:
     """Whether all runs have replicates of the measure, as many each."""
     held = [scores.replicates for scores in runs]
-    counts = {r.count if r is not None and r.cells.get(measure) else 0 for r in held}
+    counts = {r.count if r is not None and r.per_condition.get(measure) else 0 for r in held}
     return len(counts) == 1 and 0 not in counts
 
 

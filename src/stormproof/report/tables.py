@@ -130,7 +130,7 @@ def scope_lines(scores: Scores) -> Iterator[str]:
         yield f"{scores.headline} over {words}: {numbers}"
     if scores.record is not None and scores.classes:
         dataset = scores.record.dataset
-        tasks = [task for task in all_tasks() if task.headline in scores.cells]
+        tasks = [task for task in all_tasks() if task.headline in scores.per_condition]
         sides = [dataset.classes if task.form.of_objects else dataset.semantic_classes for task in tasks]
         known = {name for side in sides for name in side}
         if not known <= {*scores.classes}:
@@ -151,7 +151,7 @@ def grid_table(scores: Scores) -> Table:
     rows: list[list[Entry]] = []
     graded: dict[str, dict[int, float]] = {}
     along_alpha = curves_of(scores, scores.headline)
-    for text, value in scores.cells[scores.headline].items():
+    for text, value in scores.per_condition[scores.headline].items():
         condition = Condition.parse(text)
         if curve_of(condition) is not None and along_alpha:
             continue  # they are in a table of their own

@@ -52,8 +52,8 @@ def tell_scores(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator
         unit = " in %" if measures()[scores.headline].fraction else ""
         title = tables.title_of(scores, mark(scores, scores.headline) + unit)
         yield "table", replace(made, title=title, note=footnote(scores, [scores.headline]))
-        if len(scores.cells) > 1:
-            others = counted(len(scores.cells) - 1, "other measure")
+        if len(scores.per_condition) > 1:
+            others = counted(len(scores.per_condition) - 1, "other measure")
             yield "note", f"{others}: --all. What each means: stormproof explain NAME"
     for line in tables.scope_lines(scores):
         yield "say", line

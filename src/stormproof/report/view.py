@@ -212,7 +212,9 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
     same = {name: lines[0][name] for name in alike if not str(lines[0][name]).startswith(_INCOMPLETE)}
     held = [name for name in lines[0] if any(line[name] is not None for line in lines) or name in always]
     columns = [name for name in held if name not in same]
-    names = {scores.mean_name(measure if measure in scores.cells else scores.headline) for scores in means}
+    names = {
+        scores.mean_name(measure if measure in scores.per_condition else scores.headline) for scores in means
+    }
     heads = {f"95 % of {_LEFT}": "95 % of that"}
     if len(names) == 1:
         heads |= {_MEAN: names.pop(), f"95 % of {_MEAN}": "95 % of the mean"}

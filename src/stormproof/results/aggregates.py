@@ -1,6 +1,6 @@
-"""The one place where cells become aggregates.
+"""The one place where scores of conditions become aggregates.
 
-Cells are numbers, or arrays with one entry per replicate. Scores, intervals, differences, gates, estimates
+Scores are numbers, or arrays with one entry per replicate. Intervals, differences, gates, estimates
 and reports all call these two functions, so a number means the same wherever it is printed.
 """
 
@@ -20,7 +20,7 @@ from stormproof.metrics.sequences import split
 from stormproof.results.interval import WRONG, Interval
 from stormproof.results.sets import ConditionSet
 
-Cells = Mapping[str, Score]  # by condition
+Values = Mapping[str, Score]  # by condition
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 OBJECT_ERROR = "E"  # *liu*'s: of other errors, the number called mCE here is a plain mean
 MEAN = "mean"  # of the conditions there are, if they are not a benchmark or suite
@@ -33,14 +33,14 @@ MOST = {
 }
 
 
-def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]:
+def aggregates(measure: str, values: Values, over: ConditionSet) -> dict[str, Any]:
     """Every aggregate of one measure over a set of conditions that needs no missing cell.
 
     A number over all conditions is called mPC, rPC or mCE if the set is a whole benchmark or suite; otherwise
     it is a mean over the conditions there are.
     """
     declared_measure = measures()[measure]
-    everything, levels = grid_of(cells, over.conditions), grid_of(cells, over.covered)
+    everything, levels = grid_of(values, over.conditions), grid_of(values, over.covered)
     _, along = split(everything)
     parts = {"any": everything}
     if declared_measure.aggregate and levels.expected and not levels.missing:
@@ -58,10 +58,10 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
     return totals
 
 
-def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) -> dict[str, Any]:
+def against(measure: str, values: Values, reference: Values, over: ConditionSet) -> dict[str, Any]:
     """Every aggregate of a measure that compares a run with a reference run, over the same conditions."""
     declared_measure = measures()[measure]
-    grids = [grid_of(side, over.covered) for side in (cells, reference)]
+    grids = [grid_of(side, over.covered) for side in (values, reference)]
     if not declared_measure.aggregate or any(grid.missing for grid in grids):
         return {}
     totals: dict[str, Any] = {}
@@ -85,9 +85,9 @@ def bound_interval(interval: Interval, measure: str, aggregate: str, *, wrong: f
     return interval.of_count(declared.most, wrong=wrong)
 
 
-def grid_of(cells: Cells, conditions: Iterable[str]) -> Grid:
-    """The grid of a measure's cells over some conditions."""
-    return Grid.of(dict(cells), conditions=map(Condition.parse, conditions))
+def grid_of(values: Values, conditions: Iterable[str]) -> Grid:
+    """The grid of a measure's values over some conditions."""
+    return Grid.of(dict(values), conditions=map(Condition.parse, conditions))
 
 
 def flatten(totals: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:

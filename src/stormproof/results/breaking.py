@@ -369,7 +369,7 @@ def _observe(
     """The scores of some conditions and of the clean images, with their draws."""
     conditions = ("clean", *(text for text in texts if text != "clean"))
     scores = Run(folder).score(conditions=conditions, replicates=replicates)
-    if measure not in scores.cells:
-        raise InvalidOption(f"The run has no {measure}; it has {', '.join(scores.cells)}.")
+    if measure not in scores.per_condition:
+        raise InvalidOption(f"The run has no {measure}; it has {', '.join(scores.per_condition)}.")
     spread = scores.spread(measure)
     return {text: Observed(sign * scores.score(measure, text), sign * spread[text]) for text in conditions}

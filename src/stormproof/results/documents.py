@@ -31,14 +31,14 @@ def as_dict(scores: Scores) -> dict[str, Any]:
         "headline": scores.headline, "reference": scores.reference.model if scores.reference else None,
         "missing": list(scores.missing), "left_out": list(scores.left_out), "notices": list(scores.notices),
         "classes": list(scores.classes), "over": scores.over.name if scores.over.whole else "",
-        "scores": scores.cells, "aggregates": dict(scores.aggregates), "per_class": scores.per_class,
+        "scores": scores.per_condition, "aggregates": dict(scores.aggregates), "per_class": scores.per_class,
         "sets": [
             {
                 "name": each.name, "conditions": list(each.conditions), "of": each.of,
                 "covered": list(each.covered),
                 "aggregates": {
                     name: scores.aggregates[name] if each is scores.over else scores.totals(name, each)
-                    for name in scores.cells
+                    for name in scores.per_condition
                 },
             }
             for each in scores.sets
@@ -53,16 +53,18 @@ def as_dict(scores: Scores) -> dict[str, Any]:
 
 def _interval_dict(scores: Scores) -> dict[str, Any]:
     assert scores.replicates is not None
-    by_measure = {measure: scores.intervals(measure) for measure in scores.replicates.cells}
-    cells = set(scores.conditions)
+    by_measure = {measure: scores.intervals(measure) for measure in scores.replicates.per_condition}
+    conditions = set(scores.conditions)
     return {
         "target": interval_target(scores.clips), "level": 0.95,
         "images": scores.images, "clips": scores.clips, "replicates": scores.replicates.count,
         "left_out": list(scores.left_out), "warning": few_images(scores.images, scores.clips),
         "not_calibrated": {m: reason for m in by_measure if (reason := doubt(scores, m))},
-        "cells": {m: {n: asdict(i) for n, i in row.items() if n in cells} for m, row in by_measure.items()},
+        "cells": {
+            m: {n: asdict(i) for n, i in row.items() if n in conditions} for m, row in by_measure.items()
+        },
         "aggregates": {
-            m: {n: asdict(i) for n, i in row.items() if n not in cells} for m, row in by_measure.items()
+            m: {n: asdict(i) for n, i in row.items() if n not in conditions} for m, row in by_measure.items()
         },
         "per_class": {
             m: {t: {n: asdict(i) for n, i in row.items()} for t, row in by_condition.items()}
@@ -95,7 +97,7 @@ def as_csv(scores: Scores) -> str:
 
 def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | None, str, float]]:
     """Every number as a row of `COLUMNS`; the class is None for a number over all scored classes."""
-    for measure, by_condition in scores.cells.items():
+    for measure, by_condition in scores.per_condition.items():
         for text, value in by_condition.items():
             condition = Condition.parse(text)
             yield text, condition.corruption, condition.severity, None, measure, value
@@ -108,14 +110,16 @@ def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | 
 
 def flat_numbers(scores: Scores) -> dict[str, float]:
     """Every finite number under a name, for trackers: 'AP/fog@3', 'AP/mPC'."""
-    cells = {f"{m}/{text}": value for m, row in scores.cells.items() for text, value in row.items()}
+    conditions = {
+        f"{m}/{text}": value for m, row in scores.per_condition.items() for text, value in row.items()
+    }
     totals = {
         f"{measure}/{name}": value
         for measure, by_name in scores.aggregates.items()
         for name, value in by_name.items()
         if isinstance(value, float)
     }
-    return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
+    return {name: value for name, value in (conditions | totals).items() if math.isfinite(value)}
 
 
 def few_images(images: int | None, clips: int | None) -> str | None:

@@ -67,15 +67,15 @@ class Interaction:
 def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
     """The interaction of every composed condition whose parts were run alone too, the largest first.
 
-    >>> cells = {"AP": {"clean": 0.5, "fog@3": 0.4, "snow@3": 0.3, "fog@3+snow@3": 0.1}}
-    >>> one = interactions(Scores("m", "d", 100, cells, tuple(cells["AP"])), "AP")["fog@3+snow@3"]
+    >>> values = {"AP": {"clean": 0.5, "fog@3": 0.4, "snow@3": 0.3, "fog@3+snow@3": 0.1}}
+    >>> one = interactions(Scores("m", "d", 100, values, tuple(values["AP"])), "AP")["fog@3+snow@3"]
     >>> {by: round(each.estimate, 3) for by, each in one.beyond.items()}
     {'sum': 0.1, 'product': 0.14}
     """
-    declared, cells = measures()[measure], scores.cells.get(measure, {})
-    kept, drawn = _as_kept(measure, cells), _as_kept(measure, scores.spread(measure))
+    declared, values = measures()[measure], scores.per_condition.get(measure, {})
+    kept, drawn = _as_kept(measure, values), _as_kept(measure, scores.spread(measure))
     sign = -1 if not declared.higher and not declared.fraction else 1
-    composed = {text: parts for text in cells if (parts := _parts(text, cells)) and "clean" in cells}
+    composed = {text: parts for text in values if (parts := _parts(text, values)) and "clean" in values}
     wrong = WRONG / max(1, len(PREDICTIONS) * len(composed))
 
     def number(by: str, text: str, parts: Sequence[str], chance: float) -> Interval:
@@ -96,47 +96,47 @@ def interactions(scores: Scores, measure: str) -> dict[str, Interaction]:
     return {one.condition: one for one in sorted(made, key=lambda one: -one.beyond["sum"].estimate)}
 
 
-def _as_kept(measure: str, cells: Mapping[str, Score]) -> Mapping[str, Score]:
+def _as_kept(measure: str, values: Mapping[str, Score]) -> Mapping[str, Score]:
     """Scores of which more is better, and counts: an error as what is right."""
     declared = measures()[measure]
     if declared.higher or not declared.fraction:
-        return cells
-    return {text: 1 - value for text, value in cells.items()}
+        return values
+    return {text: 1 - value for text, value in values.items()}
 
 
-def _beyond(by: str, cells: Mapping[str, Score], text: str, parts: Sequence[str]) -> Score:
+def _beyond(by: str, values: Mapping[str, Score], text: str, parts: Sequence[str]) -> Score:
     """The score that the parts predict, minus the score: of numbers, or of arrays of replicates.
 
     Without parts, the clean score is predicted.
     """
-    clean = predicted = cells["clean"]
+    clean = predicted = values["clean"]
     for part in parts:
-        change = cells[part] - clean if by == "sum" else predicted * (ratio(cells[part], clean) - 1)
+        change = values[part] - clean if by == "sum" else predicted * (ratio(values[part], clean) - 1)
         predicted = predicted + change
-    return predicted - cells[text]
+    return predicted - values[text]
 
 
-def _parts(text: str, cells: Mapping[str, float]) -> tuple[str, ...]:
+def _parts(text: str, values: Mapping[str, float]) -> tuple[str, ...]:
     """The parts of a composed condition as the run names them; none if it is single, or if a part is
     missing."""
     condition = Condition.parse(text)
     if not condition.is_composed:
         return ()
-    named = [same_condition(str(part), cells) for part in condition.parts]
+    named = [same_condition(str(part), values) for part in condition.parts]
     return tuple(name for name in named if name is not None) if None not in named else ()
 
 
 def lacking_parts(scores: Scores, measure: str) -> list[str]:
     """The conditions to run so that every composed condition of a run has an interaction."""
-    cells = scores.cells.get(measure, {})
-    composed = [condition for condition in map(Condition.parse, cells) if condition.is_composed]
+    values = scores.per_condition.get(measure, {})
+    composed = [condition for condition in map(Condition.parse, values) if condition.is_composed]
     parts = dict.fromkeys(str(part) for condition in composed for part in condition.parts)
-    return [text for text in parts if same_condition(text, cells) is None]
+    return [text for text in parts if same_condition(text, values) is None]
 
 
 def why_undecided(scores: Scores, measure: str) -> str:
     """Why no interaction may be called clear, in words; empty if one may."""
-    if scores.replicates is None or measure not in scores.replicates.cells:
+    if scores.replicates is None or measure not in scores.replicates.per_condition:
         return "without intervals nobody knows which are chance; add --interval"
     units = scores.units_of(measure)
     if units is not None and units < FEWEST:

@@ -396,8 +396,8 @@ def _observe(plane: Plane, run: Run, texts: Sequence[str], places: Floats, repli
     if plane.by_objects:
         return _columns(plane, run, texts, where, replicates)
     scores = run.score(classes=plane.classes, conditions=tuple(texts), replicates=replicates)
-    if plane.measure not in scores.cells:
-        raise InvalidOption(f"The run has no {plane.measure}; it has {', '.join(scores.cells)}.")
+    if plane.measure not in scores.per_condition:
+        raise InvalidOption(f"The run has no {plane.measure}; it has {', '.join(scores.per_condition)}.")
     spread, units = scores.spread(plane.measure), scores.units_of(plane.measure)
     reason = doubt(scores, plane.measure, enough=FEWEST)
     made = []

@@ -1,7 +1,7 @@
 """`Scores`: a model's numbers on a dataset, in the one form that everything reads.
 
 Scores come from a run folder (`Run.score`), a stored file, a submission or a paper's table. Aggregates,
-intervals and differences all follow from the cells, in one place.
+intervals and differences all follow from the scores of conditions, in one place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stormproof.metrics.task import all_tasks
 from stormproof.results.aggregates import (
     NAMED,
     OBJECT_ERROR,
-    Cells,
+    Values,
     against,
     aggregates,
     bound_interval,
@@ -94,18 +94,19 @@ class ScoreOptions:
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """The draws of every cell (`interval.draws`), which intervals follow from, and the intervals of classes.
+    """The draws of every condition (`interval.draws`), from which intervals follow; the intervals of classes.
 
     Aggregates and differences of draws are draws again.
     """
 
-    cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → draws
+    per_condition: Mapping[str, Mapping[str, Floats]]  # measure → condition → draws
     per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
     units: Mapping[str, int] = field(default_factory=dict)  # measure → images or clips that decide it, if few
 
     @property
     def count(self) -> int:
-        return next((len(values) - LEADING for row in self.cells.values() for values in row.values()), 0)
+        every = (drawn for row in self.per_condition.values() for drawn in row.values())
+        return next((len(drawn) - LEADING for drawn in every), 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,13 +117,13 @@ class Scores:
     `per_class` is by measure, condition and class. `details` is plain data by name and condition: `quality`,
     how far each condition moves images from the clean ones; `roc` and `lost`, about people; `reliability`,
     mean score, precision with its interval, and number of detections by bin of the score. A published table
-    that averages over severities has only clean cells; its origin gives the aggregates.
+    that averages over severities has only clean scores; its origin gives the aggregates.
     """
 
     model: str
     dataset: str
     images: int | None
-    cells: Numbers
+    per_condition: Numbers
     conditions: tuple[str, ...]
     metric: str | None = None  # the measure asked for, or the benchmark's own
     benchmark: str | None = None
@@ -191,8 +192,8 @@ class Scores:
     @property
     def headline(self) -> str:
         """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
-        usual = (self.metric, *(task.headline for task in all_tasks()), *self.cells, *self.origin.given)
-        return next(name for name in usual if name is not None and name in self)
+        usual = (self.metric, *(task.headline for task in all_tasks()), *self)
+        return next(str(name) for name in usual if name is not None and name in self)
 
     def detail(self, name: str) -> Mapping[str, Any]:
         """The details of that name by condition; empty if there are none."""
@@ -241,8 +242,8 @@ class Scores:
         if measure in self.origin.given:
             return dict(self.origin.given[measure])
         chosen = self.over if over is None else over
-        theirs = self.reference.cells.get(measure) if self.reference is not None else None
-        return _totals(measure, self.cells[measure], theirs, chosen)
+        theirs = self.reference.per_condition.get(measure) if self.reference is not None else None
+        return _totals(measure, self.per_condition[measure], theirs, chosen)
 
     def total(self, measure: str, name: str) -> Any:
         """One aggregate: 'mPC', 'by_corruption' …; None if the grid does not allow it."""
@@ -254,13 +255,14 @@ class Scores:
         chosen = self.headline if measure is None else measure
         if conditions is None:
             return mean_of(self.aggregates.get(chosen, {}))
-        return mean_of(self.totals(chosen, chosen_set(conditions, self.cells.get(self[chosen].name, {}))))
+        known = self.per_condition.get(self[chosen].name, {})
+        return mean_of(self.totals(chosen, chosen_set(conditions, known)))
 
     def plain_mean(self, conditions: Iterable[str], measure: str | None = None) -> float:
         """The mean over the conditions that were run, each counted once; NaN if none was."""
-        cells = self.cells.get(self[measure or self.headline].name, {})
-        values = [cells[text] for text in conditions if text in cells]
-        return float(mean(values)) if values else math.nan
+        values = self.per_condition.get(self[measure or self.headline].name, {})
+        known = [values[text] for text in conditions if text in values]
+        return float(mean(known)) if known else math.nan
 
     def mean_name(self, measure: str) -> str:
         """The name of that mean: only over a benchmark or suite is it 'mPC' or, of E alone, 'mCE'."""
@@ -275,27 +277,27 @@ class Scores:
 
     def score(self, measure: str, condition: str = "clean") -> float:
         """The score of a cell, NaN where there is none."""
-        return self.cells.get(measure, {}).get(condition, math.nan)
+        return self.per_condition.get(measure, {}).get(condition, math.nan)
 
     @property
     def corrupted(self) -> list[Condition]:
         """Every corrupted condition that has a score."""
-        texts = dict.fromkeys(text for row in self.cells.values() for text in row)
+        texts = dict.fromkeys(text for row in self.per_condition.values() for text in row)
         return [c for c in map(Condition.parse, texts) if not c.is_clean]
 
     def grid(self, measure: str) -> Grid:
         """A measure's grid over the single conditions of the run; empty if the run lacks the measure."""
         single = (text for text in self.conditions if not Condition.parse(text).is_composed)
-        return grid_of(self.cells.get(measure, {}), single)
+        return grid_of(self.per_condition.get(measure, {}), single)
 
     def covered(self, measure: str) -> Grid:
         """A measure's grid over the conditions that means cover."""
-        return grid_of(self.cells.get(measure, {}), self.over.covered)
+        return grid_of(self.per_condition.get(measure, {}), self.over.covered)
 
     def complete(self, measure: str) -> bool:
         """Whether a measure has a score for clean and for every condition."""
         try:
-            grid_of(self.cells.get(measure, {}), self.conditions).require_complete()
+            grid_of(self.per_condition.get(measure, {}), self.conditions).require_complete()
         except IncompleteGrid:
             return False
         return math.isfinite(self.score(measure))
@@ -303,20 +305,20 @@ class Scores:
     # Intervals and differences
 
     def spread(self, measure: str, over: ConditionSet | None = None) -> dict[str, Floats]:
-        """The draws of every cell and, under flat names, of every aggregate of a measure."""
-        if self.replicates is None or measure not in self.replicates.cells:
+        """The draws of every condition and, under flat names, of every aggregate of a measure."""
+        if self.replicates is None or measure not in self.replicates.per_condition:
             return {}
-        cells = self.replicates.cells[measure]
+        values = self.replicates.per_condition[measure]
         theirs = None
         if self.reference is not None and self.reference.replicates is not None:
-            theirs = self.reference.replicates.cells.get(measure)
+            theirs = self.reference.replicates.per_condition.get(measure)
         chosen = self.over if over is None else over
-        totals = flatten(_totals(measure, cells, theirs, chosen))
-        return {**cells, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
+        totals = flatten(_totals(measure, values, theirs, chosen))
+        return {**values, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
         """Every cell and, under flat names, every aggregate of a measure, as in `spread`."""
-        return {**self.cells.get(measure, {}), **flatten(self.totals(measure, over))}
+        return {**self.per_condition.get(measure, {}), **flatten(self.totals(measure, over))}
 
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
@@ -324,7 +326,7 @@ class Scores:
         bounded: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
             one = interval_around(values[name], spread[name], images=self.units_of(measure))
-            bounded[name] = bound_interval(one, measure, "P" if name in self.cells[measure] else name)
+            bounded[name] = bound_interval(one, measure, "P" if name in self.per_condition[measure] else name)
         return bounded
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -342,7 +344,7 @@ class Scores:
         """The paired differences of two runs on the same images, by measure and name.
 
         Names are conditions and, under flat names, aggregates over the conditions that both runs have. Holm's
-        correction covers all cells, all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
+        correction covers all conditions, all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
         """
         require_same_images(self, other)
         if self.replicates is None or other.replicates is None:
@@ -352,8 +354,8 @@ class Scores:
             raise InvalidOption(f"There are {ours} and {theirs} replicates; use the same number for both.")
         return {
             measure: _differences(measure, self, other)
-            for measure in self.replicates.cells
-            if measure in other.replicates.cells
+            for measure in self.replicates.per_condition
+            if measure in other.replicates.per_condition
         }
 
     # One measure at a time, as Python reads it
@@ -364,13 +366,13 @@ class Scores:
         return Measured(measure, self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self.cells, *self.origin.given)))
+        return iter(dict.fromkeys((*self.per_condition, *self.origin.given)))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, measure: str) -> bool:
-        return measure in self.cells or measure in self.origin.given
+        return measure in self.per_condition or measure in self.origin.given
 
     @property
     def p(self) -> float:
@@ -414,10 +416,10 @@ class Measured:
     scores: Scores
 
     def __getitem__(self, condition: str) -> float:
-        cells = self.scores.cells.get(self.name, {})
-        if condition not in cells:
-            raise UnknownName("condition of the run", condition, cells, "")
-        return cells[condition]
+        values = self.scores.per_condition.get(self.name, {})
+        if condition not in values:
+            raise UnknownName("condition of the run", condition, values, "")
+        return values[condition]
 
     @property
     def p(self) -> float:
@@ -465,12 +467,12 @@ class Measured:
             f"{key} {100 * totals[key]:.1f}" for key in ("P", "mPC", "rPC", "mCE") if key in totals
         )
         over = f" over {self.scores.over.name}" if self.scores.over.whole else ""
-        return f"<{self.name}{over}: {numbers or len(self.scores.cells.get(self.name, {}))}>"
+        return f"<{self.name}{over}: {numbers or len(self.scores.per_condition.get(self.name, {}))}>"
 
 
-def _totals(measure: str, cells: Cells, reference: Cells | None, over: ConditionSet) -> dict[str, Any]:
-    totals = aggregates(measure, cells, over)
-    return totals if reference is None else totals | against(measure, cells, reference, over)
+def _totals(measure: str, values: Values, reference: Values | None, over: ConditionSet) -> dict[str, Any]:
+    totals = aggregates(measure, values, over)
+    return totals if reference is None else totals | against(measure, values, reference, over)
 
 
 def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
@@ -482,7 +484,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
     names = [name for name in values[0] if name in values[1] and all(name in side for side in spread)]
     families: dict[str, list[str]] = {}
     for name in names:
-        family = "cells" if name in common else name.partition("/")[0]
+        family = "conditions" if name in common else name.partition("/")[0]
         families.setdefault(family, []).append(name)
     result: dict[str, Difference] = {}
     for members in families.values():

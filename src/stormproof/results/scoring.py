@@ -116,7 +116,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     shown = {measure: shown_by[form] for measure, form in forms.items() if form in shown_by}
     return replace(
         Scores.before_scoring(run, run.clips),
-        cells={
+        per_condition={
             name: {t: float(s.numbers[name][0]) if name in s.numbers else math.nan
                    for t, s in scored.items()}
             for name in names

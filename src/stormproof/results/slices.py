@@ -156,7 +156,7 @@ class Slices(Mapping[str, Scores]):
             "slices": {
                 each: {
                     "images": scores.images, "classes": list(scores.classes),
-                    "scores": dict(scores.cells[self.measure]),
+                    "scores": dict(scores.per_condition[self.measure]),
                     "intervals": {k: v.as_dict() for k, v in scores.intervals(self.measure).items()},
                     "against_all": {name: d[each].as_dict() for name, d in differences.items() if each in d},
                     **({"of_clean": self.relative()[each].as_dict()} if self.clean is not None else {}),
@@ -341,7 +341,7 @@ def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str
     return replace(
         whole, origin=replace(whole.origin, left_out=(), tags={}), images=images, metric=cells.measure,
         classes=tuple(map(plain, shown)), label=label,
-        cells={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
+        per_condition={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(
             {m: {text: drawn_under(text, s, m) for text, s in scored.items()} for m in measured}, {}
         ),

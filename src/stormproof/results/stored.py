@@ -74,7 +74,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     """Store scores in the run folder."""
     folder = make_folder(refuse_link(run.folder / FOLDER))
     content = {
-        "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
+        "key": key, "options": scores.options.as_dict(), "cells": scores.per_condition,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
         "details": to_json(scores.details), "image_errors": scores.image_errors is not None,
         "clips": scores.clips, "unit_digest": _unit_digest(run),
@@ -124,7 +124,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         return None
     return replace(
         Scores.before_scoring(run, held.clips),
-        cells=from_json(held.cells), conditions=asked, per_class=from_json(held.per_class),
+        per_condition=from_json(held.cells), conditions=asked, per_class=from_json(held.per_class),
         classes=held.classes, missing=held.missing, details=from_json(held.details),
         image_errors=errors, replicates=drawn, options=options,
     )  # fmt: skip
@@ -249,7 +249,9 @@ def _image_errors(table: pa.Table | None, conditions: Sequence[str]) -> ImageErr
 def _replicate_table(replicates: Replicates) -> pa.Table:
     """A row for each cell, then one for each class of it: the replicates, or the interval."""
     rows: list[tuple[str, str, str | None, list[float | None]]]
-    rows = [(m, text, None, v.tolist()) for m, row in replicates.cells.items() for text, v in row.items()]
+    rows = [
+        (m, text, None, v.tolist()) for m, row in replicates.per_condition.items() for text, v in row.items()
+    ]
     rows += [
         (m, text, name, [i.estimate, i.low, i.high, i.se, i.optimism, i.images])
         for m, by_condition in replicates.per_class.items()

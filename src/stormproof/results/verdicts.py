@@ -322,7 +322,7 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
             f"{r.id}: {r.metric} of which measure? {scores.name} is reported in {measure}, an error; name "
             "one with the key 'of'."
         )
-    lacking = [text for text in over.covered if text not in scores.cells[measure]]
+    lacking = [text for text in over.covered if text not in scores.per_condition[measure]]
     if lacking:
         raise InvalidOption(
             f"{r.id} covers conditions that were not run in {scores.folder}: {first_few(lacking)}."
@@ -342,17 +342,17 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
 def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
     _require_measure(r, scores, r.metric)
     assert scores.replicates is not None
-    spread = scores.replicates.cells.get(r.metric, {})
+    spread = scores.replicates.per_condition.get(r.metric, {})
     same = same_condition(text, [held for held in scores.conditions if held in spread])
     if same is None:
         close = UnknownName("condition", text, scores.conditions)
         raise InvalidOption(f"{r.id}: {text} was not run, so {r.metric} under it is not known. {close}")
-    return scores.cells[r.metric][same], spread[same]
+    return scores.per_condition[r.metric][same], spread[same]
 
 
 def _require_measure(r: Requirement, scores: Scores, measure: str) -> None:
-    if measure not in scores.cells:
-        near = nearest(measure, list(scores.cells), 3) or list(scores.cells)[:3]
+    if measure not in scores.per_condition:
+        near = nearest(measure, list(scores.per_condition), 3) or list(scores.per_condition)[:3]
         raise InvalidOption(
             f"{r.id}: the run has no {measure}; it has {', '.join(near)} …: 'stormproof score --all'."
         )

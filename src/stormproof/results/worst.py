@@ -56,7 +56,7 @@ def image_measure(scores: Scores) -> str:
     """The measure that errors of images are made of: AP, mask AP, mIoU or PQ, or E, itself an error."""
     if scores.metric == "E":
         return "E"
-    return next((task.headline for task in all_tasks() if task.headline in scores.cells), "AP")
+    return next((task.headline for task in all_tasks() if task.headline in scores.per_condition), "AP")
 
 
 def image_losses(errors: ImageErrors, condition: str) -> list[ImageLoss]:

@@ -63,7 +63,7 @@ def test_ids_of_digits_keep_leading_zeros(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "results" / "clean.json").read_text())
     assert {row["image_id"] for row in rows} == {"000000", "000007"}
     again = made(tmp_path, f"results:{tmp_path / 'results'}", scene, "again")
-    assert Run(again).score().cells["E"] == pytest.approx(Run(first).score().cells["E"])
+    assert Run(again).score().per_condition["E"] == pytest.approx(Run(first).score().per_condition["E"])
 
 
 def test_images_without_labels_keep_the_models_numbers(photos: str, tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_results_and_truth_can_be_scored_together(kind: str, tmp_path: Path) -> 
     scored.accumulate()
     scored.summarize()
     assert scored.stats[0] == pytest.approx(1.0)
-    assert scored.stats[0] == pytest.approx(Run(folder).score().cells["AP"]["clean"])
+    assert scored.stats[0] == pytest.approx(Run(folder).score().per_condition["AP"]["clean"])
     again = made(tmp_path, f"results:{tmp_path / 'results'}", data, "again")
-    assert Run(again).score().cells["AP"]["clean"] == pytest.approx(1.0)
+    assert Run(again).score().per_condition["AP"]["clean"] == pytest.approx(1.0)
 
 
 def test_exported_maps_are_a_model_in_its_own_classes(tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_exported_maps_are_a_model_in_its_own_classes(tmp_path: Path) -> None:
     assert (tmp_path / "maps, all" / "classes.txt").read_text() == "bright\nghost\ndark\ngrey\n"
     model = shown.stdout.split("as a model: ")[1].strip()
     again = made(tmp_path, model, street, "again")
-    assert Run(again).score().cells == Run(first).score().cells
-    assert Run(first).score().cells["mIoU"]["clean"] == 1.0
+    assert Run(again).score().per_condition == Run(first).score().per_condition
+    assert Run(first).score().per_condition["mIoU"]["clean"] == 1.0
 
 
 def test_exported_maps_of_nested_images_are_found(photos: str, tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_exported_conditions_of_any_text_can_be_read(tmp_path: Path) -> None:
     first = made(tmp_path, f"{MODELS}:brightness_boxes", scene, conditions=[",".join(texts)])
     export(first, "--out", tmp_path / "results")
     again = made(tmp_path, f"results:{tmp_path / 'results'}", scene, "again")
-    assert Run(again).score().cells["E"] == pytest.approx(Run(first).score().cells["E"])
-    assert {str(Condition.parse(text)) for text in texts} < {*Run(again).score().cells["E"]}
+    assert Run(again).score().per_condition["E"] == pytest.approx(Run(first).score().per_condition["E"])
+    assert {str(Condition.parse(text)) for text in texts} < {*Run(again).score().per_condition["E"]}
 
 
 def test_the_wrong_format_writes_nothing(tmp_path: Path) -> None:

@@ -268,4 +268,4 @@ def test_a_folder_without_any_row_can_be_used_again(made: Path, tmp_path: Path) 
         "def find(images):\n    return [{'boxes': [], 'scores': [], 'labels': []} for _ in images]\n"
     )
     again(made, model=f"{script}:find", out=out)
-    assert np.isfinite(Run(tmp_path / "mine").score().cells["AP"]["clean"])
+    assert np.isfinite(Run(tmp_path / "mine").score().per_condition["AP"]["clean"])

@@ -194,12 +194,12 @@ def test_stored_scores_of_another_shape_are_recomputed(
     take: Callable[[str], Path], name: str, value: Any
 ) -> None:
     run = take("kept/boxes")
-    right = repr(Run(run).score(partial=True).cells)
+    right = repr(Run(run).score(partial=True).per_condition)
     path = kept(run, ".json")
     content = json.loads(path.read_text())
     del content["digest"]
     write_sealed(path, {**content, name: value})
-    assert repr(Run(run).score(partial=True).cells) == right
+    assert repr(Run(run).score(partial=True).per_condition) == right
     assert json.loads(path.read_text())["cells"] == content["cells"]
 
 
@@ -221,7 +221,7 @@ def test_stored_tables_of_another_shape_are_recomputed(
     }[how]()
     path.write_bytes(_sealed(other))
     again = Run(run).score(partial=True, replicates=50)
-    assert repr(again.cells) == repr(right.cells)
+    assert repr(again.per_condition) == repr(right.per_condition)
     assert again.interval("P", "AP") == right.interval("P", "AP")
     assert path.read_bytes() == before
 

@@ -248,7 +248,7 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
         raise InvalidOption(f"{run.folder} has no {chosen}; it has {', '.join(scores)}.")
     if not measures()[chosen].aggregate:
         raise InvalidOption(f"{chosen} cannot be submitted: its mean over conditions has no meaning.")
-    grid = {text: value for text, value in scores.cells[chosen].items() if math.isfinite(value)}
+    grid = {text: value for text, value in scores.per_condition[chosen].items() if math.isfinite(value)}
     conditions = tuple(text for text in record.conditions if text != "clean")
     return Submission(
         origin="self-reported",

@@ -96,7 +96,7 @@ def verify(
         failed = counted(len(summary.failed), "cell")
         raise RunError(f"{failed} failed when run again; the first: {summary.failed[0]}")
     run = Run(out, data=data)
-    scores = run.score().cells
+    scores = run.score().per_condition
     if submission.measure not in scores:
         raise InvalidOption(
             f"This model and dataset give no {submission.measure}, which the submission reports."

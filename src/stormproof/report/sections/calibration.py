@@ -70,7 +70,7 @@ _PIXELS = _Kind(
 def calibration(scope: Scope) -> Section | None:
     """Whether scores of boxes, or of every pixel of label maps, can be trusted under every condition."""
     for kind in (_BOXES, _PIXELS):
-        runs = [run for run in scope.runs if kind.columns[0] in run.cells]
+        runs = [run for run in scope.runs if kind.columns[0] in run.per_condition]
         if not runs:
             continue
         said = [worth(run, name=run.name if len(runs) > 1 else "") for run in runs if kind is _BOXES]

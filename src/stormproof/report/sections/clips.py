@@ -44,7 +44,7 @@ _GAP = 4
 @section(place=60)
 def stability(scope: Scope) -> Section | None:
     """How steady detections are under every condition."""
-    runs = [run for run in scope.runs if "flicker" in run.cells]
+    runs = [run for run in scope.runs if "flicker" in run.per_condition]
     if not runs:
         return None
     columns = ("run", "condition", *(unit(name) for name in MEASURES))
@@ -55,8 +55,8 @@ def stability(scope: Scope) -> Section | None:
 
 def _rows(run: Scores) -> list[tuple[Entry, ...]]:
     return [
-        (run.name, text, *(per_cent(name, run.cells[name].get(text, math.nan)) for name in MEASURES))
-        for text in run.cells["flicker"]
+        (run.name, text, *(per_cent(name, run.per_condition[name].get(text, math.nan)) for name in MEASURES))
+        for text in run.per_condition["flicker"]
     ]
 
 
@@ -64,7 +64,7 @@ def _flicker(runs: list[Scores]) -> Figure:
     rows: list[Datum] = []
     for run in runs:
         sure = run.intervals("flicker") if run.replicates is not None else {}
-        for text, value in run.cells["flicker"].items():
+        for text, value in run.per_condition["flicker"].items():
             row = {"x": text, "y": per_cent("flicker", value), "series": run.name}
             rows.append(row | limits(sure.get(text), measures()["flicker"].scale))
     doubts = dict.fromkeys(footnote(run, ["flicker"]) for run in runs)
@@ -99,7 +99,7 @@ def filmstrip(run: RunPredictions, frames: Mapping[str, Frame], album: Album) ->
 
 def _conditions(run: RunPredictions) -> list[str]:
     """The conditions under which detections flicker most."""
-    flicker = run.scores.cells.get("flicker", {})
+    flicker = run.scores.per_condition.get("flicker", {})
     known = {text: value for text, value in flicker.items() if text != "clean" and np.isfinite(value)}
     most = sorted(known, key=lambda text: -known[text])[: ROWS - 1]
     return [text for text in known if text in most]

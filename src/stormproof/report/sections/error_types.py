@@ -41,7 +41,7 @@ _TEXT = (
 @section(place=40)
 def error_types(scope: Scope) -> Section | None:
     """The mixture of errors under every condition, what it costs and how often each type occurs."""
-    runs = [(run, prefix) for run in scope.runs for prefix in OF if f"{prefix}dAP Miss" in run.cells]
+    runs = [(run, prefix) for run in scope.runs for prefix in OF if f"{prefix}dAP Miss" in run.per_condition]
     if not runs:
         return None
     several = len(runs) > 1
@@ -59,7 +59,7 @@ def error_types(scope: Scope) -> Section | None:
         ]
         for words, scale in (("dAP {}", 100.0), ("{} per image", 1.0))
     )
-    located = [run for run in scope.runs if "oLRP" in run.cells]
+    located = [run for run in scope.runs if "oLRP" in run.per_condition]
     lrp = [row for run in located for row in corruption_means(run, run.name, _LRP)]
     columns = ("run", "corruption", *_KINDS)
     return Section(
@@ -91,12 +91,12 @@ def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
     The corruptions are the hardest of each group, then the hardest of the others. A type is named only if it
     costs more than every other beyond chance.
     """
-    if "clean" not in run.cells[f"{prefix}dAP Miss"]:
+    if "clean" not in run.per_condition[f"{prefix}dAP Miss"]:
         return ""
     if few := too_few(run, "which errors cost most"):
         return few
-    before = _shares(run.cells, prefix, ["clean"])
-    shares = {each: _shares(run.cells, prefix, texts) for each, texts in _choose(run, prefix).items()}
+    before = _shares(run.per_condition, prefix, ["clean"])
+    shares = {each: _shares(run.per_condition, prefix, texts) for each, texts in _choose(run, prefix).items()}
     known = {each: now for each, now in shares.items() if all(map(math.isfinite, now.values()))}
     if not known or not all(map(math.isfinite, before.values())):
         return ""
@@ -133,7 +133,7 @@ def _costliest(run: Scores, prefix: str, corruption: str, now: Mapping[str, floa
 def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str, float]]) -> str:
     """'missed objects cost most under fog (74 % of the cost of all errors, 95 %: 61 to 87) and snow (…),
     against 35 % on clean images (clearly less than under fog)'."""
-    before = _shares(run.cells, prefix, ["clean"])[kind]
+    before = _shares(run.per_condition, prefix, ["clean"])[kind]
     shown, shifts, halves = list[str](), dict[str, float](), dict[str, Floats]()
     for each, now in under.items():
         share = f"{100 * now[kind]:.0f} %" + ("" if shown else " of the cost of all errors")
@@ -157,11 +157,11 @@ def _clause(run: Scores, prefix: str, kind: str, under: Mapping[str, Mapping[str
 
 def _draws_of(run: Scores, prefix: str, corruption: str) -> dict[str, Floats] | None:
     """The draws of each type's share under a corruption, or on clean images."""
-    if run.replicates is None or f"{prefix}dAP Miss" not in run.replicates.cells:
+    if run.replicates is None or f"{prefix}dAP Miss" not in run.replicates.per_condition:
         return None
     clean = corruption == "clean"
     texts = ["clean"] if clean else [str(c) for c in all_levels(run.corrupted)[corruption]]
-    return _shares(run.replicates.cells, prefix, texts)
+    return _shares(run.replicates.per_condition, prefix, texts)
 
 
 def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequence[str]) -> dict[str, Any]:

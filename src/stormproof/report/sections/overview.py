@@ -178,7 +178,7 @@ def shares_left(run: Scores, measure: str, conditions: Sequence[str]) -> dict[st
     """The 95 % interval of each condition's share of the clean score, where the scores have replicates."""
     if not measures()[measure].higher or run.replicates is None or not run.score(measure) > 0:
         return {}
-    drawn, cells = run.replicates.cells.get(measure, {}), run.cells.get(measure, {})
+    drawn, cells = run.replicates.per_condition.get(measure, {}), run.per_condition.get(measure, {})
     return {
         text: interval_around(
             float(ratio(cells[text], cells["clean"])), ratio(drawn[text], drawn["clean"]), images=run.units

@@ -110,7 +110,9 @@ def predicted(scope: Scope) -> Section | None:
     measure = "ADR" if all(math.isfinite(run.score("ADR")) for run in scope.runs) else scope.measure
     if len(scope.runs) < 2 or not all(run.score(measure) > 0 for run in scope.runs):
         return None
-    known = {run.name: {text: v for text, v in run.cells[measure].items() if v == v} for run in scope.runs}
+    known = {
+        run.name: {text: v for text, v in run.per_condition[measure].items() if v == v} for run in scope.runs
+    }
     predictions = predict_pairs(known)
     if not predictions:
         return None
