@@ -180,7 +180,7 @@ def test_a_search_over_runs_finds_where_the_score_crosses(
     ran: list[str] = []
 
     class Scored:
-        cells = (measure,)
+        per_condition = (measure,)
 
         def score(self, name: str, text: str) -> float:
             severity = 0.0 if text == "clean" else float(text.partition("@")[2])
