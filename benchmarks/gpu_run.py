@@ -5,7 +5,8 @@
     python benchmarks/gpu_run.py run runs/gpu --model SPEC --data coco:val.json --device cuda
     python benchmarks/gpu_run.py compare runs/cpu runs/gpu --out CELLS.json      for docs/make_gpu.py
     python benchmarks/gpu_run.py beside runs/beside --data coco:val.json --batch 32 --out BESIDE.json
-                                                         models in a run, and alone on the same pixels
+                                                         models in a run, and alone on the same pixels;
+                                                         --workers 2: in as many processes
 
 SPEC is torchvision:fasterrcnn_resnet50_fpn,weights=rcnn.pth,device=cuda, or another detector. `run` is
 `stormproof run`, with its times. On a device two images go through first, untimed: kernels are compiled.
@@ -82,7 +83,7 @@ class FastDetector:
 
     takes_tensors = True
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, *, device: str) -> None:
         import torch
         import torchvision
 
@@ -129,7 +130,8 @@ def beside(folder: Path, given: argparse.Namespace) -> dict[str, dict[str, float
         limit = given.limit or 512
         if name in _SLOW:
             limit = max(limit // _SLOW[name], 1)
-        options = {"conditions": given.conditions, "batch": given.batch, "device": device, "engine": "local"}
+        options = {"conditions": given.conditions, "batch": given.batch, "device": device}
+        options |= {"engine": "pool", "workers": given.workers} if given.workers else {"engine": "local"}
         for count, out in ((4, folder / f"{name}-first"), (limit, folder / name)):  # the first to warm up
             start = time.perf_counter()
             run = stormproof.run(model, given.data, out=out, limit=count, progress=False, **options)
@@ -147,8 +149,7 @@ _SLOW = {"rcnn": 16, "rtdetr": 8, "yolo": 2}  # how many times fewer images they
 def _opened(name: str, folder: Path, device: str) -> tuple[Any, Any]:
     """A model as `stormproof.run` takes it, and a function that runs it alone."""
     if name == "fast":
-        fast = FastDetector(device)
-        return fast, fast
+        return f"gpu_run:FastDetector,device={device}", FastDetector(device=device)
     import torch
     import torchvision
 
