@@ -32,6 +32,7 @@ from stormproof.metrics.inputs import Maps, MetricInput, Objects, Segments
 from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.metric import Scored, measures, metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.timing import Timings
 from stormproof.results.origin import ScoreOrigin
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.scoring import drawn_under, fewest_units
@@ -39,7 +40,7 @@ from stormproof.results.scoring import drawn_under, fewest_units
 POPULATION, CLIPS, FRAMES, REPLICATES = 20_000, 4_000, 8, 200
 CONDITIONS = {"clean": 0, "fog@5": 5}
 CLASSES, IMAGES, FEW_CLASSES = (1, 8, 80), (50, 100, 300), 8  # photos have more classes than a street
-KINDS = ("objects", "maps", "segments", "clips", "points", "lvis")
+KINDS = ("objects", "maps", "segments", "clips", "points", "lvis", "timings")
 LARGEST = {"points": 8}  # classes that a kind was simulated with; 80 else
 JUDGED = (2, 3)  # seeds of the worlds of the table; the intervals were chosen on world 1
 LIMIT, ROUNDING = 0.05, 1e-9
@@ -207,10 +208,24 @@ def segments(scene: str, classes: int, seed: int) -> dict[str, Segments]:
     return cells
 
 
+def timings(classes: int, seed: int) -> dict[str, Timings]:
+    """Milliseconds: a network of even speed, suppression that doubles or halves with what an image shows and
+    is slower under corruption, and a hiccup of the machine in one call of a hundred."""
+    rng = np.random.default_rng([seed, classes, 6])
+    cells = {}
+    for text, severity in CONDITIONS.items():
+        network = rng.normal(8, 0.3, POPULATION)
+        suppression = (1 + 2 * severity) * np.exp(rng.normal(0, 0.7, POPULATION))
+        hiccup = (rng.random(POPULATION) < 1 / 100) * rng.exponential(15, POPULATION)
+        cells[text] = Timings((network + suppression + hiccup)[:, None])
+    return cells
+
+
 def population(scene: str, classes: int, seed: int, kinds: Sequence[str] = KINDS) -> Population:
     makers: dict[str, Callable[[], Any]] = {
         **{k: lambda k=k: objects(scene, classes, seed, k) for k in ("objects", "points", "lvis")},
         "maps": lambda: maps(classes, seed), "segments": lambda: segments(scene, classes, seed),
+        "timings": lambda: timings(classes, seed),
     }  # fmt: skip
     cells = {kind: makers[kind]() for kind in kinds if kind in makers}
     units: Any = ()
@@ -247,7 +262,7 @@ def intervals(people: Population, kind: str, chosen: Any, rng: np.random.Generat
         weights, clip_count = np.repeat(weights, FRAMES, axis=1), len(chosen)
     found = {}
     clean = tuned = None
-    for text, cell in people.per_condition[kind].items():
+    for text, cell in people.cells[kind].items():
         part = cell
         if kind in ("objects", "clips"):
             assert isinstance(cell, Objects)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Size = tuple[int, int]  # height, width
 OBJECTS = "objects"  # the name of the form that boxes and masks are
+MODEL_MS = "model_ms"  # the column of milliseconds that the model took
 
 
 @dataclass(frozen=True, slots=True)

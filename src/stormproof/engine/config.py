@@ -181,7 +181,14 @@ class RunConfig(BaseModel):
     device: Annotated[
         str | None, Setting("Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same.")
     ] = None
-
+    timed: Annotated[
+        bool,
+        Setting(
+            "Keep the milliseconds that the model took for each image, as the measure model_ms; with --batch "
+            "1. They differ from run to run.",
+            flags=("--timed",),
+        ),
+    ] = False
     profile: Annotated[
         str | None,
         Setting(
@@ -210,6 +217,10 @@ class RunConfig(BaseModel):
             raise ValueError(f"shard {self.shard}: the first number must not exceed the second")
         if self.device is not None and self.copies is not None:
             raise ValueError("copies (--copies) are already corrupted: leave out device (--device)")
+        if self.timed and self.batch != 1:
+            raise ValueError(
+                f"timed (--timed) measures calls with one image, but batch is {self.batch}: add --batch 1"
+            )
         if self.precision and self.shard != "1/1":
             raise ValueError("precision (--precision) decides how much to run as it goes: leave out --shard")
         return self

@@ -58,10 +58,12 @@ Answer = tuple[PreparedCell, object]  # a cell and what the model returned for i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredBatch:
-    """Cells that the model was called with, and what it returned for each."""
+    """Cells that the model was called with, what it returned for each, and how long the call took: None for
+    the first call in a process, which pays for the model's start."""
 
     cells: Sequence[PreparedCell]
     returned: Sequence[object]
+    seconds: float | None = None
 
     def __iter__(self) -> Iterator[Answer]:
         return zip(self.cells, self.returned, strict=True)

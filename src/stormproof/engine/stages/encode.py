@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidPrediction
-from stormproof.core.forms import Comparison, forms_of
+from stormproof.core.forms import MODEL_MS, Comparison, forms_of
 from stormproof.core.prediction_batch import JoinedBoxes, join_boxes
 from stormproof.core.sample import Ints, Prediction
 from stormproof.engine.failures import Failure
@@ -28,7 +28,7 @@ class Encoder:
 
     def __init__(self, work: Work, pair: Pair) -> None:
         model, dataset = pair.model, pair.dataset
-        self._recipe = cache(work.record.recipe_version)
+        self._recipe, self._timed = cache(work.record.recipe_version), work.config.timed
         self._classes = len(model.classes or dataset.classes)
         self._semantic_classes = len(model.semantic_classes or dataset.semantic_classes)
         self._side = max(len(dataset.semantic_classes), self._semantic_classes)
@@ -43,12 +43,14 @@ class Encoder:
         if isinstance(answers, AnsweredBatch) and (block := self.block(answers)) is not None:
             yield from block
             return
+        seconds = answers.seconds if self._timed and isinstance(answers, AnsweredBatch) else None
+        counted = {} if seconds is None else {MODEL_MS: [1000 * seconds]}
         for answer in answers:
-            yield answer if isinstance(answer, Failure) else self.one(*answer)
+            yield answer if isinstance(answer, Failure) else self.one(*answer, counted)
 
     def block(self, batch: AnsweredBatch) -> RowBlock | None:
         """The rows of a batch as columns; None if each needs a look of its own."""
-        boxes = check_together(batch.returned, self._classes)
+        boxes = None if self._timed else check_together(batch.returned, self._classes)
         if boxes is None:
             return None
         recipe = self._recipe
@@ -60,13 +62,15 @@ class Encoder:
             boxes,
         )
 
-    def one(self, cell: PreparedCell, returned: object) -> Row | Failure:
-        """The row of a cell, whatever was predicted for it."""
+    def one(
+        self, cell: PreparedCell, returned: object, counted: Mapping[str, Any] | None = None
+    ) -> Row | Failure:
+        """The row of a cell, whatever was predicted for it; with what was counted beside it, by column."""
         try:
             checked = check_prediction(returned, cell.size, self._classes, self._semantic_classes)
             return Row.of(
                 cell.index, cell.id, cell.condition, self._recipe(cell.condition), cell.size, checked,
-                self._derived(cell, checked), cell.content, cell.change(),
+                {**self._derived(cell, checked), **(counted or {})}, cell.content, cell.change(),
             )  # fmt: skip
         except Exception as error:
             return Failure.of(error, cell.index, cell.id, cell.condition, "model")

@@ -26,6 +26,7 @@ from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model
 
 _Result = TypeVar("_Result")
+_called: list[int] = []  # the identity of the model that this process has called
 GRACE = 2.0  # seconds between interrupting a call and ending the process that cannot be interrupted
 PATIENCE = 3  # model calls that may hang on one image before its other conditions are skipped
 
@@ -64,7 +65,8 @@ class Predictor:
             self._times.model += spent
         for text, count in Counter([str(cell.condition) for cell in cells]).items():
             self._times.model_by_condition[text] += spent * count / len(cells)  # type: ignore[assignment]
-        return AnsweredBatch(cells, returned)
+        is_first, _called[:] = _called != [id(self._model)], [id(self._model)]
+        return AnsweredBatch(cells, returned, None if is_first else spent)
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)

@@ -1,0 +1,116 @@
+"""The time of the model as a measure: what a timed run keeps, and what follows from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from helpers.runs import all_bytes
+from helpers.scenes import write_scene
+from helpers.scored_models import MODELS, contrast_boxes
+from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Image, Prediction
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run as run_it
+from stormproof.metrics.metric import measures, metrics_of
+from stormproof.metrics.timing import Timings
+from stormproof.results.run import Run
+from stormproof.results.verdicts import Outcome, check
+
+IMAGES = 60
+
+
+def slow_on_dark(images: Sequence[Image]) -> list[Prediction]:
+    """Boxes, after a wait of 1 ms, or of 8 ms for images of low contrast."""
+    time.sleep(0.008 if images[0].std() < 30 else 0.001)
+    return contrast_boxes(images)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_scene(tmp_path_factory.mktemp("timed") / "scene", images=IMAGES)
+
+
+def run_timed(data: str, out: Path, **more: object) -> Run:
+    usual = {"conditions": ["contrast@5"], "engine": "local", "batch": 1, "timed": True}
+    run_it(make_config({"model": f"{__file__}:slow_on_dark", "data": data, "out": str(out), **usual, **more}))
+    return Run(out)
+
+
+@pytest.fixture(scope="module")
+def run(data: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_timed(data, tmp_path_factory.mktemp("timed") / "run")
+
+
+def test_a_timed_run_keeps_how_long_each_call_took(run: Run) -> None:
+    kept = [pq.read_table(path, columns=["condition", "model_ms"]).to_pylist() for path in run.parts]
+    spent = [row["model_ms"] for rows in kept for row in rows]
+    assert spent.count(None) == 1  # the first call of the process
+    slow = [row["model_ms"] for rows in kept for row in rows if row["condition"] == "contrast@5"]
+    assert all(len(each) == 1 and each[0] >= 8 for each in slow)
+
+
+def test_the_median_is_scored_with_an_interval_and_compared(run: Run) -> None:
+    scores = run.score(interval=True)
+    assert scores.headline == "AP"  # as without --timed
+    assert 1 <= scores.score("model_ms") < 8 <= scores.score("model_ms", "contrast@5")
+    interval = scores.interval("contrast@5", "model_ms")
+    assert interval.low <= interval.estimate <= interval.high
+    assert (interval.images, scores.interval("clean", "model_ms").images) == (IMAGES - 1, IMAGES - 1)
+
+
+def test_a_time_can_be_required(run: Run) -> None:
+    slow = {"metric": "model_ms", "condition": "contrast@5"}
+    rows = [{"id": "fast", **slow, "at_most": 4}, {"id": "patient", **slow, "at_most": 8000}]
+    verdicts = check(run, rows)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.FAIL, Outcome.PASS]
+    with pytest.raises(InvalidOption, match="an error, so less is better; use at_most"):
+        check(run, [{"id": "R", **slow, "at_least": 1}])
+
+
+def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
+    run_timed(data, tmp_path / "run", limit=4, timed=False, batch=8)
+    grown = run_timed(data, tmp_path / "run", limit=20, chunk=None)
+    assert "model_ms" in grown.score().per_condition
+    assert grown.score(interval=True).interval("contrast@5", "model_ms").images <= 16
+
+
+def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> None:
+    plain = run_timed(data, tmp_path / "plain", timed=False, limit=4)
+    again = run_timed(data, tmp_path / "again", timed=False, limit=4, batch=3)
+    assert all_bytes(plain.folder) == all_bytes(again.folder)
+    assert plain.further == ()
+    with pytest.raises(InvalidOption, match="the run has no model_ms"):
+        check(plain, [{"id": "R", "metric": "model_ms", "condition": "clean", "at_most": 5}])
+
+
+def test_a_batch_is_refused() -> None:
+    given = {"model": f"{MODELS}:contrast_boxes", "data": "world:test", "out": "runs/x", "timed": True}
+    with pytest.raises(InvalidOption, match="batch is 8: add --batch 1"):
+        make_config(given)
+
+
+def test_the_median_is_that_of_images_repeated_by_their_weights() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.exponential(10, (30, 1))
+    table[4] = 0  # not timed
+    weights = np.concatenate([np.ones((1, 30), np.int64), rng.integers(0, 4, (20, 30))])
+    (declared,) = metrics_of("timings")
+    scored = declared.score(Timings(table), weights)
+    for row, value in zip(weights, scored.numbers["model_ms"], strict=True):
+        whole = np.repeat(table[:, 0], row)
+        assert value == pytest.approx(np.median(whole[whole > 0]), rel=1e-12)
+    assert scored.units == {"model_ms": 29}
+    assert not measures()["model_ms"].higher
+
+
+def test_nothing_timed_has_no_median() -> None:
+    (declared,) = metrics_of("timings")
+    scored = declared.score(Timings(np.array([[3.0], [0.0]])), np.array([[1, 1], [0, 1]]))
+    assert scored.numbers["model_ms"][0] == 3.0
+    assert np.isnan(scored.numbers["model_ms"][1])
