@@ -53,6 +53,16 @@ def test_masks_and_oriented_boxes_are_calibrated_as_boxes_are(prefix: str) -> No
     )
 
 
+def test_a_set_is_drawn_scored_and_asked_for_its_intervals(
+    study: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study.sets("street", 1, 50, range(2), 2, ["timings"])
+    first, second = (json.loads(line)["found"] for line in capsys.readouterr().out.splitlines())
+    true, estimate, low, high, *_ = first["model_ms|fog@5"]
+    assert low < estimate < high
+    assert (true, estimate) == (second["model_ms|fog@5"][0], pytest.approx(true, rel=0.2))
+
+
 def test_the_page_shows_the_stored_table(study: ModuleType) -> None:
     assert "\n".join(study.lines_of_page()) in study.PAGE.read_text(encoding="utf-8")
 
