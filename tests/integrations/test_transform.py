@@ -78,9 +78,11 @@ def test_needs_a_condition() -> None:
         CorruptionTransform([])
 
 
-@pytest.mark.parametrize("ids", [["a", "b", "c"], "abcd", []])
-def test_a_batch_needs_an_id_for_each_image(ids: str | list[str]) -> None:
-    with pytest.raises(InvalidOption, match="images, but 4 are given"):
+@pytest.mark.parametrize(
+    ("ids", "named"), [(["a", "b", "c"], "3 images"), ("abcd", "1 image"), ([], "0 images")]
+)
+def test_a_batch_needs_an_id_for_each_image(ids: str | list[str], named: str) -> None:
+    with pytest.raises(InvalidOption, match=f"names {named}, but 4 are given"):
         CorruptionTransform("fog@3")(torch.zeros((4, 3, 16, 16), dtype=torch.uint8), ids)
 
 
