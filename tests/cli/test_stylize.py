@@ -75,5 +75,10 @@ def test_refuses_numbers_outside_their_range(tmp_path: Path, asked: list[str]) -
         CliRunner().invoke(app, ["stylize", WORLD, "--out", str(tmp_path), *asked], catch_exceptions=False)
 
 
+def test_says_which_steps_a_sequence_may_have() -> None:
+    with pytest.raises(InvalidOption, match=r"0\.001 ≤ step ≤ 1"):
+        read_sequence("0:1:2")
+
+
 def test_a_sequence_has_both_ends() -> None:
     assert read_sequence("0:1:0.1") == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -83,6 +83,24 @@ def test_an_entry_point_may_be_a_module_that_declares(
     assert list(hats) == ["bowler"]
 
 
+def test_looks_again_after_an_error_and_on_another_search_path(
+    hats: Registry[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(group: str) -> None:
+        raise OSError("no metadata")
+
+    monkeypatch.setattr(registry, "entry_points_of", broken)
+    for _ in range(2):
+        with pytest.raises(OSError, match="no metadata"):
+            list(hats)
+    offer(monkeypatch, cap="json:dumps")
+    assert list(hats) == ["bowler", "cap"]
+    offer(monkeypatch, fez="json:loads")
+    assert list(hats) == ["bowler", "cap"], "once is enough"
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(hats) == ["bowler", "cap", "fez"]
+
+
 def test_threads_wait_for_what_another_one_is_loading(
     hats: Registry[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

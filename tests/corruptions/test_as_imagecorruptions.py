@@ -62,7 +62,7 @@ def _run(code: str) -> None:
 def test_offers_the_names_of_imagecorruptions() -> None:
     _run("""
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import imagecorruptions
 from imagecorruptions import corrupt, corruption_dict, corruption_tuple, get_corruption_names
@@ -76,12 +76,17 @@ first = fog(image, 2)
 np.random.seed(3)
 assert np.array_equal(first, corrupt(image, 2, "fog", seed=None))
 stormproof.init_as_imagecorruptions()  # twice does no harm
-if imagecorruptions.__path__:  # it is installed: its photographs are still found
-    corrupt(image, "frost@3[textures=imagecorruptions]")
-sys.modules["imagecorruptions"] = ModuleType("imagecorruptions")  # another's stand-in
-stormproof.init_as_imagecorruptions()
-assert sys.modules["imagecorruptions"].corrupt is corrupt
+for stand_in in (ModuleType("imagecorruptions"), SimpleNamespace()):  # another's
+    sys.modules["imagecorruptions"] = stand_in
+    stormproof.init_as_imagecorruptions()
+    assert sys.modules["imagecorruptions"].corrupt is corrupt
 """)
+
+
+@pytest.mark.skipif(find_spec("imagecorruptions") is None, reason="imagecorruptions is not installed")
+@pytest.mark.parametrize("again", ["", "stormproof.init_as_imagecorruptions()"], ids=["once", "twice"])
+def test_its_photographs_of_frost_are_still_found(again: str) -> None:
+    _run(f"{again}\nstormproof.corrupt(image, 'frost@3[textures=imagecorruptions]')")
 
 
 @pytest.mark.skipif(find_spec("mmdet") is None, reason="mmdet is not installed")

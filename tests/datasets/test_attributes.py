@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import RLE, Instances, Sample, Truth
 from stormproof.datasets.attributes import read_attribute, with_distances
 from stormproof.datasets.dataset import SampleDataset
@@ -32,6 +33,15 @@ def test_an_image_on_the_bound_of_a_third_belongs_to_the_lower_third(tmp_path: P
     values, slices = by_table(tmp_path, [str(k) for k in range(10)])
     assert values == ("low",) * 4 + ("middle",) * 3 + ("high",) * 3
     assert slices == ("low", "middle", "high")
+
+
+@pytest.mark.parametrize("asked", ["ids.txt", "table.csv", "brightness"])
+def test_says_that_no_image_can_be_read(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ids.txt").write_text("0\n")
+    (tmp_path / "table.csv").write_text("id,what\n0,a\n")
+    with pytest.raises(InvalidOption, match=f"can be read, so none has the attribute '{asked}'"):
+        read_attribute(images(1), asked, [])
 
 
 def test_few_distinct_numbers_are_one_slice_each_in_ascending_order(tmp_path: Path) -> None:

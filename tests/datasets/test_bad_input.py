@@ -77,6 +77,15 @@ def test_names_labels_without_an_image_and_images_without_labels(build: Build, t
     assert texts == ["ADE_val_00000001.png has no image.", "ADE_val_00000002.jpg has no label file."]
 
 
+def test_names_panoptic_annotations_of_unknown_images(build: Build, tmp_path: Path) -> None:
+    spec, path = build("panoptic"), tmp_path / "tree/panoptic_val.json"
+    content = json.loads(path.read_text())
+    content["annotations"][0]["image_id"] = 99
+    path.write_text(json.dumps(content))
+    with pytest.raises(DatasetError, match="annotation 0: image_id 99 is not among the file's images"):
+        read_dataset(spec)
+
+
 def test_refuses_panoptic_segments_without_a_description(build: Build, tmp_path: Path) -> None:
     spec = build("panoptic")
     path = tmp_path / "tree/panoptic_val.json"

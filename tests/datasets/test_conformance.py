@@ -123,6 +123,7 @@ def test_fingerprint_does_not_depend_on_the_place(
     ("name", "option"),
     [
         ("cityscapes", "excuse_caravans=true"),
+        ("coco-o", "masks=true"),
         ("coco-keypoints", f"sigmas=[{','.join(['0.1'] * 17)}]"),
         ("yolo-obb", "oriented=true"),
     ],

@@ -137,6 +137,8 @@ def test_context_is_found_by_name(build: Build, tmp_path: Path, trees: ModuleTyp
     assert len({plain.fingerprint, with_depth.fingerprint, stereo.fingerprint}) == 3
     assert with_depth.category_ids == plain.category_ids  # type: ignore[attr-defined]
     assert with_depth.truth(0).semantic is not None
+    np.save(tmp_path / f"tree/depth/aa/{trees.NAMES[1]}_depth.npy", DEPTH.astype(np.float64))
+    assert read_dataset(f"{spec},depth=depth").fingerprint != with_depth.fingerprint
 
 
 def test_coco_finds_depth_by_image_name(build: Build, tmp_path: Path) -> None:
@@ -161,6 +163,9 @@ def test_names_context_that_is_missing_or_does_not_fit(
         read_dataset(f"{spec},depth=depth")
     with pytest.raises(DatasetError, match="did you mean"):
         read_dataset(f"{spec},depth=deepth")
+    trees.save_text(root / "one.json", '{"fx": 7, "fy": 7, "cx": 3, "cy": 2}')
+    with pytest.raises(DatasetError, match=r"one\.json: has no baseline"):
+        read_dataset(f"{spec},disparity=disparity,calib=one.json")[0]
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,11 @@ def test_groups_may_be_named_and_change_no_fingerprint(tmp_path: Path) -> None:
         read_dataset("world:test,count=2,groups=names")
 
 
+def test_a_dataset_without_images_has_no_groups(tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_text('{"images": [], "annotations": [], "categories": []}')
+    assert read_dataset(f"coco:{tmp_path}/none.json,images={tmp_path},groups=names").groups == {}
+
+
 def test_refuses_groups_that_cannot_be_read(tmp_path: Path) -> None:
     spec, table = image_folder(tmp_path / "a", "one", "two"), tmp_path / "groups.csv"
     with pytest.raises(InvalidOption, match="names such as 'a/one' do not look like frames"):

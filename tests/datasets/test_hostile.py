@@ -275,12 +275,12 @@ def test_replaces_an_invalid_size_by_that_of_the_image(side: str, build: Callabl
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [*product(("fx", "baseline"), (10**400, [], "x", {}, float("nan"))), ("fx", 0), ("fx", -700)],
+    [*product(("fx", "baseline"), (10**400, [], "x", {}, float("nan"))), ("fx", 0), ("fx", -700), ("fy", 0)],
 )
 def test_refuses_calibrations_with_invalid_numbers(key: str, value: object, tmp_path: Path) -> None:
     good = {"fx": 700, "fy": 700, "cx": 3, "cy": 2, "baseline": 0.5}
     (tmp_path / "plain.json").write_text(json.dumps(good | {key: value}))
-    inner = {"fx": 700, "fy": 700, "u0": 3, "v0": 2} | ({key: value} if key == "fx" else {})
+    inner = {"fx": 700, "fy": 700, "u0": 3, "v0": 2} | ({key: value} if key != "baseline" else {})
     outer = {"baseline": value if key == "baseline" else 0.5}
     (tmp_path / "city.json").write_text(json.dumps({"intrinsic": inner, "extrinsic": outer}))
     (tmp_path / "deep.json").write_text("[" * 100_000)

@@ -146,11 +146,13 @@ def test_labels_that_name_no_class_are_a_problem() -> None:
     samples = [Sample(f"{k}", pixels, truth) for k, truth in enumerate(truths)]
     dataset = SampleDataset.of(samples, classes=("car", "dog"), semantic_classes=("sky", "road"))
     assert [problem.what for problem in survey(dataset, range(5)).problems] == [
-        "an object has label 2, but there are 2 classes.",
-        "an object has label -1, but there are 2 classes.",
-        *["the label map holds 7, but there are 2 semantic classes."] * 3,
+        "an object has label 2, but the dataset names 2 classes.",
+        "an object has label -1, but the dataset names 2 classes.",
+        *["the label map holds 7, but the dataset names 2 semantic classes."] * 3,
     ]
     assert first_findings(dataset, 5) == []  # the run names them
+    (problem,) = survey(SampleDataset.of(samples[:1], classes=("car",)), range(1)).problems
+    assert problem.what.endswith("names 1 class.")
 
 
 def test_label_maps_without_class_names_hide_no_finding() -> None:

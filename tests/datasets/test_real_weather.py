@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +57,23 @@ def test_foggy_cityscapes_refuses_other_names(build: Build, tmp_path: Path, tree
     trees.save(tmp_path / "tree/leftImg8bit_foggy/val/aa/strange.png", trees.make_image())
     with pytest.raises(DatasetError, match="FRAME_leftImg8bit_foggy"):
         read_dataset(spec)
+
+
+def test_images_of_a_domain_of_coco_o_have_their_own_truth(
+    build: Build, tmp_path: Path, trees: ModuleType
+) -> None:
+    spec, sketch = build("coco-o"), tmp_path / "tree/sketch"
+    path = sketch / "annotations/instances_val2017.json"
+    content = json.loads(path.read_text())
+    content["images"].append({"id": 9, "file_name": "b.jpg", "height": 30, "width": 40})
+    content["annotations"].append({**content["annotations"][0], "id": 2, "image_id": 9, "bbox": [3, 4, 5, 6]})
+    path.write_text(json.dumps(content))
+    trees.save(sketch / "val2017/b.jpg", np.zeros((30, 40, 3), np.uint8))
+    dataset = read_dataset(spec)
+    sample = dataset[dataset.ids.index("sketch/9")]
+    assert sample.image.shape[:2] == dataset.size(4) == (30, 40)
+    assert sample.truth.objects.boxes.tolist() == [[3, 4, 8, 10]]
+    assert dataset.truth(3).objects.boxes.tolist() == [[1, 2, 12, 11]]
 
 
 def test_coco_o_joins_its_domains(build: Build, tmp_path: Path) -> None:

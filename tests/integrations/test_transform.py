@@ -10,7 +10,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from helpers.both_sets import photographs
-from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.condition import Condition
+from stormproof.core.errors import (
+    InvalidImage,
+    InvalidOption,
+    MissingContext,
+    StormproofError,
+    UnknownName,
+)
 from stormproof.integrations.transform import CorruptionTransform
 
 
@@ -62,6 +69,8 @@ def test_inside_compose_an_image_needs_no_id() -> None:
     first, second = one(image), one(image)
     assert not torch.equal(first, second)  # a counter takes the id's place
     assert torch.equal(first, other(image))  # and begins anew with each transform
+    batch = CorruptionTransform("gaussian_noise@3", share=1)(torch.stack([image, image]))
+    assert torch.equal(batch, torch.stack([first, second]))  # it counts the images of a batch in their order
     floats = CorruptionTransform("gaussian_noise@3", share=1)(image.float() / 255)
     assert torch.equal((floats * 255).round().to(torch.uint8), first)
     drawn = CorruptionTransform("gaussian_noise@3", share=1)(
@@ -73,14 +82,33 @@ def test_inside_compose_an_image_needs_no_id() -> None:
             one(wrong, ["a", "b", "c"])
 
 
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("fog@3[on=person]", MissingContext),
+        ("noise_of_nobody@3", UnknownName),
+        ("fog@3+haze@2", MissingContext),
+        (Condition.of("fog", 3, {"colour": 1}), UnknownName),
+    ],
+)
+def test_refuses_what_an_image_alone_cannot_be_given(
+    condition: Condition | str, error: type[StormproofError]
+) -> None:
+    with pytest.raises(error):
+        CorruptionTransform([condition])
+
+
 def test_needs_a_condition() -> None:
     with pytest.raises(InvalidOption, match="conditions is empty"):
         CorruptionTransform([])
 
 
-@pytest.mark.parametrize("ids", [["a", "b", "c"], "abcd", []])
-def test_a_batch_needs_an_id_for_each_image(ids: str | list[str]) -> None:
-    with pytest.raises(InvalidOption, match="images, but 4 are given"):
+@pytest.mark.parametrize(
+    ("ids", "named"),
+    [(["a", "b", "c"], "3 images"), ("abcd", "1 image"), ([], "0 images"), ([*"abcde"], "5 images")],
+)
+def test_a_batch_needs_an_id_for_each_image(ids: str | list[str], named: str) -> None:
+    with pytest.raises(InvalidOption, match=f"names {named}, but 4 are given"):
         CorruptionTransform("fog@3")(torch.zeros((4, 3, 16, 16), dtype=torch.uint8), ids)
 
 

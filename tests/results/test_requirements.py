@@ -290,6 +290,7 @@ def test_the_program_exits_with_2_on_an_error(run, tmp_path, monkeypatch, capsys
 
 def test_the_gate_prints_writes_junit_and_exits_by_the_verdicts(run, tmp_path, monkeypatch):
     summary = tmp_path / "summary.md"
+    summary.write_text("another step's\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     xml = tmp_path / "verdicts.xml"
     path = write(tmp_path, PASS, FAIL)
@@ -306,6 +307,7 @@ def test_the_gate_prints_writes_junit_and_exits_by_the_verdicts(run, tmp_path, m
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "0")
     assert len(suite.findall("testcase/failure")) == 1
     assert "| R2 | AP under fog@3 at least 0.99 | ❌ fail |" in summary.read_text()
+    assert summary.read_text().startswith("another step's\n")
     assert RUNNER.invoke(app, ["check", str(run), "--require", str(write(tmp_path, PASS))]).exit_code == 0
     with pytest.raises(AssertionError, match="fail"):
         assert_requirements(run, write(tmp_path, FAIL))

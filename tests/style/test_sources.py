@@ -115,6 +115,8 @@ def test_the_authors_map_of_file_names_is_read(tmp_path: Path) -> None:
         find_in_map(known, "third", names)
     with pytest.raises(InvalidOption, match=r"names 'a\.jpg'"):
         find_in_map(known, "139", {"b.jpg": None})
+    (tmp_path / "both.json").write_text('{"139": "b.jpg", "000000000139.jpg": "a.jpg"}')
+    assert find_in_map(read_style_map(tmp_path / "both.json"), "139", names) == ("b.jpg",)
     (tmp_path / "list.json").write_text("[1, 2]")
     with pytest.raises(InvalidOption, match="image: style"):
         read_style_map(tmp_path / "list.json")

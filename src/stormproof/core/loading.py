@@ -36,7 +36,7 @@ def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
         return import_module(module)
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError)
-        if absent and (error.name is None or module.startswith(error.name)):
+        if absent and (error.name is None or f"{module}.".startswith(f"{error.name}.")):
             raise MissingExtra(package, command) from None
         raise InvalidOption(
             f"{package} is installed but cannot be imported: {error}; install what it needs with: {command}"

@@ -110,7 +110,7 @@ def init_as_imagecorruptions() -> None:
     """
     name = "imagecorruptions"
     present = sys.modules.get(name)  # after an earlier call, or a stand-in, which may lack a spec
-    installed = find_spec(name) if present is None else present.__spec__
+    installed = find_spec(name) if present is None else getattr(present, "__spec__", None)
     places = (installed.submodule_search_locations or []) if installed else []  # for its frost photographs
     functions = {each: _function(each) for each in _SUBSETS["all"]}
     package = _module(name, {

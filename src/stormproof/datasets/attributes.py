@@ -100,6 +100,8 @@ def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attr
     'FILE.txt' lists them, an id on every line."""
     own = abilities(dataset).attributes
     ids = [dataset.ids[index] for index in indices]
+    if not ids:
+        raise InvalidOption(f"No image of {dataset.name} can be read, so none has the attribute {asked!r}.")
     if asked in own:
         return _slice(asked, [own[asked].get(name) for name in ids])
     if asked in MEASURED:

@@ -45,7 +45,7 @@ def with_groups(dataset: Dataset, *, groups: str | None = None) -> Dataset:
     if groups == BY_NAME:
         names = file_names(dataset)
         belong = guess_groups(names)
-        if not belong:
+        if names and not belong:
             problem = f"names such as {names[dataset.ids[0]]!r} do not look like frames of recordings"
             raise InvalidOption(f"groups={groups}: {problem}; list their groups in a CSV file, id,group.")
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import DatasetError, InvalidTruth, StormproofError
+from stormproof.core.errors import DatasetError, InvalidTruth, StormproofError, counted
 from stormproof.core.files import is_file
 from stormproof.core.imagefile import image_header
 from stormproof.core.sample import Truth
@@ -137,9 +137,9 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         pixels = dict(enumerate(np.bincount(semantic.labels.ravel()).tolist()))
         void = pixels.pop(semantic.ignore, 0)
         pixels = {value: count for value, count in pixels.items() if count}
-    _refuse_unnamed(objects.labels.tolist(), dataset.classes, "an object has label", "classes")
+    _refuse_unnamed(objects.labels.tolist(), dataset.classes, "an object has label", "class")
     if dataset.semantic_classes:  # without names, label maps are not scored
-        _refuse_unnamed(pixels or (), dataset.semantic_classes, "the label map holds", "semantic classes")
+        _refuse_unnamed(pixels or (), dataset.semantic_classes, "the label map holds", "semantic class")
     return ImageFacts(
         id=dataset.ids[index],
         size=stated or dataset.size(index),
@@ -158,10 +158,10 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
     )
 
 
-def _refuse_unnamed(labels: Iterable[int], names: Sequence[str], holds: str, nouns: str) -> None:
+def _refuse_unnamed(labels: Iterable[int], names: Sequence[str], holds: str, noun: str) -> None:
     for label in labels:
         if not 0 <= label < len(names):
-            raise InvalidTruth(f"{holds} {label}, but there are {len(names)} {nouns}.")
+            raise InvalidTruth(f"{holds} {label}, but the dataset names {counted(len(names), noun)}.")
 
 
 def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:

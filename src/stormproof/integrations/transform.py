@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.errors import InvalidImage, InvalidOption, counted
 from stormproof.core.randomness import Draw
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.chain import check_alone
@@ -92,7 +92,7 @@ class CorruptionTransform:
         if ids is not None:
             names = [ids] if isinstance(ids, str) else ids
             if len(names) != count:
-                raise InvalidOption(f"ids= names {len(names)} images, but {count} are given.")
+                raise InvalidOption(f"ids= names {counted(len(names), 'image')}, but {count} are given.")
             return names
         worker = None
         if "torch.utils.data" in sys.modules:  # only then can this be a worker of a DataLoader

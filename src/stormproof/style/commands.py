@@ -109,7 +109,9 @@ def read_sequence(text: str) -> tuple[float, ...]:
     except ValueError:
         raise InvalidOption(f"--sequence {text}: write first:last:step, as 0:1:0.1.") from None
     if not (0 <= first <= last <= 1 and 0.001 <= step <= 1):
-        raise InvalidOption(f"--sequence {text}: it must rise within 0 to 1 by 0.001 or more, as 0:1:0.1.")
+        raise InvalidOption(
+            f"--sequence {text}: write 0 ≤ first ≤ last ≤ 1 and 0.001 ≤ step ≤ 1, as 0:1:0.1."
+        )
     count = round((last - first) / step) + 1
     return tuple(round(first + k * step, 10) for k in range(count) if first + k * step <= last + 1e-9)
 
