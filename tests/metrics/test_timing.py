@@ -114,3 +114,11 @@ def test_nothing_timed_has_no_median() -> None:
     scored = declared.score(Timings(np.array([[3.0], [0.0]])), np.array([[1, 1], [0, 1]]))
     assert scored.numbers["model_ms"][0] == 3.0
     assert np.isnan(scored.numbers["model_ms"][1])
+
+
+def test_a_condition_without_a_time_has_no_median(data: str, tmp_path: Path) -> None:
+    """The only clean image is the first call of the process."""
+    scores = run_timed(data, tmp_path / "one", limit=1).score(interval=True)
+    assert np.isnan(scores.score("model_ms"))
+    assert scores.score("model_ms", "contrast@5") >= 8
+    assert scores.headline == "AP"
