@@ -122,3 +122,11 @@ def test_a_condition_without_a_time_has_no_median(data: str, tmp_path: Path) -> 
     assert np.isnan(scores.score("model_ms"))
     assert scores.score("model_ms", "contrast@5") >= 8
     assert scores.headline == "AP"
+
+
+def test_a_timed_run_is_scored_over_the_same_classes(tmp_path: Path) -> None:
+    """Times go by no class, also where the dataset has label maps."""
+    street = "world:val,count=2,size=128x80"
+    timed, plain = (run_timed(street, tmp_path / f"{on}", timed=on).score() for on in (True, False))
+    assert timed.classes == plain.classes
+    assert "model_ms" in timed

@@ -92,6 +92,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     weights, units, record = weights_of(run, replicates), len({*run.units}), run.record
     scored = {text: Scored({}) for text in conditions}
     errors: dict[str, dict[str, Floats]] = {form.name: {} for form in scored_forms()}
+    classes: dict[str, tuple[str, ...]] = {}  # by form
     shown_by: dict[str, Ints] = {}  # by form: how many units show each class
     forms: dict[str, str] = {}  # of measures by class: the form whose classes they go by
     details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
@@ -102,6 +103,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     for text, judged in every:
         scored[text] |= judged.scored
         errors[judged.form][text] = judged.errors
+        classes[judged.form] = judged.classes
         forms |= dict.fromkeys(judged.scored.per_class, judged.form)
         if replicates and judged.form not in shown_by:
             shown_by[judged.form] = _units_by_class(judged.shown, run.units)
@@ -111,7 +113,6 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
     names = [name for name in measures() if any(name in each.numbers for each in scored.values())]
     reported = next((held for held in errors.values() if held), None)
-    classes = {form.name: each for form, each in Reader(run, options.classes).scored_classes().items()}
     by_class = {measure: [plain(name) for name in classes[form]] for measure, form in forms.items()}
     shown = {measure: shown_by[form] for measure, form in forms.items() if form in shown_by}
     return replace(
@@ -136,6 +137,7 @@ class _Judged(NamedTuple):
     """What is known about one condition in one form."""
 
     form: str
+    classes: tuple[str, ...]
     scored: Scored
     errors: Floats  # by image
     shown: Bools  # the classes that each image shows
@@ -151,7 +153,7 @@ def _judge(
     errors = given.errors.per_image if liu and isinstance(given, Objects) else task.image_errors(given)
     scored = replace(given.scored(weights), parts={})  # by class and threshold: large
     told = make_details(given, weights, units)
-    return text, _Judged(task.form.name, scored, errors, task.shown(given), told)
+    return text, _Judged(task.form.name, given.scored_names, scored, errors, task.shown(given), told)
 
 
 def _threads() -> int:
@@ -174,7 +176,7 @@ def iter_inputs(
 ) -> Iterator[tuple[str, MetricInput]]:
     """What metrics read, form by form and condition by condition."""
     reader = Reader(run, classes, conditions, rule or MatchingRule())
-    for form in reader.scored_classes():
+    for form in reader.forms():
         yield from form.collect(reader)
 
 
