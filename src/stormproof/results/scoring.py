@@ -32,6 +32,7 @@ from stormproof.metrics.metric import (
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import scored_forms, task_of
 from stormproof.results import rows
+from stormproof.results.aggregates import bound_interval
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
 from stormproof.results.reader import Reader
@@ -221,14 +222,15 @@ def _replicates(
     for text, each in scored.items():
         for measure, values in each.per_class.items():
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
-            per_class.setdefault(measure, {})[text] = {
-                name: interval_around(
-                    float(values[0, k]),
-                    draws(values[:, k], float(optimism[k])),
-                    images=int(shown[measure][k]),
-                ).of_fraction()
-                for k, name in enumerate(classes[measure])
-            }
+            around = (
+                interval_around(float(row[0]), draws(row, float(gap)), images=int(count))
+                for row, gap, count in zip(values.T, optimism, shown[measure], strict=True)
+            )
+            bounded = (
+                bound_interval(one, measure, "P") if measure in measures() else one.of_fraction()
+                for one in around
+            )
+            per_class.setdefault(measure, {})[text] = dict(zip(classes[measure], bounded, strict=True))
     return Replicates(cells, per_class, fewest_units(scored.values()))
 
 
