@@ -69,7 +69,7 @@ def test_a_time_can_be_required(run: Run) -> None:
     rows = [{"id": "fast", **slow, "at_most": 4}, {"id": "patient", **slow, "at_most": 8000}]
     verdicts = check(run, rows)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.FAIL, Outcome.PASS]
-    with pytest.raises(InvalidOption, match="an error, so less is better; use at_most"):
+    with pytest.raises(InvalidOption, match="model_ms is better when lower; use at_most"):
         check(run, [{"id": "R", **slow, "at_least": 1}])
 
 
