@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fuzz.sealed_targets import _sealed
 from helpers.runs import all_bytes
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS, contrast_boxes
@@ -19,6 +22,7 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.timing import Timings
+from stormproof.results.evidence import check_evidence, statement
 from stormproof.results.run import Run
 from stormproof.results.verdicts import Outcome, check
 
@@ -71,6 +75,23 @@ def test_a_time_can_be_required(run: Run) -> None:
     assert [verdict.outcome for verdict in verdicts] == [Outcome.FAIL, Outcome.PASS]
     with pytest.raises(InvalidOption, match="model_ms is better when lower; use at_most"):
         check(run, [{"id": "R", **slow, "at_least": 1}])
+
+
+def test_evidence_of_times_that_are_all_equal_is_json_and_can_be_checked(data: str, tmp_path: Path) -> None:
+    """Without any spread, nothing bounds the time of an image that was not seen."""
+    folder = run_timed(data, tmp_path / "run", limit=50).folder
+    for path in Run(folder).parts:
+        table = pq.read_table(path)
+        times = pa.array([[5.0]] * len(table), table.schema.field("model_ms").type)
+        place = table.column_names.index("model_ms")
+        path.write_bytes(_sealed(table.set_column(place, table.schema.field(place), times)))
+    asked = tmp_path / "asked.yaml"
+    asked.write_text("requirements: [{id: R, metric: model_ms, condition: clean, at_most: 30}]")
+    run = Run(folder)
+    verdicts = check(run, asked)
+    assert verdicts[0].outcome is Outcome.INCONCLUSIVE
+    made = json.loads(json.dumps(statement(run, asked, verdicts, pixels=0), allow_nan=False))
+    assert check_evidence(made, run, requirements=asked) == []
 
 
 def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
