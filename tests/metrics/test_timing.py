@@ -22,6 +22,8 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.timing import Timings
+from stormproof.results.domain_file import parse_domain
+from stormproof.results.domain_verdicts import judge_domain
 from stormproof.results.evidence import check_evidence, statement
 from stormproof.results.run import Run
 from stormproof.results.verdicts import Outcome, check
@@ -68,6 +70,13 @@ def test_the_median_is_scored_with_an_interval_and_compared(run: Run) -> None:
     assert (interval.images, scores.interval("clean", "model_ms").images) == (IMAGES - 1, IMAGES - 1)
 
 
+def test_a_slice_counts_the_images_that_were_timed(run: Run) -> None:
+    found = run.slices("contrast", measure="model_ms", replicates=50)
+    timed = [scores.interval("clean").images for scores in found.values()]
+    assert sum(timed) == IMAGES - 1
+    assert [each.interval.images for each in found.differences("P").values()] == timed
+
+
 def test_a_time_can_be_required(run: Run) -> None:
     slow = {"metric": "model_ms", "condition": "contrast@5"}
     rows = [{"id": "fast", **slow, "at_most": 4}, {"id": "patient", **slow, "at_most": 8000}]
@@ -99,6 +108,17 @@ def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
     grown = run_timed(data, tmp_path / "run", limit=20, chunk=None)
     assert "model_ms" in grown.score().per_condition
     assert grown.score(interval=True).interval("contrast@5", "model_ms").images <= 16
+
+
+def test_a_domain_is_judged_by_the_images_that_were_timed(data: str, tmp_path: Path) -> None:
+    run_timed(data, tmp_path / "run", limit=50, timed=False)
+    run = run_timed(data, tmp_path / "run", limit=IMAGES)
+    faults = {"corruption": "contrast", "unit": "severity", "range": [0, 5]}
+    asked = {"id": "T", "metric": "model_ms", "at_most": 8000}
+    domain = parse_domain({"odd": "Dim", "dimensions": {"faults": faults}, "requirements": [asked]}, "odd")
+    (row,) = judge_domain(domain, run, [], replicates=60).rows
+    assert row.outcome is Outcome.INCONCLUSIVE
+    assert row.reason.startswith("too few: 50 images")
 
 
 def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> None:
