@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fuzz.sealed_targets import _sealed
 from helpers.runs import all_bytes
 from helpers.scenes import write_scene
 from helpers.scored_models import MODELS, contrast_boxes
@@ -19,6 +22,9 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.timing import Timings
+from stormproof.results.domain_file import parse_domain
+from stormproof.results.domain_verdicts import judge_domain
+from stormproof.results.evidence import check_evidence, statement
 from stormproof.results.run import Run
 from stormproof.results.verdicts import Outcome, check
 
@@ -69,13 +75,37 @@ def test_the_median_is_scored_with_an_interval_and_compared(run: Run) -> None:
     assert (interval.images, scores.interval("clean", "model_ms").images) == (IMAGES - 1, IMAGES - 1)
 
 
+def test_a_slice_counts_the_images_that_were_timed(run: Run) -> None:
+    found = run.slices("contrast", measure="model_ms", replicates=50)
+    timed = [scores.interval("clean").images for scores in found.values()]
+    assert sum(timed) == IMAGES - 1
+    assert [each.interval.images for each in found.differences("P").values()] == timed
+
+
 def test_a_time_can_be_required(run: Run) -> None:
     slow = {"metric": "model_ms", "condition": "contrast@5"}
     rows = [{"id": "fast", **slow, "at_most": 4}, {"id": "patient", **slow, "at_most": 8000}]
     verdicts = check(run, rows)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.FAIL, Outcome.PASS]
-    with pytest.raises(InvalidOption, match="an error, so less is better; use at_most"):
+    with pytest.raises(InvalidOption, match="model_ms is better when lower; use at_most"):
         check(run, [{"id": "R", **slow, "at_least": 1}])
+
+
+def test_evidence_of_times_that_are_all_equal_is_json_and_can_be_checked(data: str, tmp_path: Path) -> None:
+    """Without any spread, nothing bounds the time of an image that was not seen."""
+    folder = run_timed(data, tmp_path / "run", limit=50).folder
+    for path in Run(folder).parts:
+        table = pq.read_table(path)
+        times = pa.array([[5.0]] * len(table), table.schema.field("model_ms").type)
+        place = table.column_names.index("model_ms")
+        path.write_bytes(_sealed(table.set_column(place, table.schema.field(place), times)))
+    asked = tmp_path / "asked.yaml"
+    asked.write_text("requirements: [{id: R, metric: model_ms, condition: clean, at_most: 30}]")
+    run = Run(folder)
+    verdicts = check(run, asked)
+    assert verdicts[0].outcome is Outcome.INCONCLUSIVE
+    made = json.loads(json.dumps(statement(run, asked, verdicts, pixels=0), allow_nan=False))
+    assert check_evidence(made, run, requirements=asked) == []
 
 
 def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
@@ -83,6 +113,17 @@ def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
     grown = run_timed(data, tmp_path / "run", limit=20, chunk=None)
     assert "model_ms" in grown.score().per_condition
     assert grown.score(interval=True).interval("contrast@5", "model_ms").images <= 16
+
+
+def test_a_domain_is_judged_by_the_images_that_were_timed(data: str, tmp_path: Path) -> None:
+    run_timed(data, tmp_path / "run", limit=50, timed=False)
+    run = run_timed(data, tmp_path / "run", limit=IMAGES)
+    faults = {"corruption": "contrast", "unit": "severity", "range": [0, 5]}
+    asked = {"id": "T", "metric": "model_ms", "at_most": 8000}
+    domain = parse_domain({"odd": "Dim", "dimensions": {"faults": faults}, "requirements": [asked]}, "odd")
+    (row,) = judge_domain(domain, run, [], replicates=60).rows
+    assert row.outcome is Outcome.INCONCLUSIVE
+    assert row.reason.startswith("too few: 50 images")
 
 
 def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> None:
@@ -119,3 +160,19 @@ def test_nothing_timed_has_no_median() -> None:
     scored = declared.score(Timings(np.array([[3.0], [0.0]])), np.array([[1, 1], [0, 1]]))
     assert scored.numbers["model_ms"][0] == 3.0
     assert np.isnan(scored.numbers["model_ms"][1])
+
+
+def test_a_condition_without_a_time_has_no_median(data: str, tmp_path: Path) -> None:
+    """The only clean image is the first call of the process."""
+    scores = run_timed(data, tmp_path / "one", limit=1).score(interval=True)
+    assert np.isnan(scores.score("model_ms"))
+    assert scores.score("model_ms", "contrast@5") >= 8
+    assert scores.headline == "AP"
+
+
+def test_a_timed_run_is_scored_over_the_same_classes(tmp_path: Path) -> None:
+    """Times go by no class, also where the dataset has label maps."""
+    street = "world:val,count=2,size=128x80"
+    timed, plain = (run_timed(street, tmp_path / f"{on}", timed=on).score() for on in (True, False))
+    assert timed.classes == plain.classes
+    assert "model_ms" in timed

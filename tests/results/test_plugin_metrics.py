@@ -261,4 +261,5 @@ def test_a_metric_of_label_maps_is_scored_by_class(tmp_path: Path) -> None:
     assert scores.per_condition["area error"]["contrast@3"] == pytest.approx(
         abs(said - truth).sum() / truth.sum()
     )
-    assert scores.replicates.per_class["area error"]["contrast@3"]["dark"].estimate == by_class["dark"]
+    for name, one in scores.replicates.per_class["area error"]["contrast@3"].items():
+        assert one.low <= one.estimate == by_class[name] <= one.high  # an error may exceed 1

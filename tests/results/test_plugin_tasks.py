@@ -151,6 +151,8 @@ def test_a_task_with_its_own_column_is_stored_scored_and_shown(tmp_path: Path, t
     interval = scores.interval("contrast@3")
     assert interval.low <= interval.estimate <= interval.high
     assert {*scores.per_class["tip error"]["clean"]} == {"cock", "arrow"}
+    by_class = scores.replicates.per_class["tip error"]["contrast@3"]
+    assert all(one.low <= one.estimate <= one.high for one in by_class.values())  # pixels, not shares
     assert "AP" in scores.per_condition  # its boxes are scored too
     assert "tip error" in say("score", folder, "--interval", *flags)
     page = tmp_path / "page.html"

@@ -68,7 +68,7 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metric": "rPC", "suite": "imagenet", "at_least": 0.5}, "imagenet-c"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet-c@3", "at_least": 0.5}, "leave the key 'suite' out"),
         ({"id": "R", "metric": "E", "condition": "clean", "at_least": 0.5}, "use at_most"),
-        ({"id": "R", "metric": "P", "of": "E", "at_least": 0.5}, "P of E is an error, so less is better"),
+        ({"id": "R", "metric": "P", "of": "E", "at_least": 0.5}, "P of E is better when lower"),
         ({"id": "R", "metric": "mPC", "of": "E", "at_least": 0.5}, "its mean is metric: mCE, of: E"),
         ({"id": "R", "metric": "kept", "of": "E", "at_least": 0.5}, "its mean is metric: mCE, of: E"),
         ({"id": "R", "metric": "mCE", "of": "AP", "at_most": 0.5}, "its mean is metric: mPC, of: AP"),
@@ -155,7 +155,7 @@ def test_names_of_columns_are_accepted_as_metrics(written, of, meant):
 def test_the_mean_of_an_error_is_an_error():
     assert parse({"id": "R", "metric": "mean", "of": "LRP", "at_most": 0.5}, "r").metric == "mCE"
     assert not parse({"id": "R", "metric": "clean", "of": "LRP", "at_most": 0.5}, "r").higher
-    with pytest.raises(InvalidOption, match="mCE of LRP is an error, so less is better"):
+    with pytest.raises(InvalidOption, match="mCE of LRP is better when lower"):
         parse({"id": "R", "metric": "mean", "of": "LRP", "at_least": 0.5}, "r")
 
 
@@ -436,7 +436,7 @@ def test_error_types_can_be_required(scores: Scores, metric: str) -> None:
         (verdict,) = judge([requirement], scores)
         assert verdict.interval.estimate == value
         assert verdict.margin == pytest.approx(requirement.threshold - value)
-    with pytest.raises(InvalidOption, match=f"{metric} is an error, so less is better; use at_most"):
+    with pytest.raises(InvalidOption, match=f"{metric} is better when lower; use at_most"):
         parse({"id": "R1", "metric": metric, "condition": "fog@3", "at_least": 0.5}, "here")
 
 

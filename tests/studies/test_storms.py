@@ -13,6 +13,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from helpers import forked
 from helpers.runs import Make
@@ -136,6 +137,23 @@ def test_a_change_of_error_is_the_mean_over_seeds(camera: ModuleType) -> None:
             for s in (1, 2)
         ]
     assert f"| gamma damage | {100 * np.mean(apart):+.1f} (" in camera.trainings()
+
+
+def test_seeds_of_one_training_are_ranked_as_one(camera: ModuleType) -> None:
+    """Two seeds share what makes a training better, so they are no two witnesses of a correlation."""
+    faults = camera.grid(camera.UNCHANGED, camera.SEVERITIES)
+    better: dict[str, list[float]] = {}
+    suffered: dict[str, list[float]] = {}
+    with np.load(camera.CURES) as kept:
+        texts = kept["conditions"].tolist()
+        at = [texts.index(text) for text in faults]
+        for name in (key.partition("/")[0] for key in kept.files if key.endswith("/E") and "+" not in key):
+            training = name.rpartition("-")[0]
+            better.setdefault(training, []).append(kept[f"{name}/AP"][texts.index("clean")])
+            suffered.setdefault(training, []).append(kept[f"{name}/E"][at].astype(float).mean())
+    ranked = spearmanr(*([np.mean(seeds) for seeds in side.values()] for side in (better, suffered)))
+    (line,) = [line for line in camera.ranks().splitlines() if line.startswith("| trainings of")]
+    assert f"| {len(better)} | {ranked.statistic:+.2f} (p = {ranked.pvalue:.1g}) |" in line
 
 
 def test_both_comparisons_of_combined_training_by_hand(combined: ModuleType) -> None:

@@ -123,10 +123,7 @@ class ErrorTypes:
 
         The order of repairs is Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
         """
-        return in_lanes(weights, _average, (len(_REPAIRS) + 1, self.classes), *self._curves())
-
-    def _curves(self) -> tuple[Any, ...]:
-        """Entries and objects sorted by class; the entries of a class by falling score."""
+        # Entries and objects are sorted by class, the entries of a class by falling score.
         repaired = self.repairs >= 0
         kinds = self.kinds.copy()
         loc = repaired & (kinds == LOC)
@@ -142,7 +139,8 @@ class ErrorTypes:
         order = by_number(label, self.classes, np.argsort(-self.scores[entry], kind="stable"))
         truths = np.argsort(self.truth_labels, kind="stable")
         state = self.found.astype(np.uint8) + 2 * self.missed.astype(np.uint8)
-        return (
+        return in_lanes(
+            weights, _average, (len(_REPAIRS) + 1, self.classes),
             self.image[entry[order]].astype(np.int32), kind[order], starts(label, self.classes),
             self.truth_image[truths].astype(np.int32), state[truths],
             starts(self.truth_labels, self.classes),

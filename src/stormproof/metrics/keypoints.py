@@ -133,16 +133,10 @@ def _distances(
     return distance, sides
 
 
-def _pairs() -> dict[str, list[int]]:
-    """The places of COCO's joints by the name of the pair: nose, eyes, ears, shoulders …"""
-    pairs: dict[str, list[int]] = {}
-    for place, name in enumerate(COCO_JOINTS):
-        side, _, part = name.rpartition("_")
-        pairs.setdefault(f"{part}s" if side else part, []).append(place)
-    return pairs
-
-
-PAIRS = _pairs()
+PAIRS: dict[str, list[int]] = {}  # the places of COCO's joints by the pair: nose, eyes, ears, shoulders …
+for _place, _joint in enumerate(COCO_JOINTS):
+    _side, _, _part = _joint.rpartition("_")
+    PAIRS.setdefault(f"{_part}s" if _side else _part, []).append(_place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -239,11 +239,6 @@ def detail(name: str, given: str) -> Callable[[Function], Function]:
     return register
 
 
-def details_of(*given: str) -> list[Detail]:
-    """Every detail that takes one of these inputs."""
-    return [declared for declared in DETAILS.values() if declared.given in given]
-
-
 def measures() -> Mapping[str, Measure]:
     """Every measure by name, sorted by section, then by the file that declares it."""
     return _measures(*METRICS.values())
@@ -251,15 +246,9 @@ def measures() -> Mapping[str, Measure]:
 
 @lru_cache(maxsize=1)
 def _measures(*every: Metric) -> Mapping[str, Measure]:
-    every_measure = [measure for declared in every for measure in declared.measures]
-    return {
-        measure.name: measure for measure in sorted(every_measure, key=lambda m: section_place(m.section))
-    }
-
-
-def section_place(section: str) -> tuple[int, str]:
-    """What sections are sorted by: ours in our order, then others by name."""
-    return (SECTIONS.index(section), "") if section in SECTIONS else (len(SECTIONS), section)
+    declared = [measure for one in every for measure in one.measures]
+    sections = (*SECTIONS, *sorted({measure.section for measure in declared} - {*SECTIONS}))
+    return {one.name: one for one in sorted(declared, key=lambda one: sections.index(one.section))}
 
 
 def metrics_of(*given: str) -> list[Metric]:

@@ -38,7 +38,7 @@ class Timings(MetricInput):
 
 def _collect(reader: RunReader) -> Iterator[tuple[str, Timings]]:
     for text, table in reader.by_image(MODEL_MS):
-        if table is not None and table.size:
+        if table is not None:
             yield text, Timings(table)
 
 

@@ -81,7 +81,7 @@ def bound_interval(interval: Interval, measure: str, aggregate: str, *, wrong: f
     if declared.share and most == 1.0:
         return interval.of_share(wrong=wrong)
     if declared.fraction or math.isinf(most):
-        return interval.of_fraction(most, wrong=wrong)
+        return interval.of_fraction(max(most, declared.most), wrong=wrong)
     return interval.of_count(declared.most, wrong=wrong)
 
 

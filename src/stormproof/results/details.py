@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.metrics.inputs import MetricInput
-from stormproof.metrics.metric import Weights, details_of
+from stormproof.metrics.metric import DETAILS, Weights
 from stormproof.results.interval import draws, interval_around
 
 _INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}  # JSON has no such numbers
@@ -20,7 +20,8 @@ _INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}  # JSON has no such n
 
 def make_details(cell: MetricInput, weights: Weights, units: int) -> dict[str, Any]:
     """What the metrics of an input tell about one condition, by name; `units` are the independent ones."""
-    told = ((each.name, each.function(cell, weights)) for each in details_of(*cell.kinds))
+    kinds = cell.kinds
+    told = ((one.name, one.function(cell, weights)) for one in DETAILS.values() if one.given in kinds)
     return {name: _plain(value, units) for name, value in told if value is not None}
 
 

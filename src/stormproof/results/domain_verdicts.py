@@ -419,14 +419,15 @@ class _Prober:
         collected = collect(self.run, weights, measure=r.metric)
         objects = self._object_counts()
         for k, (_, texts) in cells.items():
-            units = units_in(self.run, chosen[k])
-            unit = "clips" if units < int(chosen[k].sum()) else "images"
-            reason = doubt_about(r.metric, len(collected.classes), units, unit, enough=SMALLEST)
+            every = units_in(self.run, chosen[k])
+            unit = "clips" if every < int(chosen[k].sum()) else "images"
             count = None if objects is None else int(objects[chosen[k]].sum())
             for text in texts:
                 scored = collected.by_slice[names[k]].get(text)
                 if scored is None:
                     continue
+                units = scored.units.get(r.metric, every)  # those that decide it, such as those with people
+                reason = doubt_about(r.metric, len(collected.classes), units, unit, enough=SMALLEST)
                 value, drawn = float(scored.numbers[r.metric][0]), drawn_under(text, scored, r.metric)
                 shown, strict = (
                     bound_interval(

@@ -29,6 +29,7 @@ from stormproof.core.provenance import provenance
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.core.spec import spec_file
+from stormproof.core.text import json_safe
 from stormproof.corruptions import CORRUPTIONS
 from stormproof.corruptions.units import physical
 from stormproof.results.documents import few_images
@@ -67,7 +68,7 @@ def statement(
         run, requirements,
         {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome},
         {
-            "requirements": [verdict.as_dict() for verdict in verdicts],
+            "requirements": json_safe([verdict.as_dict() for verdict in verdicts]),  # a time has no limit
             "wrong_verdicts": {"at_most": WRONG, "words": how_sure(verdicts)},
         },
         look=look, looks=looks, against=against, pixels=pixels, replicates=replicates,

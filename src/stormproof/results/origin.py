@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stormproof.core.text import plain
 from stormproof.results.store.record import RunRecord
-
-if TYPE_CHECKING:
-    from stormproof.results.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +27,3 @@ class ScoreOrigin:
     fingerprint: str = ""
     citation: str = ""
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, run: Run, clips: int | None) -> ScoreOrigin:
-        """A run folder, whose images are of so many clips."""
-        tags = {plain(key): plain(value) for key, value in run.record.tags.items()}
-        return cls(run.record, run.folder, tags, tuple(run.unreadable.values()), clips)

@@ -60,12 +60,9 @@ class Reader:
 
     @cached_property
     def scored_maps(self) -> tuple[int, ...]:
-        return chosen_labels(self.map_classes, self._chosen_maps)
-
-    @property
-    def _chosen_maps(self) -> tuple[str, ...]:
         model, dataset = self.run.record.model, self.run.dataset
-        return chosen_classes(model.semantic_classes, dataset.semantic_classes, self.asked)
+        chosen = chosen_classes(model.semantic_classes, dataset.semantic_classes, self.asked)
+        return chosen_labels(self.map_classes, chosen)
 
     @property
     def things(self) -> Bools:
@@ -93,14 +90,12 @@ class Reader:
     ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
         return iter_matches(self.run, self.truths, self.conditions, masks=masks, forms=forms)
 
-    def scored_classes(self) -> dict[Form, tuple[str, ...]]:
-        """The forms that this run is scored in, with the classes that scores are over."""
-        scored: dict[Form, tuple[str, ...]] = {}
+    def forms(self) -> Iterator[Form]:
+        """The forms that this run is scored in."""
         for each in scored_forms():
             if each.scored_by and not self.run.has(each.scored_by):
                 continue
-            if not each.of_objects:
-                scored[each] = self._chosen_maps
-            elif self.truths.answered_by(self.run) and (each.name == OBJECTS or self.truths.carry(each.name)):
-                scored[each] = self.truths.classes
-        return scored
+            if not each.of_objects or (
+                self.truths.answered_by(self.run) and (each.name == OBJECTS or self.truths.carry(each.name))
+            ):
+                yield each

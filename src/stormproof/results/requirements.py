@@ -251,11 +251,12 @@ def _check_meaning(r: Requirement, where: str) -> None:
         fix = "it is the loss of a measure under a condition; use at_least"
         raise InvalidOption(f"{where}: at_most_loss of {r.metric} says nothing: {fix}.")
     if r.of is not None and r.metric != "P" and (r.metric == "mCE") == measures()[r.of].higher:
-        mean, kind = ("mPC", "a score") if r.metric == "mCE" else ("mCE", "an error")
-        raise InvalidOption(f"{where}: {r.of} is {kind}; its mean is metric: {mean}, of: {r.of}.")
+        mean, better = ("mPC", "higher") if r.metric == "mCE" else ("mCE", "lower")
+        fix = f"its mean is metric: {mean}, of: {r.of}"
+        raise InvalidOption(f"{where}: {r.of} is better when {better}; {fix}.")
     what = r.metric if r.of is None else f"{r.metric} of {r.of}"
     if not r.higher and r.bound == "at_least":
-        raise InvalidOption(f"{where}: {what} is an error, so less is better; use at_most.")
+        raise InvalidOption(f"{where}: {what} is better when lower; use at_most.")
     if r.higher and r.bound == "at_most":
         raise InvalidOption(f"{where}: {what} is better when higher; use at_least.")
 

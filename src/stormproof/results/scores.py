@@ -144,9 +144,11 @@ class Scores:
     def before_scoring(cls, run: Run, clips: int | None) -> Scores:
         """A run, without its numbers; `clips` is how many its images are frames of."""
         record = run.record
+        tags = {plain(key): plain(value) for key, value in record.tags.items()}
         return cls(
             plain(record.model.name), plain(record.dataset.name), len(run.readable), {}, run.conditions,
-            record.metric, record.benchmark, origin=ScoreOrigin.of(run, clips),
+            record.metric, record.benchmark,
+            origin=ScoreOrigin(record, run.folder, tags, tuple(run.unreadable.values()), clips),
         )  # fmt: skip
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, OutputError
 from stormproof.core.files import sweep_below
-from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.core.sample import Bools, Floats
 from stormproof.core.text import plain
 from stormproof.core.threads import map_in_threads
 from stormproof.corruptions.plugins import declare
@@ -32,6 +32,7 @@ from stormproof.metrics.metric import (
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.metrics.task import scored_forms, task_of
 from stormproof.results import rows
+from stormproof.results.aggregates import bound_interval
 from stormproof.results.details import make_details
 from stormproof.results.interval import Interval, draws, interval_around
 from stormproof.results.reader import Reader
@@ -92,8 +93,9 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     weights, units, record = weights_of(run, replicates), len({*run.units}), run.record
     scored = {text: Scored({}) for text in conditions}
     errors: dict[str, dict[str, Floats]] = {form.name: {} for form in scored_forms()}
-    shown_by: dict[str, Ints] = {}  # by form: how many units show each class
-    forms: dict[str, str] = {}  # of measures by class: the form whose classes they go by
+    per_class: dict[str, dict[str, dict[str, float]]] = {}
+    classes: dict[str, None] = {}  # in order
+    shown: dict[str, tuple[tuple[str, int], ...]] = {}  # by measure: each class, and how many units show it
     details: dict[str, dict[str, Any]] = {"quality": rows.changes(run, conditions)}
     judge = partial(_judge, weights=weights, units=units, object_error=record.metric == "E")
     inputs = iter_inputs(run, options.classes, conditions, options.rule)
@@ -102,32 +104,33 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     for text, judged in every:
         scored[text] |= judged.scored
         errors[judged.form][text] = judged.errors
-        forms |= dict.fromkeys(judged.scored.per_class, judged.form)
-        if replicates and judged.form not in shown_by:
-            shown_by[judged.form] = _units_by_class(judged.shown, run.units)
+        classes |= dict.fromkeys(judged.classes)
+        names, by_class = [plain(name) for name in judged.classes], judged.scored.per_class
+        for measure, values in by_class.items():
+            per_class.setdefault(measure, {})[text] = dict(zip(names, values[0].tolist(), strict=True))
+        if replicates and not by_class.keys() <= shown.keys():
+            counts = zip(names, _units_by_class(judged.shown, run.units), strict=True)
+            shown = dict.fromkeys(by_class, tuple(counts)) | shown
         for name, told in judged.details.items():
             details.setdefault(name, {})[text] = told
     if not any(each.numbers for each in scored.values()):
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
-    names = [name for name in measures() if any(name in each.numbers for each in scored.values())]
+    measured = [name for name in measures() if any(name in each.numbers for each in scored.values())]
     reported = next((held for held in errors.values() if held), None)
-    classes = {form.name: each for form, each in Reader(run, options.classes).scored_classes().items()}
-    by_class = {measure: [plain(name) for name in classes[form]] for measure, form in forms.items()}
-    shown = {measure: shown_by[form] for measure, form in forms.items() if form in shown_by}
     return replace(
         Scores.before_scoring(run, run.clips),
         per_condition={
             name: {t: float(s.numbers[name][0]) if name in s.numbers else math.nan
                    for t, s in scored.items()}
-            for name in names
+            for name in measured
         },
         conditions=tuple(options.conditions or run.conditions),
-        per_class=_per_class(scored, by_class),
-        classes=tuple(dict.fromkeys(name for kind in classes.values() for name in kind)),
+        per_class=per_class,
+        classes=tuple(classes),
         missing=missing_words(run, options.conditions or None),
         details=details,
         image_errors=ImageErrors(run.ids, reported) if reported else None,
-        replicates=_replicates(scored, shown, by_class, names) if replicates else None,
+        replicates=_replicates(scored, shown, measured) if replicates else None,
         options=options,
     )  # fmt: skip
 
@@ -136,6 +139,7 @@ class _Judged(NamedTuple):
     """What is known about one condition in one form."""
 
     form: str
+    classes: tuple[str, ...]
     scored: Scored
     errors: Floats  # by image
     shown: Bools  # the classes that each image shows
@@ -151,7 +155,7 @@ def _judge(
     errors = given.errors.per_image if liu and isinstance(given, Objects) else task.image_errors(given)
     scored = replace(given.scored(weights), parts={})  # by class and threshold: large
     told = make_details(given, weights, units)
-    return text, _Judged(task.form.name, scored, errors, task.shown(given), told)
+    return text, _Judged(task.form.name, given.scored_names, scored, errors, task.shown(given), told)
 
 
 def _threads() -> int:
@@ -174,7 +178,7 @@ def iter_inputs(
 ) -> Iterator[tuple[str, MetricInput]]:
     """What metrics read, form by form and condition by condition."""
     reader = Reader(run, classes, conditions, rule or MatchingRule())
-    for form in reader.scored_classes():
+    for form in reader.forms():
         yield from form.collect(reader)
 
 
@@ -192,26 +196,10 @@ def measured_inputs(
             yield text, given, metric, wanted
 
 
-def _per_class(
-    scored: Mapping[str, Scored], classes: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, dict[str, float]]]:
-    return {
-        measure: {
-            text: dict(zip(names, each.per_class[measure][0].tolist(), strict=True))
-            for text, each in scored.items()
-            if measure in each.per_class
-        }
-        for measure, names in classes.items()
-    }
-
-
 def _replicates(
-    scored: Mapping[str, Scored],
-    shown: Mapping[str, Ints],
-    classes: Mapping[str, Sequence[str]],
-    names: Sequence[str],
+    scored: Mapping[str, Scored], shown: Mapping[str, Sequence[tuple[str, int]]], names: Sequence[str]
 ) -> Replicates:
-    cells = {
+    drawn = {
         name: {text: drawn_under(text, each, name) for text, each in scored.items() if name in each.numbers}
         for name in names
     }
@@ -219,15 +207,12 @@ def _replicates(
     for text, each in scored.items():
         for measure, values in each.per_class.items():
             optimism = each.optimism.get(measure, np.full(values.shape[1], np.nan))
-            per_class.setdefault(measure, {})[text] = {
-                name: interval_around(
-                    float(values[0, k]),
-                    draws(values[:, k], float(optimism[k])),
-                    images=int(shown[measure][k]),
-                ).of_fraction()
-                for k, name in enumerate(classes[measure])
-            }
-    return Replicates(cells, per_class, fewest_units(scored.values()))
+            row = per_class.setdefault(measure, {}).setdefault(text, {})
+            for (name, units), of_class, gap in zip(shown[measure], values.T, optimism, strict=True):
+                one = interval_around(float(of_class[0]), draws(of_class, float(gap)), images=units)
+                known = measure in measures()  # else a fraction that only classes have, as IoU
+                row[name] = bound_interval(one, measure, "P") if known else one.of_fraction()
+    return Replicates(drawn, per_class, fewest_units(scored.values()))
 
 
 def fewest_units(conditions: Iterable[Scored]) -> dict[str, int]:
@@ -246,7 +231,7 @@ def drawn_under(text: str, scored: Scored, measure: str) -> Floats:
     return draws(scored.numbers[measure], optimism, clean=text == "clean")
 
 
-def _units_by_class(shown: Bools, units: Sequence[str]) -> Ints:
+def _units_by_class(shown: Bools, units: Sequence[str]) -> list[int]:
     """The number of images, or clips, whose truth shows each scored class: a single one shows no spread."""
     _, unit = np.unique(units, return_inverse=True)
-    return np.array([len(np.unique(unit[column])) for column in shown.T], np.int64)
+    return [len(np.unique(unit[column])) for column in shown.T]

@@ -35,7 +35,7 @@ from stormproof.results.interval import (
 )
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.scoring import drawn_under, measured_inputs, weights_of
+from stormproof.results.scoring import drawn_under, fewest_units, measured_inputs, weights_of
 from stormproof.results.truths import ClassSelection, check_classes
 from stormproof.results.weights import REPLICATES, subset_weights
 
@@ -95,7 +95,7 @@ class Slices(Mapping[str, Scores]):
         if not values:
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
         return paired_differences(
-            values, drawn, images={each: self.slices[each].units or 0 for each in values},
+            values, drawn, images={each: self.slices[each].units_of(self.measure) or 0 for each in values},
             most=measures()[self.measure].most,
         )  # fmt: skip
 
@@ -111,7 +111,7 @@ class Slices(Mapping[str, Scores]):
             name: interval_around(
                 float(ratio(scores.score(self.measure), base)),
                 ratio(scores.spread(self.measure)["clean"], drawn),
-                images=min(scores.units or 0, self.clean.units or 0),
+                images=min(one.units_of(self.measure) or 0 for one in (scores, self.clean)),
             )
             for name, scores in self.slices.items()
         }
@@ -343,7 +343,8 @@ def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str
         classes=tuple(map(plain, shown)), label=label,
         per_condition={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(
-            {m: {text: drawn_under(text, s, m) for text, s in scored.items()} for m in measured}, {}
+            {m: {text: drawn_under(text, s, m) for text, s in scored.items()} for m in measured}, {},
+            fewest_units(scored.values()),
         ),
     )  # fmt: skip
 

@@ -319,8 +319,8 @@ def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> 
     _require_measure(r, scores, measure)
     if r.higher != measures()[measure].higher:  # the headline, since the requirement names no measure
         raise InvalidOption(
-            f"{r.id}: {r.metric} of which measure? {scores.name} is reported in {measure}, an error; name "
-            "one with the key 'of'."
+            f"{r.id}: {r.metric} of which measure? {scores.name} is reported in {measure}, which is better "
+            "when lower; name one with the key 'of'."
         )
     lacking = [text for text in over.covered if text not in scores.per_condition[measure]]
     if lacking:

@@ -15,7 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from fuzz.sealed_targets import _sealed
+from helpers.fake_models import MODELS
+from helpers.scenes import write_scene
 from stormproof.core.errors import OutputError, StoreError
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run as run_it
 from stormproof.report.sources import scores_of
 from stormproof.results.run import Run
 from stormproof.results.store.export import export_coco
@@ -115,6 +119,18 @@ def test_a_part_that_no_run_wrote_is_named(
     with pytest.raises(StoreError, match=complaint) as caught:
         Run(run).score()
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("times", [[-1.0], [float("nan")], [], [1.0, 2.0]])
+def test_a_time_that_no_run_wrote_is_named(tmp_path: Path, times: list[float]) -> None:
+    settings = {"model": f"{MODELS}:brightness_boxes", "data": write_scene(tmp_path / "scene", images=2),
+                "conditions": ["fog@2"], "engine": "local", "batch": 1, "timed": True}  # fmt: skip
+    run_it(make_config({**settings, "out": str(tmp_path / "run")}))
+    change_part(tmp_path / "run", lambda rows: rows[-1].update(model_ms=times))
+    (problem,) = problems(Run(tmp_path / "run"), deep=True)
+    assert "the time of an image is out of range" in str(problem)
+    with pytest.raises(StoreError, match="the time of an image is out of range"):
+        Run(tmp_path / "run").score()
 
 
 def test_exports_read_checked_parts(take: Callable[[str], Path], tmp_path: Path) -> None:

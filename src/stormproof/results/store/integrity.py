@@ -157,7 +157,7 @@ def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None
         if version != record.recipe_version(Condition.parse(text)):
             raise DamagedPart(path, f"{text} was made by version {version} of its recipe")
     if deep:
-        run.read(path, _DEEP)
+        run.read(path, (*_DEEP, *run.further))
 
 
 def _strictly_increases(first: Ints, second: Ints) -> bool:

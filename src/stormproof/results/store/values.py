@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stormproof.core.forms import MODEL_MS
 from stormproof.core.imagefile import MAX_PIXELS
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import SEGMENTS, Ints
@@ -106,6 +107,10 @@ def _objects(held: dict[str, pa.Array]) -> str:
         lengths = pc.unique(pc.list_value_length(held["confidences"]).drop_null()).to_pylist()
         if not _is_within(sums, 0, MAX_PIXELS) or lengths not in ([], [BINS * SUMS]):
             return "the sums of confidences are out of range"
+    if MODEL_MS in held:
+        times, lengths = _flat(held[MODEL_MS]), pc.unique(pc.list_value_length(held[MODEL_MS]).drop_null())
+        if not _is_within(times, 0, np.finfo(np.float64).max) or lengths.to_pylist() not in ([], [1]):
+            return "the time of an image is out of range"
     if "scores" in held and not _is_within(_flat(held["scores"]), 0, 1):
         return "a score does not lie in [0, 1]"
     return ""
