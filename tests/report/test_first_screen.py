@@ -95,7 +95,7 @@ def test_the_difference_of_heat_maps_is_in_points() -> None:
     view = make_view([steep("a"), steep("b", half_at=2.9)])
     found = figure(view, "difference")
     cells = {(row["y"], row["x"]): row["v"] for row in found.rows}
-    assert cells["fog", "2"] == pytest.approx(100 * (0.4 - 0.2 * 2 / 2.9 - 0.2))
+    assert cells["fog", "2"] == pytest.approx(6.2)  # 26.2 less 20.0
     assert cells["clean", "mean"] == 0
     assert {row["panel"] for row in found.rows} == {"b"}
     assert "Positive is better than a" in found.note

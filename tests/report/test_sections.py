@@ -50,6 +50,13 @@ def test_the_note_of_a_difference_says_which_sign_is_better(measure: str, better
     assert cells["fog", "3"] == pytest.approx(5.0), "b less a"
 
 
+def test_a_difference_on_the_map_is_that_of_the_numbers_in_the_table() -> None:
+    """Of 24.16 and 22.84 the difference is 1.32, but whoever reads 24.2 and 22.8 finds 1.4."""
+    view = make_view([at_3("a", fog=0.2416, snow=0.1), at_3("b", fog=0.2284, snow=0.1)])
+    shown = {(row["y"], row["x"]): (row["v"], row["shade"]) for row in figure(view, "difference").rows}
+    assert shown["fog", "3"] == (-1.4, pytest.approx(-1.32))
+
+
 def test_the_class_that_keeps_least_is_the_first_row() -> None:
     held = {"clean": {"cat": 0.8, "dog": 0.4, "cow": 0.5}, "fog@3": {"cat": 0.2, "dog": 0.3, "cow": 0.25}}
     made = toy_scores(per_condition={"AP": {"clean": 0.5, "fog@3": 0.25}}, conditions=("clean", "fog@3"))

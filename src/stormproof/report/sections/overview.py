@@ -198,12 +198,14 @@ def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
         ours = _grid(base, m, levels, "")
         theirs = {(row["y"], row["x"]): row["v"] for row in ours if ABSOLUTE in row["pick"]}
         for row in _grid(run, m, levels, run.name):
-            value = row["v"] - theirs.get((row["y"], row["x"]), math.nan)
-            if ABSOLUTE in row["pick"] and math.isfinite(value):
-                rows.append({"panel": run.name, "x": row["x"], "y": row["y"], "v": value, "shade": value})
+            other = theirs.get((row["y"], row["x"]), math.nan)
+            exact = row["v"] - other
+            if ABSOLUTE in row["pick"] and math.isfinite(exact):
+                printed = printed_difference(row["v"], other)
+                rows.append({"panel": run.name, "x": row["x"], "y": row["y"], "v": printed, "shade": exact})
     higher = measures()[m].higher
     better = "Positive is better than" if higher else "Negative is better than"
-    most = max((abs(row["v"]) for row in rows), default=1.0)
+    most = max((abs(row["shade"]) for row in rows), default=1.0)
     return Figure(
         "difference", f"Difference from {base.name}, in points of {m}", Kind.HEAT,
         Axis("severity", names=True), Axis("corruption", names=True), _by_harm(rows, higher=higher),
