@@ -37,6 +37,16 @@ def test_what_hurts_most_is_the_first_row_of_the_grid(measure: str) -> None:
     order = [*dict.fromkeys(row["y"] for row in figure(view, "grid").rows)]
     rising = ["snow", "frost", "fog"]
     assert order == [*(rising if measure == "AP" else rising[::-1]), "clean"]
+    assert figure(view, "grid").title.endswith("the lowest first" if measure == "AP" else "the highest first")
+
+
+@pytest.mark.parametrize(("measure", "unit", "top"), [("E", "error", 100.0), ("FPPI", "value", None)])
+def test_the_colours_of_what_has_no_highest_value_end_at_the_highest_shown(
+    measure: str, unit: str, top: float | None
+) -> None:
+    found = figure(make_view([at_3("net", 0.4, measure, fog=0.5, snow=0.6)]), "grid")
+    assert found.top == top
+    assert found.note == f"Colours show the {unit} itself: brighter is worse."
 
 
 @pytest.mark.parametrize(("measure", "better"), [("AP", "Positive"), ("E", "Negative")])

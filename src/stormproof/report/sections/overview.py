@@ -114,20 +114,24 @@ def map_of_conditions(scope: Scope) -> Section | None:
         for run, m in every
         if without_severity(conditions)
     ]
-    higher = measures()[scope.measure].higher
+    measure = measures()[scope.measure]
+    higher = measure.higher
     value = RELATIVE.title if higher else unit(scope.measure)
     note = "Colours show the share of the clean score that is left. An arrow: more than the clean score."
-    note = note if higher else "Colours show the error itself: brighter is worse."
+    if not higher:
+        note = f"Colours show the {'error' if measure.fraction else 'value'} itself: brighter is worse."
+    top = 100.0 if higher or measure.fraction else None  # milliseconds and counts have no highest value
+    first = "lowest" if higher else "highest"
     figures = (
         Figure(
-            "grid", f"{what} by corruption and severity, the lowest first", Kind.HEAT,
+            "grid", f"{what} by corruption and severity, the {first} first", Kind.HEAT,
             Axis("severity", names=True), Axis("corruption", names=True),
             _by_harm(grid, higher=higher), panel="model" if len(every) > 1 else "", pick=("Scale",),
-            value=value, top=100.0, note=note,
+            value=value, top=top, note=note,
         ),
         Figure(
             "conditions", f"{what} by condition", Kind.HEAT, Axis("model", names=True),
-            Axis("condition", names=True), loose, pick=("Scale",), value=value, top=100.0, note=note,
+            Axis("condition", names=True), loose, pick=("Scale",), value=value, top=top, note=note,
             cite="pezzementi, Table IV",
         ),
         _difference(scope, group_by_severity(conditions)),
