@@ -136,9 +136,17 @@ def test_fits_a_phone_without_scrolling_sideways(visit: Any, name: str) -> None:
     assert wide == []
     cut = found.page.evaluate(
         "() => [...document.querySelectorAll('.stacks')].map(t => t.parentElement)"
-        ".filter(box => box.scrollHeight > box.clientHeight + 1).map(box => box.ariaLabel)"
+        ".filter(box => box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1)"
+        ".map(box => box.ariaLabel)"
     )
     assert cut == []  # a box that scrolls in a page that scrolls hides lines
+    outside = found.page.evaluate(
+        "() => [...document.querySelectorAll('.plot svg')]"
+        ".filter(s => [...s.querySelectorAll('.role-legend text')].some(t =>"
+        " t.getBoundingClientRect().right > s.getBoundingClientRect().right + 1))"
+        ".map(s => s.closest('figure').dataset.figure)"
+    )
+    assert outside == []
     assert found.faults == []
 
 

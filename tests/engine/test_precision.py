@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from helpers.runs import all_bytes
 from helpers.scenes import write_scene, write_street
 from helpers.scored_models import MODELS
+from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
@@ -69,6 +71,8 @@ def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path)
     assert kept["mpc"]["estimate"] == found.mpc.estimate
     with pytest.raises(IncompleteGrid, match="it is an estimate"):
         Run(part).score()
+    refused = CliRunner().invoke(app, ["score", str(part), "--csv"])
+    assert "give --json instead" in str(refused.exception)
 
     again, _ = run_to_precision(settings(data, part, precision=5.0), do)
     assert not again.done  # nothing was left to do

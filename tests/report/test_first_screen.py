@@ -95,7 +95,7 @@ def test_the_difference_of_heat_maps_is_in_points() -> None:
     view = make_view([steep("a"), steep("b", half_at=2.9)])
     found = figure(view, "difference")
     cells = {(row["y"], row["x"]): row["v"] for row in found.rows}
-    assert cells["fog", "2"] == pytest.approx(100 * (0.4 - 0.2 * 2 / 2.9 - 0.2))
+    assert cells["fog", "2"] == pytest.approx(6.2)  # 26.2 less 20.0
     assert cells["clean", "mean"] == 0
     assert {row["panel"] for row in found.rows} == {"b"}
     assert "Positive is better than a" in found.note
@@ -214,7 +214,14 @@ def test_the_text_of_show_names_the_severities_that_were_run() -> None:
 def test_what_hurts_most_comes_first_also_of_errors() -> None:
     cells = {"clean": 0.2, "fog@3": 0.3, "snow@3": 0.7, "frost@3": 0.5}
     scores = replace(toy_scores(), per_condition={"E": cells}, conditions=tuple(cells))
-    assert [row[0] for row in bar_table(scores, "E").rows] == ["snow", "frost", "fog"]
+    table = bar_table(scores, "E")
+    assert [(row[0], row[-1]) for row in table.rows] == [
+        ("snow", "350 %"),
+        ("frost", "250 %"),
+        ("fog", "150 %"),
+    ]
+    assert table.columns[-1] == "of clean", "nothing is left of an error"
+    assert bar_table(replace(scores, per_condition={"AP": cells}), "AP").columns[-1] == "left of clean"
     assert [*scores_by_severity(replace(scores, per_condition={"AP": cells}), "AP")] == [
         "fog",
         "frost",

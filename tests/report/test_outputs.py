@@ -187,6 +187,9 @@ def test_a_run_on_one_clean_image_is_shown_by_its_score(tmp_path: Path) -> None:
     assert f"{100 * Run(tmp_path / 'run').score().p:.1f}" in shown
     assert "1 image" in shown
     assert "1 images" not in shown
+    printed = call("score", str(tmp_path / "run")).output
+    assert f"{100 * Run(tmp_path / 'run').score().p:.1f}" in printed
+    assert "severity" not in printed
 
 
 def test_refuses_wrong_options(runs: dict[str, Path]) -> None:

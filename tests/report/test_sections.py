@@ -37,6 +37,16 @@ def test_what_hurts_most_is_the_first_row_of_the_grid(measure: str) -> None:
     order = [*dict.fromkeys(row["y"] for row in figure(view, "grid").rows)]
     rising = ["snow", "frost", "fog"]
     assert order == [*(rising if measure == "AP" else rising[::-1]), "clean"]
+    assert figure(view, "grid").title.endswith("the lowest first" if measure == "AP" else "the highest first")
+
+
+@pytest.mark.parametrize(("measure", "unit", "top"), [("E", "error", 100.0), ("FPPI", "value", None)])
+def test_the_colours_of_what_has_no_highest_value_end_at_the_highest_shown(
+    measure: str, unit: str, top: float | None
+) -> None:
+    found = figure(make_view([at_3("net", 0.4, measure, fog=0.5, snow=0.6)]), "grid")
+    assert found.top == top
+    assert found.note == f"Colours show the {unit} itself: brighter is worse."
 
 
 @pytest.mark.parametrize(("measure", "better"), [("AP", "Positive"), ("E", "Negative")])
@@ -48,6 +58,13 @@ def test_the_note_of_a_difference_says_which_sign_is_better(measure: str, better
     assert found.note == f"{better} is better than a."
     cells = {(row["y"], row["x"]): row["v"] for row in found.rows}
     assert cells["fog", "3"] == pytest.approx(5.0), "b less a"
+
+
+def test_a_difference_on_the_map_is_that_of_the_numbers_in_the_table() -> None:
+    """Of 24.16 and 22.84 the difference is 1.32, but whoever reads 24.2 and 22.8 finds 1.4."""
+    view = make_view([at_3("a", fog=0.2416, snow=0.1), at_3("b", fog=0.2284, snow=0.1)])
+    shown = {(row["y"], row["x"]): (row["v"], row["shade"]) for row in figure(view, "difference").rows}
+    assert shown["fog", "3"] == (-1.4, pytest.approx(-1.32))
 
 
 def test_the_class_that_keeps_least_is_the_first_row() -> None:

@@ -10,7 +10,7 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Replicates, Workers
 from stormproof.cli.outcome import runner, say_scored_on
-from stormproof.cli.settings import Limit, OtherSeed
+from stormproof.cli.settings import Limit
 from stormproof.core.errors import InvalidOption
 
 
@@ -29,7 +29,10 @@ def draw(
     ] = None,
     classes: Annotated[str | None, typer.Option(help="Only objects of these classes: person,car.")] = None,
     limit: Limit = None,
-    seed: OtherSeed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="A different seed gives different noise. Default: that of the run; 0 for a model."),
+    ] = None,
     workers: Workers = 0,
     replicates: Replicates = 200,
     as_json: AsJson = False,

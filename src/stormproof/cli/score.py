@@ -151,6 +151,8 @@ def score(
     def scores_of(run: Run) -> Scores | None:
         """The scores of a run; of one that was stopped at a precision, its estimate is printed instead."""
         if run.record.quota is not None and not partial:
+            if as_csv:
+                raise InvalidOption(f"{run.folder} holds an estimate, which has no CSV; give --json instead.")
             _print_estimate(run, replicates, as_json=as_json)
             return None
         scores = run.score(

@@ -98,4 +98,3 @@ def _pairs(flag: str, texts: list[str]) -> dict[str, str]:
 Conditions = Annotated[list[str] | None, _option("conditions")]
 Limit = Annotated[int | None, _option("limit")]
 Seed = Annotated[int, _option("seed")]
-OtherSeed = Annotated[int | None, _option("seed")]  # instead of the one that a run was made with

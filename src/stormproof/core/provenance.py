@@ -45,8 +45,17 @@ def provenance(device: str | None = None) -> dict[str, Any]:
         },
         "folder": str(Path.cwd()),
         # Without the script's folder, which is private, and without keys.
-        "command": [Path(sys.argv[0]).name, *map(without_secrets, sys.argv[1:])],
+        "command": [*_program(Path(sys.argv[0])), *map(without_secrets, sys.argv[1:])],
     }
+
+
+def _program(script: Path) -> tuple[str, ...]:
+    """What a shell starts a program by.
+
+    >>> _program(Path("/usr/bin/stormproof")), _program(Path("/site/stormproof/__main__.py"))
+    (('stormproof',), ('python', '-m', 'stormproof'))
+    """
+    return ("python", "-m", script.parent.name) if script.name == "__main__.py" else (script.name,)
 
 
 def decoder() -> dict[str, str]:

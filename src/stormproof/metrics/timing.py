@@ -57,7 +57,7 @@ FORM = form(
             higher=False, fraction=False, unbounded=True, calibrated=((80, 50),)),
 )  # fmt: skip
 def _median(timings: Timings, weights: Weights) -> Scored:
-    """The median: a machine that is busy for a moment makes means of a hundred calls too high by a tenth."""
+    """The median: a machine that is busy for a moment moves a mean of a hundred calls by several per cent."""
     timed = np.flatnonzero(timings.table[:, 0])  # not the first call of a process: it pays for the start
     order = timed[np.argsort(timings.table[timed, 0], kind="stable")]
     reached = np.cumsum(weights[:, order].astype(np.int64), axis=1)

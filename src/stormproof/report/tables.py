@@ -186,25 +186,34 @@ def severity_columns(lines: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def bar_table(scores: Scores, measure: str) -> Table:
-    """A measure by corruption and severity, what hurts most first, with a bar for what is left of clean."""
+    """A measure by corruption and severity, what hurts most first, with a bar for what is left of clean.
+    Of an error nothing is left, so it is given in per cent of the clean one."""
     clean, lines = scores.score(measure), scores_by_severity(scores, measure)
+    higher = measures()[measure].higher
     columns = [*severity_columns(lines), MEAN]
     rows: list[list[Entry]] = []
     for name, line in lines.items():
         values = [line.get(column, math.nan) for column in columns]
-        cells = [Styled(cell_text(per_cent(measure, value)), _shade(value, clean)) for value in values]
-        rows.append([name, *cells, _bar(values[-1], clean)])
+        shades = [_shade(value, clean) if higher else "" for value in values]
+        texts = [cell_text(per_cent(measure, value)) for value in values]
+        cells = [Styled(text, shade) for text, shade in zip(texts, shades, strict=True)]
+        rows.append([name, *cells, _bar(values[-1], clean) if higher else _of_clean(values[-1], clean)])
     title = f"{unit(measure)} by severity, and its mean"
-    return Table("bars", title, ("corruption", *columns, "left of clean"), rows)
+    last = "left of clean" if higher else "of clean"
+    return Table("bars", title, ("corruption", *columns, last), rows)
 
 
 def _bar(value: float, clean: float) -> Entry:
+    said = _of_clean(value, clean)
+    if math.isnan(value) or said is None:
+        return said
+    return Styled(f"{'█' * round(_WIDTH * min(value / clean, 1)):<{_WIDTH}} {said}", _shade(value, clean))
+
+
+def _of_clean(value: float, clean: float) -> str | None:
     if math.isnan(value):
         return "incomplete"
-    if not clean > 0:
-        return None
-    left = f"{'█' * round(_WIDTH * min(value / clean, 1)):<{_WIDTH}} {100 * value / clean:.0f} %"
-    return Styled(left, _shade(value, clean))
+    return f"{100 * value / clean:.0f} %" if clean > 0 else None
 
 
 def _shade(value: float, clean: float) -> str:

@@ -89,7 +89,7 @@ const drawOne = async (data, figure, holder) => {
   const theme = isDark() ? "dark" : "light";
   const spec = stormproof.sizing.sized(figure.kind, figure.spec, rows, width);
   const made = await embed(plot, spec, { actions: false, renderer: "canvas", ast: true, defaultStyle: false,
-    tooltip: { theme: "custom", disableDefaultStyle: true }, config: stormproof.sizing.configured(themes[theme], width, rows) });
+    tooltip: { theme: "custom", disableDefaultStyle: true }, config: stormproof.sizing.configured(themes[theme], figure.kind, width, rows) });
   plot.append(frame);
   const one = { rows, plot, frame, view: made.view, finalize: made.finalize, measure: data.measure, cursor: undefined };
   made.view.addEventListener("click", (_, item) => {

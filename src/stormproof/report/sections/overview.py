@@ -114,20 +114,24 @@ def map_of_conditions(scope: Scope) -> Section | None:
         for run, m in every
         if without_severity(conditions)
     ]
-    higher = measures()[scope.measure].higher
+    measure = measures()[scope.measure]
+    higher = measure.higher
     value = RELATIVE.title if higher else unit(scope.measure)
     note = "Colours show the share of the clean score that is left. An arrow: more than the clean score."
-    note = note if higher else "Colours show the error itself: brighter is worse."
+    if not higher:
+        note = f"Colours show the {'error' if measure.fraction else 'value'} itself: brighter is worse."
+    top = 100.0 if higher or measure.fraction else None  # milliseconds and counts have no highest value
+    first = "lowest" if higher else "highest"
     figures = (
         Figure(
-            "grid", f"{what} by corruption and severity, the lowest first", Kind.HEAT,
+            "grid", f"{what} by corruption and severity, the {first} first", Kind.HEAT,
             Axis("severity", names=True), Axis("corruption", names=True),
             _by_harm(grid, higher=higher), panel="model" if len(every) > 1 else "", pick=("Scale",),
-            value=value, top=100.0, note=note,
+            value=value, top=top, note=note,
         ),
         Figure(
             "conditions", f"{what} by condition", Kind.HEAT, Axis("model", names=True),
-            Axis("condition", names=True), loose, pick=("Scale",), value=value, top=100.0, note=note,
+            Axis("condition", names=True), loose, pick=("Scale",), value=value, top=top, note=note,
             cite="pezzementi, Table IV",
         ),
         _difference(scope, group_by_severity(conditions)),
@@ -198,12 +202,14 @@ def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
         ours = _grid(base, m, levels, "")
         theirs = {(row["y"], row["x"]): row["v"] for row in ours if ABSOLUTE in row["pick"]}
         for row in _grid(run, m, levels, run.name):
-            value = row["v"] - theirs.get((row["y"], row["x"]), math.nan)
-            if ABSOLUTE in row["pick"] and math.isfinite(value):
-                rows.append({"panel": run.name, "x": row["x"], "y": row["y"], "v": value, "shade": value})
+            other = theirs.get((row["y"], row["x"]), math.nan)
+            exact = row["v"] - other
+            if ABSOLUTE in row["pick"] and math.isfinite(exact):
+                printed = printed_difference(row["v"], other)
+                rows.append({"panel": run.name, "x": row["x"], "y": row["y"], "v": printed, "shade": exact})
     higher = measures()[m].higher
     better = "Positive is better than" if higher else "Negative is better than"
-    most = max((abs(row["v"]) for row in rows), default=1.0)
+    most = max((abs(row["shade"]) for row in rows), default=1.0)
     return Figure(
         "difference", f"Difference from {base.name}, in points of {m}", Kind.HEAT,
         Axis("severity", names=True), Axis("corruption", names=True), _by_harm(rows, higher=higher),

@@ -40,8 +40,6 @@
     themeButton.setAttribute("aria-pressed", String(isDark()));
   };
   const themes = JSON.parse($("#themes").textContent);
-  const config = (theme, width, rows) => configured(themes[theme], width, rows);
-
   const { configured, sized } = stormproof.sizing;
 
   // --- figures -------------------------------------------------------------------------------------
@@ -75,8 +73,9 @@
     plot.replaceChildren();
     if (!rows.length) { plot.textContent = "No number for this choice."; return; }
     const renderer = rows.length > 3000 ? "canvas" : "svg";
-    const options = { actions: false, renderer, config: config(theme, width, rows), tooltip: { theme } };
-    const spec = sized(figure.dataset.kind, data.spec, rows, width);
+    const { kind } = figure.dataset;
+    const options = { actions: false, renderer, config: configured(themes[theme], kind, width, rows), tooltip: { theme } };
+    const spec = sized(kind, data.spec, rows, width);
     let made = await embed(plot, spec, options);
     const over = plot.clientWidth ? plot.scrollWidth - plot.clientWidth : 0;
     if (over > 0 && spec.facet) { // names beside the panels took more than was left for them
@@ -138,7 +137,7 @@
     const place = make("div", { hidden: "" });
     const rows = rowsOf(figure, data);
     const result = await embed(place, sized(figure.dataset.kind, data.spec, rows, 760),
-      { actions: false, renderer: "svg", config: config("light", 760, rows) });
+      { actions: false, renderer: "svg", config: configured(themes.light, figure.dataset.kind, 760, rows) });
     save(`${figure.dataset.figure}.${format}`, await result.view.toImageURL(format, format === "png" ? 3 : 1));
     result.finalize();
   };

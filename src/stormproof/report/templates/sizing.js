@@ -1,13 +1,16 @@
 "use strict";
 // A figure's specification in the width that there is.
 (globalThis.stormproof ??= {}).sizing = (() => {
-  const configured = (base, width, rows) => {
-    const longest = rows.reduce((most, row) => Math.max(most, (row.series ?? "").length), 0); // letters of a name
-    const columns = Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest))));
+  const LETTER = 7; // pixels of a letter of an axis or legend, at most
+  const configured = (base, kind, width, rows) => {
+    const longest = (key) => rows.reduce((most, row) => Math.max(most, String(row[key] ?? "").length), 0); // letters of a name
+    const named = kind === "bars" || kind === "stack"; // the legend begins beside the names
+    const left = named ? 40 + Math.min(180, LETTER * longest("x")) : 60;
+    const name = LETTER * Math.max(longest("series"), longest("dash"));
+    const columns = Math.max(1, Math.floor((width - left) / (30 + Math.min(280, name))));
     return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 220 : 320,
       gradientLength: Math.min(180, Math.round(width / 4)) } };
   };
-  const LETTER = 7; // pixels of a letter of an axis, at most
   const inTwoLines = (words) => {
     if (words.length < 20) return words;
     const half = words.lastIndexOf(" ", words.length / 2 + 4);
