@@ -14,6 +14,7 @@ from stormproof.metrics.degradation import (
     cd,
     mean_over,
     rcd,
+    without_strong_noise,
 )
 from stormproof.metrics.degradation import degradation as degraded
 from stormproof.metrics.metric import measures
@@ -67,9 +68,11 @@ def _ratios(scope: Scope) -> Ratios:
 
 
 def _degradation(run: Scores, measure: str) -> Degradation | None:
-    """D of a run's grid, or of a published table that gives means over severities."""
+    """D of a run's grid, or of a published table that gives means over severities; None if no corruption
+    counts, as where all are composed or strong noise."""
     if run.complete(measure):
-        return degraded(run.grid(measure))
+        grid = run.grid(measure)
+        return degraded(grid) if without_strong_noise(grid).expected else None
     means, clean = run.total(measure, "by_corruption"), run.score(measure)
     if run.record is None and means and math.isfinite(clean):
         return Degradation(1 - clean, {name: 1 - value for name, value in means.items()})
