@@ -39,7 +39,7 @@ from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_se
 from stormproof.results.worst import ImageErrors
 
 FOLDER = "scores"
-VERSION = 11  # of what a score means: raise it when any metric, or how truth moves, changes
+VERSION = 12  # of what a score means: raise it when any metric, or how truth moves, changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
