@@ -463,8 +463,11 @@ class Measured:
 
     def __repr__(self) -> str:
         totals = self.scores.aggregates.get(self.name, {})
+        scale = measures()[self.name].scale
         numbers = ", ".join(
-            f"{key} {100 * totals[key]:.1f}" for key in ("P", "mPC", "rPC", "mCE") if key in totals
+            f"{key} {(100 if key == 'rPC' else scale) * totals[key]:.1f}"
+            for key in ("P", "mPC", "rPC", "mCE")
+            if key in totals
         )
         over = f" over {self.scores.over.name}" if self.scores.over.whole else ""
         return f"<{self.name}{over}: {numbers or len(self.scores.per_condition.get(self.name, {}))}>"
