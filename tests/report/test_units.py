@@ -14,6 +14,7 @@ from stormproof.core.table import Table
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.metrics.metric import Measure
 from stormproof.report.comparison import compare_view
+from stormproof.report.decision import decision
 from stormproof.report.view import make_view
 from stormproof.results.interval import Interval
 from stormproof.results.scores import Replicates, Scores
@@ -61,6 +62,15 @@ def test_the_first_table_has_a_mean_and_its_interval_in_pixels() -> None:
     low, high = map(float, str(line["95 % of the mean"]).split(" – "))
     assert low < 4 < high < 5
     assert view.summary.note.startswith("Shares in per cent, lower is better")
+
+
+def test_both_first_tables_print_one_interval_of_a_mean() -> None:
+    scores = pointer(spread=20.0)
+    (line,) = table_of(make_view([scores]).tables(), "summary")
+    table = decision([scores], "tip error")
+    shown = dict(zip(table.columns, table.rows[0], strict=True))["under corruption"]
+    assert shown == f"4.0 ({line['95 % of the mean']})"
+    assert "(0.0 – " in str(shown), "no error is below 0"
 
 
 def test_errors_of_classes_are_not_relative_to_clean() -> None:
