@@ -69,7 +69,7 @@ class Measure:
     fraction: bool = True  # printed as a percentage
     aggregate: bool = True  # whether a mean over conditions is meaningful
     fading: float = 0.0  # exponent by which the bias on few images shrinks near 1; see results.estimate
-    unbounded: bool = False  # whether a single image can have any value, such as a time
+    unbounded: bool = False  # whether a single image can have any value, such as a time or a distance
     share: bool = False  # a share of objects, images, pixels or costs: its interval is binomial
     # For at most so many classes, the interval is calibrated from so many images on (docs/calibrated.md), by
     # rising number of classes. Empty: not known to be, so no verdict relies on it.
