@@ -89,6 +89,13 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     write_sealed(folder / f"{key}.json", json_safe(content))
 
 
+def has_scores(run: Run, options: ScoreOptions, *, replicates: int = 0) -> bool:
+    """Whether the run folder has a file of such scores; only `load_scores` says whether it is whole."""
+    key = scores_key(run, options)
+    name = f"{key}-{replicates}.parquet" if replicates else f"{key}.json"
+    return (run.folder / FOLDER / name).exists()
+
+
 def _unit_digest(run: Run) -> str:
     if run.clips is None:
         return ""
