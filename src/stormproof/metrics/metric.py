@@ -166,13 +166,13 @@ class Metric:
     measures: tuple[Measure, ...]
     weighted: bool
 
-    def score(self, cell: Any, weights: Weights) -> Scored:
+    def score(self, content: Any, weights: Weights) -> Scored:
         """The metric's numbers for every row of weights."""
         names = [measure.name for measure in self.measures]
         if self.weighted:
-            scored: Scored = self.function(cell, weights)
+            scored: Scored = self.function(content, weights)
         else:
-            rows = [self.function(cell.repeated(row)) for row in weights]
+            rows = [self.function(content.repeated(row)) for row in weights]
             returned = [name for name in names if name in rows[0]]
             scored = Scored({name: np.array([row[name] for row in rows], float) for name in returned})
         for name in names:

@@ -276,7 +276,7 @@ class Scores:
         return dict(self.total(measure, "by_corruption") or self.total(measure, "CE") or {})
 
     def score(self, measure: str, condition: str = "clean") -> float:
-        """The score of a cell, NaN where there is none."""
+        """The score of a condition, NaN where there is none."""
         return self.per_condition.get(measure, {}).get(condition, math.nan)
 
     @property
@@ -317,11 +317,11 @@ class Scores:
         return {**values, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
-        """Every cell and, under flat names, every aggregate of a measure, as in `spread`."""
+        """Every condition and, under flat names, every aggregate of a measure, as in `spread`."""
         return {**self.per_condition.get(measure, {}), **flatten(self.totals(measure, over))}
 
     def intervals(self, measure: str) -> dict[str, Interval]:
-        """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
+        """The 95 % interval of every condition and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
         bounded: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
@@ -330,7 +330,7 @@ class Scores:
         return bounded
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
-        """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
+        """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a condition ('fog@3')."""
         chosen = self[measure or self.headline].name
         if self.replicates is None:
             raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
@@ -448,7 +448,7 @@ class Measured:
         return float(self.scores.mean(self.name))
 
     def interval(self, name: str) -> Interval:
-        """The 95 % interval of an aggregate or a cell."""
+        """The 95 % interval of an aggregate or a condition."""
         return self.scores.interval(name, self.name)
 
     def _total(self, name: str) -> float:
