@@ -19,6 +19,7 @@ _HOMES = {
         "core.forms": (
             "Array", "CocoFields", "Column", "Comparison", "Form", "Motion", "YoloLines", "form",
         ),
+        "core.loading": ("framework",),
         "core.randomness": ("Draw",),
         "core.sample": (
             "RLE", "Bools", "Floats", "Image", "Instances", "Ints", "Prediction", "Sample", "SemanticMap",
@@ -26,7 +27,8 @@ _HOMES = {
         ),
         "core.table": ("Table",),
         "corruptions.corruption": ("constant", "corruption", "free", "ladder"),
-        "datasets.dataset": ("READERS", "Dataset", "FileDataset", "SampleDataset"),
+        "datasets.annotations": ("map_dataset",),
+        "datasets.dataset": ("READERS", "Dataset", "FileDataset", "SampleDataset", "Source"),
         "datasets.writing": ("WRITERS", "Writer"),
         "engine.chunk": ("do_chunk_safely",),
         "engine.config": ("RunConfig",),
@@ -47,8 +49,8 @@ _HOMES = {
         "metrics.task": ("Task", "task"),
         "models.decoders": ("DECODERS", "OutputDecoder"),
         "models.model": ("ADAPTERS", "Model", "PerImage"),
-        "report.elements": ("Section",),
-        "report.sections": ("Scope", "group_by_severity", "per_cent", "section"),
+        "report.elements": ("Axis", "Figure", "Kind", "Section"),
+        "report.sections": ("Scope", "all_levels", "group_by_severity", "per_cent", "section", "unit"),
         "tools.derived": ("Version",),
     }.items()
     for name in names

@@ -399,7 +399,9 @@ def test_shows_the_finished_part_of_a_run_in_progress(
     opened.require_no_findings()
 
 
-def test_only_a_lost_server_has_stopped(desk: Any, served: Any, runs: list[Path], tmp_path: Path) -> None:
+def test_says_that_the_server_has_stopped_only_if_it_does_not_answer(
+    desk: Any, served: Any, runs: list[Path], tmp_path: Path
+) -> None:
     copy = tmp_path / "run"
     shutil.copytree(runs[1], copy)
     sorted((copy / "parts").glob("*.parquet"))[-1].unlink()  # so that the page asks for progress

@@ -41,7 +41,7 @@ def test_the_destination_may_be_given_by_out(tmp_path: Path, photos: Path) -> No
     assert "with --out" in none.stderr
 
 
-def test_the_name_of_an_image_is_not_contradicted(tmp_path: Path, photos: Path) -> None:
+def test_refuses_options_that_contradict_the_name_of_an_image(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "foggy.png"
     other = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@3", "--format", "jpg")
     assert other.returncode == 2

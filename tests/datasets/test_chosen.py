@@ -65,7 +65,7 @@ def test_a_list_that_is_not_text_is_refused(tmp_path: Path) -> None:
         with_chosen(of_ids("a"), only=str(path))
 
 
-def test_a_dataset_without_images_has_none_of_a_list(tmp_path: Path) -> None:
+def test_a_listed_image_of_a_dataset_without_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="'a'; it has no images"):
         with_chosen(of_ids(), only=listing(tmp_path, "a"))
     with pytest.raises(InvalidOption, match="no image 'a'; it has no images"):

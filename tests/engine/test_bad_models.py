@@ -59,7 +59,7 @@ def test_one_failed_cell_leaves_all_others(configure: Configure, model: str, eng
         ("reuses_its_arrays", 1),
     ],
 )
-def test_whatever_a_model_does_to_arrays_it_says_the_same(
+def test_models_that_misuse_their_arrays_get_the_rows_of_a_plain_one(
     configure: Configure, model: str, batch: int
 ) -> None:
     odd, plain = configure(model, out="odd", batch=batch), configure(out="plain")

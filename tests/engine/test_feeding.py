@@ -60,7 +60,7 @@ def test_images_are_made_by_the_processes_that_feed(
     assert run(configure(**FED)).complete
 
 
-def test_what_a_feeder_took_leaves_the_counts_of_the_model_alone() -> None:
+def test_adding_times_of_feeding_keeps_the_counts_of_the_model() -> None:
     """The thread that receives images adds it while the model's thread counts by condition."""
     times = Times(model=2.0, model_by_condition=Counter({"clean": 2.0}))
     counted = times.model_by_condition

@@ -209,7 +209,7 @@ def test_the_garbage_collector_looks_at_new_objects_only(tmp_path: Path) -> None
     assert gc.get_freeze_count() > 0
 
 
-def test_what_a_model_leaves_in_circles_is_freed_during_the_run(tmp_path: Path) -> None:
+def test_frees_reference_cycles_of_a_model_during_the_run(tmp_path: Path) -> None:
     """Also at the end of a chunk, and when the next run begins."""
 
     class Circle:

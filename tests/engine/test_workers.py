@@ -41,7 +41,7 @@ def test_a_call_that_ends_at_its_limit_returns_or_times_out() -> None:
     assert outcomes <= {int, ModelTimeout}
 
 
-def test_a_limit_that_cannot_be_kept_is_not_silent() -> None:
+def test_warns_of_a_time_limit_that_cannot_be_kept() -> None:
     with ThreadPoolExecutor(1) as thread, pytest.warns(UserWarning, match="--timeout has no effect here"):
         assert thread.submit(in_time, 0.01, lambda: 7).result() == 7
 
@@ -85,7 +85,7 @@ def test_a_stopped_worker_is_replaced(
     assert rows.keys() == all_bytes(Path(calm.out)).keys()
 
 
-def test_a_beat_from_before_the_run_kills_nobody(
+def test_a_heartbeat_of_an_earlier_run_ends_no_process(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its process was killed with its run, and another may have its number."""

@@ -144,7 +144,9 @@ def test_a_server_on_all_addresses_answers_to_any_of_them_and_to_no_other_name(f
     server.stop()
 
 
-def test_an_address_in_use_asks_for_another_port_and_a_strange_one_for_another_host(folder: Path) -> None:
+def test_asks_for_another_port_where_one_is_in_use_and_for_another_host_where_it_is_unknown(
+    folder: Path,
+) -> None:
     exploration = explore_runs([folder])
     taken = Server(exploration)
     with pytest.raises(RunError, match="choose another --port"):

@@ -265,7 +265,7 @@ fails.classes = ("cat",)
 """
 
 
-def test_a_model_that_fails_is_an_answer_with_its_message(data: str, tmp_path: Path) -> None:
+def test_answers_with_the_message_of_a_model_that_fails(data: str, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(FAILING)
     server = Server(explore_models([f"{tmp_path}/failing.py:fails"], data), token=TOKEN)
     server.start()
@@ -275,9 +275,7 @@ def test_a_model_that_fails_is_an_answer_with_its_message(data: str, tmp_path: P
     assert answer.json == {"error": "The model failed: out of memory"}
 
 
-def test_charts_that_cannot_be_drawn_are_an_answer_that_says_why(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_why_charts_cannot_be_drawn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def without_memory() -> str:
         raise RunError("Charts cannot be drawn: free memory.")
 

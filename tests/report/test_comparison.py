@@ -133,7 +133,7 @@ def test_only_clear_changes_are_counted_and_the_largest_of_them_is_named(higher:
     assert named[4].removeprefix("most ") == "snow"
 
 
-def test_a_clear_change_that_is_printed_as_zero_has_its_place_and_is_counted() -> None:
+def test_a_clear_change_that_is_printed_as_zero_is_sorted_and_counted() -> None:
     old, new = falling("old", fog=0.0, snow=0.0), falling("new", fog=0.0001, snow=-0.0001)
     found = [(change.name, change.points) for change in changes_of(old, new, "AP")[2:]]
     assert found == [("snow", 0.0), ("fog", 0.0)]

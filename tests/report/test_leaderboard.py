@@ -238,8 +238,8 @@ def test_a_run_is_submitted_and_verified(runs: dict[str, Path], tmp_path: Path) 
     model, data = f"{MODELS}:contrast_masks", read_record(run).dataset.spec
     outcome = verify(entry, tmp_path / "again", model=model, data=data, count=2, seed=1)
     assert outcome.agrees
-    assert len(outcome.cells) == 3
-    assert max(cell.difference for cell in outcome.cells) == 0
+    assert len(outcome.scores) == 3
+    assert max(each.difference for each in outcome.scores) == 0
     other = verify(entry, tmp_path / "other", model=f"{MODELS}:some_masks", data=data, count=1, seed=0)
     assert not other.agrees
     assert any("model.fingerprint" in words for words in other.surprises)

@@ -199,7 +199,7 @@ def test_refuses_wrong_options(runs: dict[str, Path]) -> None:
         assert words[1] in str(done.exception)
 
 
-def test_numbers_do_not_take_the_place_of_their_page(tmp_path: Path) -> None:
+def test_refuses_to_write_numbers_over_their_page(tmp_path: Path) -> None:
     for words in (("report", "published:liu"), ("compare", "published:kamann/ICNet", "published:liu/FRC")):
         done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "page.json")])
         assert "page.json is where the page's numbers go; name the page page.html" in str(done.exception)

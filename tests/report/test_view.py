@@ -255,7 +255,7 @@ def test_plots_the_share_kept_over_rmse_with_arrows_between_two_runs() -> None:
     assert {r["x"] for r in rows_of(view, "snr")} == {19.0, 18.0, 17.0, 16.0, 15.0}
 
 
-def test_a_corruption_that_leaves_a_run_without_a_number_has_no_arrow() -> None:
+def test_a_corruption_under_which_a_run_has_no_score_has_no_arrow() -> None:
     """As precision has none where nothing is predicted."""
     quality = {f"{name}@{s}": {"rmse": 10.0 * s} for name in ("fog", "snow") for s in range(1, 6)}
     first, second = (toy_scores(name, details={"quality": quality}) for name in "ab")

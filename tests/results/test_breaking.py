@@ -91,7 +91,7 @@ def test_the_range_of_a_parameter_is_searched_by_equal_factors():
     "over",
     ["visibility=5e..20", "visibility=...20", "visibility=20..+", "visibility=0..20", "visibility=20..20"],
 )
-def test_a_range_that_is_none_is_refused(over: str) -> None:
+def test_a_range_whose_ends_are_no_positive_numbers_is_refused(over: str) -> None:
     with pytest.raises(InvalidOption, match=f"^--over {re.escape(over)}: both ends must be numbers above 0"):
         parse_axis("haze", over)
 

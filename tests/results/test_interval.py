@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stormproof.results import verdicts
+from stormproof.results.aggregates import bound_interval
 from stormproof.results.interval import (
     Interval,
     draws,
@@ -149,3 +150,12 @@ def test_one_of_many_requirements_fails_only_beyond_chance(monkeypatch: pytest.M
 @pytest.mark.parametrize("images", [3, 50, 1000])
 def test_a_share_of_unseen_images_is_missed_in_2_5_percent_of_sets(images: int) -> None:
     assert (1 - unseen_share(images)) ** images == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize("measure", ["joint offset px", "joint offset nose px"])
+def test_distances_in_pixels_may_exceed_what_an_image_can_count(measure: str) -> None:
+    far = bound_interval(Interval(140.0, 120.0, 160.0, 10.0, images=200), measure, "P")
+    assert far.low == 120
+    assert far.high >= 160
+    counts = bound_interval(Interval(95.0, 80.0, 110.0, 7.5, images=200), "FP per image", "P")
+    assert counts.high == 100

@@ -76,7 +76,7 @@ def test_a_high_error_on_clean_images_fails() -> None:
 
 
 @pytest.mark.parametrize("metric", ["P", "mPC", "rPC"])
-def test_a_requirement_of_no_named_measure_is_not_judged_by_an_error(metric: str) -> None:
+def test_a_requirement_that_names_no_measure_is_refused_where_the_run_reports_an_error(metric: str) -> None:
     """The run is reported in E, and a high error would pass."""
     with pytest.raises(InvalidOption, match=f"^R: {metric} of which measure\\? .* E, which is better when"):
         outcome({"metric": metric, "at_least": 0.1}, made("E", ERRORS))

@@ -203,7 +203,7 @@ def test_holm_counts_the_slices(make: Make) -> None:
     assert all(each.interval.images == found[name].images for name, each in differences.items())
 
 
-def test_a_count_that_never_varies_may_differ_by_more_than_one(make: Make) -> None:
+def test_a_difference_of_counts_that_never_vary_may_exceed_one(make: Make) -> None:
     found = Run(make("nothing")).slices("contrast", measure="FP per image", replicates=50)
     assert found.differences("P")
     for name, each in found.differences("P").items():

@@ -174,7 +174,7 @@ def test_both_comparisons_of_combined_training_by_hand(combined: ModuleType) -> 
         assert [one.estimate for one in each] == pytest.approx(apart.tolist(), abs=1e-4)
 
 
-def test_detectors_are_crossed(camera: ModuleType) -> None:
+def test_the_change_of_detectors_under_faults_by_hand(camera: ModuleType) -> None:
     """The change under faults, and its share of the error that could be added, from the arrays of a file."""
     with np.load(camera.HERE / "photographs.npz") as kept:
         at = kept["conditions"].tolist().index("clean")

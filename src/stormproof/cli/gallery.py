@@ -13,6 +13,7 @@ from stormproof.cli.settings import Conditions, Seed
 from stormproof.core.errors import InvalidOption, OutputError, counted
 
 if TYPE_CHECKING:
+    from stormproof.core.condition import Condition
     from stormproof.core.sample import Image
     from stormproof.tools.gallery import Depth
 
@@ -44,20 +45,14 @@ def gallery(
         stormproof gallery images:left,depth=depth --conditions contextual --out haze.png
     """
     from stormproof.core.imagefile import write_image
-    from stormproof.corruptions import CORRUPTIONS
     from stormproof.corruptions.chain import needs
-    from stormproof.corruptions.corruption import every_severity
     from stormproof.tools.gallery import Sheet, rows_of, tiles
 
     if not 32 <= width <= 2048:
         raise InvalidOption(f"--width {width}: a tile is from 32 to 2048 pixels wide.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; give another name with --out, or --overwrite.")
-    if conditions:
-        chosen = chosen_conditions(conditions)
-    else:
-        graded = [name for name, corruption in CORRUPTIONS.items() if corruption.severities]
-        chosen = tuple(condition for name in graded for condition in every_severity(name))
+    chosen = chosen_conditions(conditions) if conditions else _every_graded_condition()
     pixels, depth = _scene(image, index)
     every = rows_of(chosen)
     if not every:
@@ -80,6 +75,15 @@ def gallery(
     console.say(f"{out}: {counted(len(rows), 'corruption')}, {counted(shown, 'condition')}")
     if left_out:
         console.note(f"left out, for want of depth: {left_out}; give a dataset that has it")
+
+
+def _every_graded_condition() -> tuple[Condition, ...]:
+    """Every corruption that has severities, at each of them."""
+    from stormproof.corruptions import CORRUPTIONS
+    from stormproof.corruptions.corruption import every_severity
+
+    graded = [name for name, corruption in CORRUPTIONS.items() if corruption.severities]
+    return tuple(condition for name in graded for condition in every_severity(name))
 
 
 def _scene(image: str, index: int) -> tuple[Image, Depth | None]:

@@ -157,10 +157,10 @@ def verify(
         )  # fmt: skip
     rows = [
         styled(
-            (cell.condition, *(100 * v for v in (cell.submitted, cell.again, cell.difference))),
-            "" if cell.difference <= tolerance else "red", digits=3,
+            (each.condition, *(100 * v for v in (each.submitted, each.again, each.difference))),
+            "" if each.difference <= tolerance else "red", digits=3,
         )
-        for cell in outcome.cells
+        for each in outcome.scores
     ]  # fmt: skip
     columns = ("condition", "submitted", "again", "difference")
     console.print_table(Table("cells", f"{entry.model.name}: {entry.measure} (%)", columns, rows))

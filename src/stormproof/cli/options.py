@@ -101,7 +101,7 @@ Plugins = Annotated[  # loaded before the verb begins
     list[str] | None,
     typer.Option(
         "--plugin",
-        help="A Python file with corruptions or metrics of your own; repeatable.",
+        help="A Python file that adds corruptions, metrics, datasets …; repeatable.",
         callback=_load_plugins,
     ),
 ]

@@ -101,7 +101,7 @@ class Spec:
             if owner is None:
                 names = dict.fromkeys(name for options in known for name in options)
                 hint = f"It takes: {', '.join(names) or 'none'}."
-                raise UnknownName(f"option of {self.kind!r}", key, names, hint)
+                raise UnknownName(f"{self.kind} option", key, names, hint)
             try:
                 by_function[owner][key] = _convert(text, known[owner][key].annotation)
             except ValueError as error:

@@ -111,7 +111,8 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
     if "." in spec.kind:
         return _attribute_opener(load_attribute(f"{spec.kind}:{spec.main}"))
     if spec.kind not in READERS:  # a list of all kinds would import every reader
-        raise UnknownName(READERS.point.kind, spec.kind, READERS, f"Kinds: {', '.join(READERS)}.")
+        hint = f"Kinds: {', '.join(READERS)}; one of your own needs --plugin FILE, or its package installed."
+        raise UnknownName(READERS.point.kind, spec.kind, READERS, hint)
     return READERS[spec.kind]
 
 

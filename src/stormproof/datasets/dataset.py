@@ -155,13 +155,13 @@ class NoLabels(Labels):
 class FileDataset:
     """Image files, each decoded when it is indexed.
 
-    `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
-    `variant` names the options that change the truth read from the same files. `Abilities` says what the
-    others mean.
+    `root` is None where no folder of this machine holds them, as in a store. `sources` are the annotation
+    files; the fingerprint covers their bytes, the class names and the ids. `variant` names the options that
+    change the truth read from the same files. `Abilities` says what the others mean.
     """
 
     name: str
-    root: Path
+    root: Path | None = None
     ids: tuple[str, ...]
     images: tuple[Path | Source, ...]
     labels: Labels = field(default_factory=NoLabels)

@@ -28,7 +28,7 @@ from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.results.run import Run
 from stormproof.results.scores import ScoreOptions, Scores
-from stormproof.results.stored import FOLDER, scores_key
+from stormproof.results.stored import has_scores
 from stormproof.results.weights import REPLICATES
 
 # Kinds of models that are files of numbers: opening one that a run folder names runs no code of its own and
@@ -159,9 +159,8 @@ class Subject:
         """Whether there is nothing to compute: no run, or a folder that keeps its scores."""
         if self.run is None:
             return True
-        key = scores_key(self.run, ScoreOptions.of(None, None, ()))
-        name = f"{key}-{REPLICATES}.parquet" if intervals else f"{key}.json"
-        return (self.run.folder / FOLDER / name).exists()
+        options = ScoreOptions.of(None, None, ())
+        return has_scores(self.run, options, replicates=REPLICATES if intervals else 0)
 
     @property
     def awaits_scores(self) -> bool:

@@ -14,8 +14,8 @@ The first argument names the function's input:
 - "reference": two complete grids of scores, a run's and its reference's
 - "error reference": two complete grids of errors, likewise
 
-If the function raises `IncompleteGrid` because it needs further cells, the aggregate is left out. Scores may
-be arrays with an entry per replicate; a function that does not work on arrays is called once per replicate.
+If the function raises `IncompleteGrid` because it needs further conditions, the aggregate is left out. Scores
+may be arrays with an entry per replicate; a function that does not work on arrays is called once for each.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Aggregate:
         return _stack([self._of_replicate(grids, row) for row in range(lengths.pop())])
 
     def _of_replicate(self, grids: tuple[Grid, ...], row: int) -> Value:
-        """The aggregate of one replicate; None if it lacks a cell, which happens with few images."""
+        """The aggregate of one replicate; None if a condition lacks a score, as it may with few images."""
         try:
             return self.function(*(grid.replicate(row) for grid in grids))
         except IncompleteGrid:

@@ -78,7 +78,7 @@ class MetricInput(ABC):
     @property
     @abstractmethod
     def kinds(self) -> tuple[str, ...]:
-        """The inputs (`metric.INPUTS`) that the cell provides."""
+        """The inputs (`metric.INPUTS`) that it is."""
 
     @property
     @abstractmethod
@@ -87,14 +87,14 @@ class MetricInput(ABC):
 
     @abstractmethod
     def of_images(self, chosen: Ints) -> Self:
-        """The cell with the chosen images only, renumbered; an image may be chosen twice."""
+        """The same with the chosen images only, renumbered; an image may be chosen twice."""
 
     def repeated(self, times: Ints) -> Self:
-        """The cell with every image repeated `times` times."""
+        """The same with every image repeated `times` times."""
         return self.of_images(np.repeat(np.arange(len(times)), np.asarray(times, np.int64)))
 
     def scored(self, weights: Weights) -> Scored:
-        """The numbers of every metric that takes this cell, for every row of weights."""
+        """The numbers of every metric that takes this input, for every row of weights."""
         total = Scored({})
         for declared in metrics_of(*self.kinds):
             total |= declared.score(self, weights)
@@ -289,11 +289,11 @@ def _collect_objects(reader: RunReader) -> Iterator[tuple[str, Objects]]:
     """The objects of every condition; what the clean images fix is passed to the others."""
     clean = tuned = None
     for text, truth, detections in reader.objects(masks=reader.has_masks):
-        cell = Objects(truth, detections, reader.rule, reader.person, clean, reader.has_masks, tuned)
+        objects = Objects(truth, detections, reader.rule, reader.person, clean, reader.has_masks, tuned)
         if text == "clean":
-            clean, tuned = cell.people, Tuned(cell.located, cell.touching)
-            cell = replace(cell, clean=clean, tuned=tuned, is_clean=True)
-        yield text, cell
+            clean, tuned = objects.people, Tuned(objects.located, objects.touching)
+            objects = replace(objects, clean=clean, tuned=tuned, is_clean=True)
+        yield text, objects
 
 
 OBJECTS = form(

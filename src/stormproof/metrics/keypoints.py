@@ -171,7 +171,14 @@ class Posed(Objects):
     ),
     Measure("PCK", "labelled joints within 0.1 of the longer side of the box", "keypoints", share=True),
     Measure(OFFSET, f"mean distance of joints from their place, {_FOUND_ONLY}", "keypoints", higher=False),
-    Measure(f"{OFFSET} px", f"{OFFSET} in pixels of the image", "keypoints", higher=False, fraction=False),
+    Measure(
+        f"{OFFSET} px",
+        f"{OFFSET} in pixels of the image",
+        "keypoints",
+        higher=False,
+        fraction=False,
+        unbounded=True,
+    ),
     calibrated=dict.fromkeys((*NUMBERS, "PCK"), _FEW_CLASSES) | _MORE_IMAGES,
 )
 def score_points(posed: Posed, weights: Weights) -> Scored:
@@ -186,7 +193,12 @@ def score_points(posed: Posed, weights: Weights) -> Scored:
     *(Measure(f"{OFFSET} {name}", f"{OFFSET} of {name}", "joints", higher=False) for name in PAIRS),
     *(
         Measure(
-            f"{OFFSET} {name} px", f"{OFFSET} of {name}, in pixels", "joints", higher=False, fraction=False
+            f"{OFFSET} {name} px",
+            f"{OFFSET} of {name}, in pixels",
+            "joints",
+            higher=False,
+            fraction=False,
+            unbounded=True,
         )
         for name in PAIRS
     ),

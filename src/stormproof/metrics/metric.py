@@ -69,7 +69,7 @@ class Measure:
     fraction: bool = True  # printed as a percentage
     aggregate: bool = True  # whether a mean over conditions is meaningful
     fading: float = 0.0  # exponent by which the bias on few images shrinks near 1; see results.estimate
-    unbounded: bool = False  # whether a single image can have any value, such as a time
+    unbounded: bool = False  # whether a single image can have any value, such as a time or a distance
     share: bool = False  # a share of objects, images, pixels or costs: its interval is binomial
     # For at most so many classes, the interval is calibrated from so many images on (docs/calibrated.md), by
     # rising number of classes. Empty: not known to be, so no verdict relies on it.
@@ -166,13 +166,13 @@ class Metric:
     measures: tuple[Measure, ...]
     weighted: bool
 
-    def score(self, cell: Any, weights: Weights) -> Scored:
+    def score(self, content: Any, weights: Weights) -> Scored:
         """The metric's numbers for every row of weights."""
         names = [measure.name for measure in self.measures]
         if self.weighted:
-            scored: Scored = self.function(cell, weights)
+            scored: Scored = self.function(content, weights)
         else:
-            rows = [self.function(cell.repeated(row)) for row in weights]
+            rows = [self.function(content.repeated(row)) for row in weights]
             returned = [name for name in names if name in rows[0]]
             scored = Scored({name: np.array([row[name] for row in rows], float) for name in returned})
         for name in names:

@@ -88,7 +88,7 @@ class Card(NamingCard, extra="forbid", frozen=True):
         for key in self.options:
             if key not in known:
                 hint = f"It takes: {', '.join(known) or 'none'}."
-                raise UnknownName(f"option of decoder {self.decoder!r}", key, known, hint)
+                raise UnknownName(f"{self.decoder} decoder option", key, known, hint)
         fields: dict[str, Any] = {name: (p.annotation, p.default) for name, p in known.items()}
         declared = create_model(f"options of {self.decoder}", **fields)
         object.__setattr__(self, "options", declared(**self.options).model_dump(exclude_unset=True))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def open_huggingface(
     threads: int = 1,
     batch: int | None = None,
     device: str = "cpu",
-) -> PerImage | ZeroShot:
+) -> PerImage | PerBatch | ZeroShot:
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
 
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
@@ -78,34 +78,71 @@ def open_huggingface(
     `batch` at a time.
     """
     torch, transformers = torch_on(device, threads, extra="hf"), framework("transformers", extra="hf")
-    from stormproof.models.on_device.processors import DeviceProcessor  # loads torch
-
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = load_pretrained(transformers.AutoConfig, main, where)
-    called, files, fetched = identify(main, config)
+    pretrained = _Pretrained(torch, transformers, main, where, config, device)
     if config.model_type in _PROMPTS:
-        net = load_pretrained(transformers.AutoModelForZeroShotObjectDetection, main, where).to(device).eval()
-        processor = load_pretrained(transformers.AutoProcessor, main, where)
-        ask, sure = prompt or _PROMPTS[config.model_type], _LEAST_SCORE if score is None else score
-        settings = {"score": sure, "prompt": ask, **fetched}
+        return _open_zero_shot(pretrained, classes, prompt=prompt, score=score)
+    return _open_trained(pretrained, classes, task=task, score=score, batch=batch)
 
-        def looking_for(names: tuple[str, ...]) -> PerImage:
-            find = _zero_shot(torch, net, processor, names, prompt=ask, score=sure, device=device)
-            return PerImage(called, find, names, files=files, settings=settings)
 
-        given = resolve_classes(classes, None)
-        return looking_for(given) if given else ZeroShot(called, fingerprint(files, settings), looking_for)
+class _Pretrained(NamedTuple):
+    """What transformers opens, by folder or name, and the device that its network runs on."""
+
+    torch: Any
+    transformers: Any
+    main: str
+    where: dict[str, Any]
+    config: Any
+    device: str
+
+    def load(self, kind: str, **options: str) -> Any:
+        return load_pretrained(getattr(self.transformers, kind), self.main, {**self.where, **options})
+
+    def load_network(self, kind: str) -> Any:
+        return self.load(kind).to(self.device).eval()
+
+
+def _open_zero_shot(
+    pretrained: _Pretrained, classes: str | None, *, prompt: str | None, score: float | None
+) -> PerImage | ZeroShot:
+    """A detector that looks for what text names: for `classes`, or for a dataset's when it is bound."""
+    called, files, fetched = identify(pretrained.main, pretrained.config)
+    net = pretrained.load_network("AutoModelForZeroShotObjectDetection")
+    processor = pretrained.load("AutoProcessor")
+    ask = prompt or _PROMPTS[pretrained.config.model_type]
+    sure = _LEAST_SCORE if score is None else score
+    settings = {"score": sure, "prompt": ask, **fetched}
+
+    def looking_for(names: tuple[str, ...]) -> PerImage:
+        find = _zero_shot(
+            pretrained.torch, net, processor, names, prompt=ask, score=sure, device=pretrained.device
+        )
+        return PerImage(called, find, names, files=files, settings=settings)
+
+    given = resolve_classes(classes, None)
+    return looking_for(given) if given else ZeroShot(called, fingerprint(files, settings), looking_for)
+
+
+def _open_trained(
+    pretrained: _Pretrained, classes: str | None, *, task: str | None, score: float | None, batch: int | None
+) -> PerBatch:
+    """A network trained on classes of its own."""
+    from stormproof.models.on_device.processors import DeviceProcessor  # loads torch
+
+    main, config = pretrained.main, pretrained.config
+    called, files, fetched = identify(main, config)
     loader, usual = _architecture(config, main)
     task = task or usual
     if task not in _READERS:
         raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     sure = _LEAST_SCORES.get(task, _LEAST_SCORE) if score is None else score
-    net = load_pretrained(getattr(transformers, loader), main, where).to(device).eval()
+    net = pretrained.load_network(loader)
     one_former = config.model_type == "oneformer"  # takes its task as text
-    kind = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
-    processor = load_pretrained(kind, main, {**where, "backend": "pil"})  # torchvision's gives other pixels
+    kind = "AutoProcessor" if one_former else "AutoImageProcessor"
+    processor = pretrained.load(kind, backend="pil")  # torchvision's gives other pixels
     # OneFormer answers as MaskFormer does; its own decoder would lose masks that overlap.
-    decoder = transformers.MaskFormerImageProcessor() if one_former else processor
+    decoder = pretrained.transformers.MaskFormerImageProcessor() if one_former else processor
     words = {"task_inputs": [task]} if one_former else {}
 
     def process(image: Image, **options: bool) -> Any:
@@ -113,12 +150,12 @@ def open_huggingface(
             images=image, return_tensors="pt", input_data_format="channels_last", **words, **options
         )
 
-    prepare, most = DeviceProcessor(process, device), usual_batch(batch, device)
+    prepare, most = DeviceProcessor(process, pretrained.device), usual_batch(batch, pretrained.device)
 
     def predict(images: Sequence[Image]) -> list[Prediction]:
         predictions: list[Prediction] = []
         for places, inputs in prepare.batches(images, most):
-            with torch.inference_mode():
+            with pretrained.torch.inference_mode():
                 outputs = net(**inputs)
             sizes = [(images[i].shape[0], images[i].shape[1]) for i in places]
             predictions += _READERS[task](decoder, outputs, sizes, sure)

@@ -37,7 +37,7 @@ from stormproof.results.comparable import image_difference, image_set
 from stormproof.results.documents import curves_of
 from stormproof.results.interval import Difference, interval_target
 from stormproof.results.scores import Scores
-from stormproof.results.worst import ImageErrors
+from stormproof.results.worst import ImageErrors, image_measure
 
 _IMAGES = 20  # of those that changed most
 CHANGE_NOTE = "A change is the difference of the two numbers as they are printed."
@@ -377,10 +377,12 @@ def _figures(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> t
 def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     """Every class before and after, over the corrupted conditions that both runs hold."""
     kind = class_measure(measure)
+    declared = measures().get(kind, measures()[measure])
+    percent, points = (" (%)", " (points)") if declared.fraction else ("", "")
     first, second = (_class_means(scores, kind) for scores in (a, b))
     objects = a.detail("objects").get(CLEAN, {})
     changes = [
-        Change(name, 100 * first[name], 100 * second[name])
+        Change(name, declared.scale * first[name], declared.scale * second[name])
         for name in first
         if name in second and objects.get(name, FEW_OBJECTS) >= FEW_OBJECTS
     ]
@@ -390,7 +392,7 @@ def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
     ]
     if not rows:
         return []
-    columns = ("class", "objects", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
+    columns = ("class", "objects", f"{a.name}{percent}", f"{b.name}{percent}", f"change{points}")
     note = (
         f"Without intervals: changes may be chance. {CHANGE_NOTE} Classes of fewer than {FEW_OBJECTS} "
         "objects are left out."
@@ -423,7 +425,9 @@ def by_image(a: Scores, b: Scores) -> list[Section]:
 
 
 def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -> Table:
-    """The images whose error changed most, in points."""
+    """The images whose error changed most, in points of a fraction, else in the measure's own unit."""
+    measure = measures()[image_measure(a)]
+    points = " (points)" if measure.fraction else ""
     common = [text for text in first.by_condition if text in second.by_condition]
     changes = np.array([second.by_condition[text] - first.by_condition[text] for text in common])
     known = ~np.isnan(changes)
@@ -433,6 +437,7 @@ def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -
     for i in order.tolist():
         column = np.nan_to_num(changes[:, i])
         most = int(np.argmax(np.abs(column)))
-        rows.append((plain(first.ids[i]), 100 * float(mean[i]), common[most], 100 * float(column[most])))
-    columns = ("image", "change of error, + is worse (points)", "most under", "change there (points)")
+        there = measure.scale * float(column[most])
+        rows.append((plain(first.ids[i]), measure.scale * float(mean[i]), common[most], there))
+    columns = ("image", f"change of error, + is worse{points}", "most under", f"change there{points}")
     return Table("image-changes", f"From {a.name} to {b.name}", columns, rows)

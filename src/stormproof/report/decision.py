@@ -98,8 +98,7 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
         "kept": None,
     }
     if isinstance(mean, float) and not scores.missing:
-        under = interval_of(scores, measure, mean_of)
-        line["under corruption"] = _with_ends(per_cent(measure, mean), under, unit)
+        line["under corruption"] = _with_ends(per_cent(measure, mean), mean_of(intervals), unit)
         if measures()[measure].higher and math.isfinite(mean_kept(scores, measure)):
             share = interval_of(scores, measure, share_kept)
             line["kept"] = _with_ends(100 * mean_kept(scores, measure), share, 100.0, digits=0)

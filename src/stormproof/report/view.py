@@ -243,9 +243,11 @@ def _summary_title(same: Mapping[str, Entry]) -> str:
 def _explain(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> str:
     """The note that explains the columns."""
     over = dict.fromkeys(scores.over.name for scores in runs if scores.over.whole)
-    higher = {measures()[measure if measure in s else s.headline].higher for s in runs}
+    shown = [measures()[measure if measure in s else s.headline] for s in runs]
+    higher = {each.higher for each in shown}
     better = {True: ", higher is better", False: ", lower is better"}
-    said = [f"In per cent{better[higher.pop()] if len(higher) == 1 else ''}", "P: clean score"]
+    in_percent = "In per cent" if all(each.fraction for each in shown) else "Shares in per cent"
+    said = [f"{in_percent}{better[higher.pop()] if len(higher) == 1 else ''}", "P: clean score"]
     if "mPC" in columns:
         said.append(f"mPC: mean under corruption{', over ' + ' or '.join(over) if over else ''}")
         said.append("rPC: mPC / P")
@@ -267,12 +269,12 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
         intervals |= {_LEFT: left}
     values = {
         "P": per_cent(m, scores.score(m)),
-        "mPC": _percent(totals.get("mPC")),
-        "rPC": _percent(totals.get("rPC")),
+        "mPC": _scaled(totals.get("mPC"), measures()[m].scale),
+        "rPC": _scaled(totals.get("rPC")),
         _MEAN: per_cent(m, mean) if unnamed else math.nan,
         _LEFT: 100 * mean_kept(scores, m) if unnamed and measures()[m].higher else math.nan,
-        "mCE": _percent(scores.total("E", "mCE")),
-        "ADR": _percent(scores.score("ADR")),
+        "mCE": _scaled(scores.total("E", "mCE")),
+        "ADR": _scaled(scores.score("ADR")),
     }
     line: dict[str, Entry] = {"model": scores.name, "measure": mark(scores, m)}
     for name, value in values.items():
@@ -280,7 +282,8 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
         if name not in ("mCE", "ADR"):
             interval = intervals.get(MEAN if name == _MEAN else name)
             known = line[name] is not None and interval is not None and not math.isnan(interval.se)
-            line[f"95 % of {name}"] = interval.span(between=" – ") if known and interval is not None else None
+            scale = 100.0 if name in ("rPC", _LEFT) else measures()[m].scale
+            line[f"95 % of {name}"] = interval.span(scale, between=" – ") if known and interval else None
     conditions: Entry = len(scores.corrupted) or None
     if scores.missing:
         of = len(scores.missing) + len(scores.corrupted)
@@ -288,8 +291,8 @@ def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     return {**line, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
 
 
-def _percent(value: object) -> float:
-    return 100 * value if isinstance(value, float) else math.nan
+def _scaled(value: object, scale: float = 100.0) -> float:
+    return scale * value if isinstance(value, float) else math.nan
 
 
 def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:

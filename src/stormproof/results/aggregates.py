@@ -34,7 +34,7 @@ MOST = {
 
 
 def aggregates(measure: str, values: Values, over: ConditionSet) -> dict[str, Any]:
-    """Every aggregate of one measure over a set of conditions that needs no missing cell.
+    """Every aggregate of one measure over a set of conditions that needs no missing condition.
 
     A number over all conditions is called mPC, rPC or mCE if the set is a whole benchmark or suite; otherwise
     it is a mean over the conditions there are.
@@ -49,7 +49,7 @@ def aggregates(measure: str, values: Values, over: ConditionSet) -> dict[str, An
         parts["sequence"] = along
     totals: dict[str, Any] = {}
     for declared in aggregates_of(*parts):
-        with suppress(IncompleteGrid):  # a cell that it needs, most often clean, is missing
+        with suppress(IncompleteGrid):  # a condition that it needs, most often clean, is missing
             value = declared.of(parts[declared.given])
             if over.whole or declared.given == "any" or isinstance(value, Mapping):
                 totals[declared.name] = value
@@ -74,7 +74,7 @@ def against(measure: str, values: Values, reference: Values, over: ConditionSet)
 
 
 def bound_interval(interval: Interval, measure: str, aggregate: str, *, wrong: float = WRONG) -> Interval:
-    """The interval of an aggregate of a measure, within the values that are possible; 'P' for a cell."""
+    """The interval of an aggregate of a measure, within the values that are possible; 'P' for a condition."""
     most, declared = MOST.get(aggregate.partition(SLASH)[0]), measures()[measure]
     if most is None:
         return interval

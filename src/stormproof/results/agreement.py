@@ -165,30 +165,32 @@ Reduce = Callable[[Values], dict[str, Floats]]
 
 def _group(values: Values) -> dict[str, Floats]:
     """The clean score of a grid, the mean of each corruption, and the mean of those means."""
-    (cells,) = values.values()
+    (by_condition,) = values.values()
     by_corruption: dict[str, list[Floats]] = {}
-    for text, cell in cells.items():
+    for text, scores in by_condition.items():
         if text != "clean":
-            by_corruption.setdefault(Condition.parse(text).series, []).append(cell)
+            by_corruption.setdefault(Condition.parse(text).series, []).append(scores)
     means = {name: np.mean(levels, axis=0) for name, levels in by_corruption.items()}
-    return {CLEAN: cells["clean"], MEAN: np.mean([*means.values()], axis=0), **means}
+    return {CLEAN: by_condition["clean"], MEAN: np.mean([*means.values()], axis=0), **means}
 
 
 def _as_is(values: Values) -> dict[str, Floats]:
     """The score of each part of a real set, whose images are used as they are."""
-    return {name: cells["clean"] for name, cells in values.items()}
+    return {name: by_condition["clean"] for name, by_condition in values.items()}
 
 
 def _rows(every: Mapping[str, Collected], reduce: Reduce, *, by_class: bool) -> dict[str, dict[str, Floats]]:
     """What `reduce` makes of the runs of some models: by its name, then by model or by class."""
     rows: dict[str, dict[str, Floats]] = {}
-    for model, cells in every.items():
+    for model, collected in every.items():
         numbers = {
-            part: {text: _numbers(scored, cells.measure, by_class=by_class) for text, scored in held.items()}
-            for part, held in cells.by_slice.items()
+            part: {
+                text: _numbers(scored, collected.measure, by_class=by_class) for text, scored in held.items()
+            }
+            for part, held in collected.by_slice.items()
         }
         for name, values in reduce(numbers).items():
-            items = dict(zip(cells.classes, values.T, strict=True)) if by_class else {model: values}
+            items = dict(zip(collected.classes, values.T, strict=True)) if by_class else {model: values}
             rows.setdefault(name, {}).update(items)
     return rows
 

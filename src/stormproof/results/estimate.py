@@ -1,12 +1,13 @@
-"""mPC estimated from part of the grid: all clean cells, and every other condition on its own share of images.
+"""mPC estimated from part of the grid: all clean images, and every other condition on its share of them.
 
 A score on few images is noisy, and average precision on few images is too high. The clean run shows both:
-`c`, the clean score on a cell's own share; `E`, the clean score to be expected on shares of that size; and
-`P`, the clean score on all images. A cell whose share has the score `a` is taken to have on all images
+`c`, the clean score on a condition's own share; `E`, the clean score to be expected on shares of that size;
+and `P`, the clean score on all images. A condition whose share has the score `a` is taken to have,
+on all images,
 
     a − b · (c − E) − (E − P) · g(a) / g(E)
 
-The first correction is for a share that is easier or harder than others: a cell that has kept half of the
+The first correction is for a share that is easier or harder than others: a condition that keeps half of the
 clean score moves half as much with it (b). The second is for the size of shares: how much too high a score
 is depends on the score, for the AP of a class at a threshold about as g(x) = √x · (1 − x)^1.25, for the IoU
 of a class as √x. These curves are empirical (docs/adr/0029, docs/confidence.md).
@@ -85,10 +86,10 @@ def score(condition: EstimatedCondition, images: Ints, weights: npt.NDArray[Any]
 
 
 def estimate(
-    clean: EstimatedCondition, cells: Mapping[str, EstimatedCondition], shares: Mapping[str, Ints], *,
+    clean: EstimatedCondition, corrupted: Mapping[str, EstimatedCondition], shares: Mapping[str, Ints], *,
     over: ConditionSet, images: int, weights: npt.NDArray[Any],
 ) -> Estimate:  # fmt: skip
-    """The estimate over a set of conditions, from its cells on their shares of the `images`.
+    """The estimate over a set of conditions, from its conditions on their shares of the `images`.
 
     The interval is for the value that the full grid would give; its width goes to 0 as the shares become the
     whole set.
@@ -100,7 +101,7 @@ def estimate(
         text: np.concatenate([one, np.roll(weights, k, axis=0)])[:, shares[text]]
         for k, text in enumerate(over.covered)
     }
-    parts = [cells[text].parts(shares[text], own[text]) for text in over.covered]
+    parts = [corrupted[text].parts(shares[text], own[text]) for text in over.covered]
     a = np.stack([mean_of_known(values) for values in parts])
     c = np.stack([score(clean, shares[text], own[text]) for text in over.covered])
     whole = float(score(clean, np.arange(images), one)[0])
@@ -110,7 +111,7 @@ def estimate(
     follows = np.nan_to_num(follows)  # nothing can follow a clean score of 0
     moved = a - follows[:, None] * (c - expected)
     bends = np.stack([_bend(values[0], clean.measure.fading) for values in parts])
-    # A clean score of nearly 0 or 1 bends nothing: then a cell is as much too high as it follows that score.
+    # A clean score of nearly 0 or 1 bends nothing: then a score is as much too high as it follows that one.
     shape = bends / bend if bend > _NO_BEND else follows
     too_high = (expected - whole) * shape
     left = max(0.0, 1 - mean_share / images)  # the part of the finite set that is not seen yet
@@ -123,7 +124,7 @@ def estimate(
     mpc = interval(mean)
     base = whole or float("nan")  # nothing is relative to a clean score of 0
     rpc = Interval(mpc.estimate / base, mpc.low / base, mpc.high / base, mpc.se / base)
-    done = (1 + len(cells) * mean_share / images) / (1 + len(cells))
+    done = (1 + len(corrupted) * mean_share / images) / (1 + len(corrupted))
     return Estimate(
         mpc, rpc, whole, images, mean_share, done,
         {name: interval(row) for name, row in by_corruption.items()},
@@ -131,9 +132,9 @@ def estimate(
 
 
 def _coefficients(measure: str, over: ConditionSet) -> tuple[Floats, dict[str, Floats]]:
-    """The weight of each covered cell in the mean, and in the mean of its corruption.
+    """The weight of each covered condition in the mean, and in the mean of its corruption.
 
-    They are the aggregates of a grid whose replicates are 1 in one cell and 0 elsewhere.
+    They are the aggregates of a grid whose replicates are 1 in one condition and 0 elsewhere.
     """
     units = dict(zip(over.covered, np.eye(len(over.covered)), strict=True))
     totals = aggregates(measure, units, over)
@@ -148,10 +149,10 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
     shares = {text: np.array(sorted(place[i] for i in run.held[text]), np.int64) for text in over.covered}
     if "clean" in run.missing or any(not len(share) for share in shares.values()):
         raise IncompleteRun(run, "score")
-    cells = estimated_cells(run, ("clean", *over.covered))
-    clean = cells.pop("clean")
+    corrupted = estimated_conditions(run, ("clean", *over.covered))
+    clean = corrupted.pop("clean")
     weights = poisson_weights(run.units, replicates=require_replicates(replicates))
-    made = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
+    made = estimate(clean, corrupted, shares, over=over, images=len(run.readable), weights=weights)
     content = {
         "key": scores_key(run, ScoreOptions()), "estimate": True, "target": THIS_SET,
         "model": run.record.model.name, "dataset": run.record.dataset.name,
@@ -213,18 +214,18 @@ class _StoredEstimate(BaseModel):
     by_corruption: dict[str, _StoredInterval]
 
 
-def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:
+def estimated_conditions(run: Run, conditions: Sequence[str]) -> dict[str, EstimatedCondition]:
     """Each condition of a run with the metric of its headline measure, to be scored on any of its images."""
-    cells: dict[str, EstimatedCondition] = {}
+    every: dict[str, EstimatedCondition] = {}
     for text, content, metric, measure in measured_inputs(run, None, conditions):
-        cells.setdefault(text, EstimatedCondition(content, metric, measures()[measure]))
-    if not cells:
+        every.setdefault(text, EstimatedCondition(content, metric, measures()[measure]))
+    if not every:
         raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
-    return cells
+    return every
 
 
 def next_share(estimate: Estimate, precision: float) -> int:
-    """How many images a cell should have for an interval of ± `precision`; the spread falls as 1/√share."""
+    """How many images of a condition make an interval of ± `precision`; the spread falls as 1/√share."""
     now, n, half = estimate.shares, estimate.images, estimate.mpc.reach
     if n - now < 1 or half <= precision:
         return round(now)
@@ -252,7 +253,7 @@ def _bend(parts: Floats, fading: float) -> Floats:
 
 
 def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
-    """Each cell's score predicted from the means of its corruption and severity, without its own noise."""
+    """Each score predicted from the means of its corruption and severity, without its own noise."""
     parsed = [Condition.parse(text) for text in conditions]
 
     def means(keys: list[Any]) -> Floats:
@@ -264,7 +265,7 @@ def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
 
 
 def _mean(row: Floats, values: Floats) -> Floats:
-    """The mean over cells weighted by `row`; cells without a value in a replicate are skipped."""
+    """The mean over conditions weighted by `row`; conditions without a value in a replicate are skipped."""
     known = ~np.isnan(values)
     mean: Floats = ratio(row @ np.where(known, values, 0.0), row @ known)
     return mean

@@ -278,7 +278,7 @@ class Scores:
         return dict(self.total(measure, "by_corruption") or self.total(measure, "CE") or {})
 
     def score(self, measure: str, condition: str = "clean") -> float:
-        """The score of a cell, NaN where there is none."""
+        """The score of a condition, NaN where there is none."""
         return self.per_condition.get(measure, {}).get(condition, math.nan)
 
     @property
@@ -319,11 +319,11 @@ class Scores:
         return {**values, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
-        """Every cell and, under flat names, every aggregate of a measure, as in `spread`."""
+        """Every condition and, under flat names, every aggregate of a measure, as in `spread`."""
         return {**self.per_condition.get(measure, {}), **flatten(self.totals(measure, over))}
 
     def intervals(self, measure: str) -> dict[str, Interval]:
-        """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
+        """The 95 % interval of every condition and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
         bounded: dict[str, Interval] = {}
         for name in (name for name in values if name in spread):
@@ -332,7 +332,7 @@ class Scores:
         return bounded
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
-        """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
+        """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a condition ('fog@3')."""
         chosen = self[measure or self.headline].name
         if self.replicates is None:
             raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
@@ -450,7 +450,7 @@ class Measured:
         return float(self.scores.mean(self.name))
 
     def interval(self, name: str) -> Interval:
-        """The 95 % interval of an aggregate or a cell."""
+        """The 95 % interval of an aggregate or a condition."""
         return self.scores.interval(name, self.name)
 
     def _total(self, name: str) -> float:
@@ -465,8 +465,11 @@ class Measured:
 
     def __repr__(self) -> str:
         totals = self.scores.aggregates.get(self.name, {})
+        scale = measures()[self.name].scale
         numbers = ", ".join(
-            f"{key} {100 * totals[key]:.1f}" for key in ("P", "mPC", "rPC", "mCE") if key in totals
+            f"{key} {(100 if key == 'rPC' else scale) * totals[key]:.1f}"
+            for key in ("P", "mPC", "rPC", "mCE")
+            if key in totals
         )
         over = f" over {self.scores.over.name}" if self.scores.over.whole else ""
         return f"<{self.name}{over}: {numbers or len(self.scores.per_condition.get(self.name, {}))}>"

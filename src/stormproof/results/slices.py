@@ -149,7 +149,7 @@ class Slices(Mapping[str, Scores]):
         return Table(f"slices-{self.attribute.name}", title, tuple(_unique_names(columns)), rows, note=note)
 
     def as_dict(self) -> dict[str, Any]:
-        """Every slice with its cells, aggregates, intervals and differences, for JSON."""
+        """Every slice with its conditions, aggregates, intervals and differences, for JSON."""
         differences = {name: self.differences(name) for name in self.names}
         return {
             "by": self.attribute.name, "note": self.attribute.note, "measure": self.measure,
@@ -222,25 +222,25 @@ def slice_scores(
         for name, chosen in inside.items()
         if (count := units_in(run, chosen)) < _ENOUGH
     }
-    cells = collect(run, {_ALL: ones, **rows, **random}, measure=measure, classes=classes)
-    subsets = {name: cells.by_slice.pop(f"{_RANDOM}{name}", {}) for name in inside}
-    whole = cells.by_slice.pop(_ALL)
+    collected = collect(run, {_ALL: ones, **rows, **random}, measure=measure, classes=classes)
+    subsets = {name: collected.by_slice.pop(f"{_RANDOM}{name}", {}) for name in inside}
+    whole = collected.by_slice.pop(_ALL)
     every = np.ones(len(run.readable), np.bool_)
     baselines = {
         name: {
             text: _as_many(_over_its_classes(whole[text], part), subsets[name].get(text), part)
             for text, part in by_condition.items()
         }
-        for name, by_condition in cells.by_slice.items()
+        for name, by_condition in collected.by_slice.items()
     }
     slices = {
-        name: _scores(run, cells, by_condition, name, inside[name])
-        for name, by_condition in cells.by_slice.items()
+        name: _scores(run, collected, by_condition, name, inside[name])
+        for name, by_condition in collected.by_slice.items()
     }
     return Slices(
-        attribute, cells.measure, _scores(run, cells, whole, "all images", every), slices,
-        {name: _scores(run, cells, each, name, every) for name, each in baselines.items()},
-        None if clean is None else _counterpart(clean, cells.measure, slices, classes, replicates),
+        attribute, collected.measure, _scores(run, collected, whole, "all images", every), slices,
+        {name: _scores(run, collected, each, name, every) for name, each in baselines.items()},
+        None if clean is None else _counterpart(clean, collected.measure, slices, classes, replicates),
     )  # fmt: skip
 
 
@@ -253,10 +253,10 @@ def _counterpart(
     if isinstance(clean, str) and not Path(clean).is_dir():
         raise UnknownName("slice or run folder", clean, slices, f"Slices: {', '.join(slices)}.")
     run = Run(clean) if isinstance(clean, str) else clean
-    cells = collect(run, {_ALL: weights_of(run, replicates)}, measure=measure, classes=classes)
-    if "clean" not in cells.by_slice[_ALL]:
+    collected = collect(run, {_ALL: weights_of(run, replicates)}, measure=measure, classes=classes)
+    if "clean" not in collected.by_slice[_ALL]:
         raise InvalidOption(f"{run.folder} holds no clean images, so it cannot be the clean counterpart.")
-    return _scores(run, cells, cells.by_slice[_ALL], run.name, np.ones(len(run.readable), np.bool_))
+    return _scores(run, collected, collected.by_slice[_ALL], run.name, np.ones(len(run.readable), np.bool_))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,14 +332,16 @@ def _as_many(whole: Scored, subsets: Scored | None, part: Scored) -> Scored:
     return replace(whole, numbers=numbers)
 
 
-def _scores(run: Run, cells: Collected, scored: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
+def _scores(
+    run: Run, collected: Collected, scored: Mapping[str, Scored], label: str, inside: Bools
+) -> Scores:
     images, units = int(inside.sum()), units_in(run, inside)
     first = next(iter(scored.values()))
     measured = list(first.numbers)
-    shown = _scored_classes(first, cells.classes)
+    shown = _scored_classes(first, collected.classes)
     whole = Scores.before_scoring(run, units if units < images else None)
     return replace(
-        whole, origin=replace(whole.origin, left_out=(), tags={}), images=images, metric=cells.measure,
+        whole, origin=replace(whole.origin, left_out=(), tags={}), images=images, metric=collected.measure,
         classes=tuple(map(plain, shown)), label=label,
         per_condition={m: {text: float(s.numbers[m][0]) for text, s in scored.items()} for m in measured},
         replicates=Replicates(

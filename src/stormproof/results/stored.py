@@ -1,8 +1,8 @@
 """Scores stored in a run folder, each under a key of everything that determines them.
 
-scores/KEY.json                    cells, classes, details: sealed
+scores/KEY.json                    conditions, classes, details: sealed
 scores/KEY-images.parquet          the error of every image under every condition
-scores/KEY-200.parquet             every cell on 200 random halves of the images, and the intervals of classes
+scores/KEY-200.parquet             scores on 200 random halves of the images, and the intervals of classes
 
 Each file holds its key and is sealed: one of another run, under whatever name, is not read.
 """
@@ -87,6 +87,13 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         path = folder / f"{key}-{scores.replicates.count}.parquet"
         _save_table(path, _replicate_table(scores.replicates))
     write_sealed(folder / f"{key}.json", json_safe(content))
+
+
+def has_scores(run: Run, options: ScoreOptions, *, replicates: int = 0) -> bool:
+    """Whether the run folder has a file of such scores; only `load_scores` says whether it is whole."""
+    key = scores_key(run, options)
+    name = f"{key}-{replicates}.parquet" if replicates else f"{key}.json"
+    return (run.folder / FOLDER / name).exists()
 
 
 def _unit_digest(run: Run) -> str:
@@ -247,7 +254,7 @@ def _image_errors(table: pa.Table | None, conditions: Sequence[str]) -> ImageErr
 
 
 def _replicate_table(replicates: Replicates) -> pa.Table:
-    """A row for each cell, then one for each class of it: the replicates, or the interval."""
+    """A row for each condition, then one for each class of it: the replicates, or the interval."""
     rows: list[tuple[str, str, str | None, list[float | None]]]
     rows = [
         (m, text, None, v.tolist()) for m, row in replicates.per_condition.items() for text, v in row.items()
@@ -263,14 +270,14 @@ def _replicate_table(replicates: Replicates) -> pa.Table:
 
 
 def _read_replicates(table: pa.Table | None, held: _StoredScores, count: int) -> Replicates:
-    cells: dict[str, dict[str, Any]] = {}
+    drawn: dict[str, dict[str, Any]] = {}
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
     for row in [] if table is None else table.to_pylist():
         if row["class"] is None:
             values = np.array(row["values"], np.float64)
             if len(values) != count + LEADING:
                 raise ValueError("a row has another number of replicates")
-            cells.setdefault(row["measure"], {})[row["condition"]] = values
+            drawn.setdefault(row["measure"], {})[row["condition"]] = values
         else:
             by_class = per_class.setdefault(row["measure"], {}).setdefault(row["condition"], {})
             *numbers, images = row["values"]
@@ -278,9 +285,9 @@ def _read_replicates(table: pa.Table | None, held: _StoredScores, count: int) ->
             shown = None if images is None else int(images)
             by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown, count)
     known = {(name, text) for name, row in held.cells.items() for text, n in row.items() if n is not None}
-    if not known <= _names(cells) <= _names(held.cells) or _names(per_class, 3) != _names(held.per_class, 3):
-        raise ValueError("intervals are of other cells than the scores")
-    return Replicates(cells, per_class, held.units)
+    if not known <= _names(drawn) <= _names(held.cells) or _names(per_class, 3) != _names(held.per_class, 3):
+        raise ValueError("intervals are of other conditions than the scores")
+    return Replicates(drawn, per_class, held.units)
 
 
 def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:

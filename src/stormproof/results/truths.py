@@ -154,7 +154,7 @@ class Truths:
             kept = np.flatnonzero((place[owners] >= 0) & (self._places[objects.labels] >= 0))
             ids = [self.dataset.ids[index] for index in self._readable]
             truth = DetectionTruth.of_columns(
-                ids, place[owners[kept]], self._taken(objects, kept), self.classes
+                ids, place[owners[kept]], self._choose(objects, kept), self.classes
             )
         federated = abilities(self.dataset).federated
         if federated is not None:
@@ -194,9 +194,9 @@ class Truths:
     def _of_classes(self, objects: Instances) -> Instances:
         if self.classes == self.dataset.classes:
             return objects
-        return self._taken(objects, np.flatnonzero(self._places[objects.labels] >= 0))
+        return self._choose(objects, np.flatnonzero(self._places[objects.labels] >= 0))
 
-    def _taken(self, objects: Instances, kept: Ints) -> Instances:
+    def _choose(self, objects: Instances, kept: Ints) -> Instances:
         """Some of the objects, their labels numbered by `classes`."""
         return replace(select(objects, kept), labels=self._places[objects.labels[kept]])
 

@@ -312,8 +312,8 @@ def _interval(r: Requirement, scores: Scores, baseline: Scores | None, wrong: fl
 
 
 def _value(r: Requirement, scores: Scores, measure: str, over: ConditionSet) -> tuple[float, Floats]:
-    """The value that a requirement is about, with its draws: a cell, or an aggregate of `measure` over a set
-    of conditions."""
+    """The value that a requirement is about, with its draws: a score, or an aggregate of `measure`
+    over a set of conditions."""
     if r.condition is not None:
         return _cell(r, scores, r.condition)
     _require_measure(r, scores, measure)

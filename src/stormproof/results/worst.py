@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ImageErrors:
-    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN for an image without truth.
+    """Errors by condition, one per image in the order of `ids`; NaN for an image without truth.
 
     The error of an image is 1 − the measure that the run is reported in, on that image alone: AP, mask AP if
-    masks are scored, or mean IoU or PQ over the classes that it shows. If the benchmark is by *liu*'s E, the
-    error is E.
+    masks are scored, or mean IoU or PQ over the classes that it shows. If lower is better, as with *liu*'s E,
+    the error is the measure itself.
     """
 
     ids: tuple[str, ...]

@@ -20,7 +20,7 @@ TOLERANCE = 0.001  # of a score: libraries and machines differ in the last bits 
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedCell:
+class RepeatedScore:
     """One condition as submitted and as run again."""
 
     condition: str
@@ -34,28 +34,28 @@ class VerifiedCell:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """The cells run again. `surprises` are other mismatches: another model, other images."""
+    """The conditions run again. `surprises` are other mismatches: another model, other images."""
 
-    cells: tuple[VerifiedCell, ...]
+    scores: tuple[RepeatedScore, ...]
     surprises: tuple[str, ...]
     tolerance: float
 
     @property
     def agrees(self) -> bool:
-        return not self.surprises and all(cell.difference <= self.tolerance for cell in self.cells)
+        return not self.surprises and all(each.difference <= self.tolerance for each in self.scores)
 
     def verification(self) -> Verification:
         """What is written into a submission that agrees."""
         return Verification(
-            conditions=tuple(cell.condition for cell in self.cells),
-            largest_difference=max(cell.difference for cell in self.cells),
+            conditions=tuple(each.condition for each in self.scores),
+            largest_difference=max(each.difference for each in self.scores),
             tolerance=self.tolerance,
             date=datetime.now(UTC).date().isoformat(),
             stormproof=stormproof.__version__,
         )
 
 
-def chosen_cells(submission: Submission, count: int, seed: int) -> list[str]:
+def choose_conditions(submission: Submission, count: int, seed: int) -> list[str]:
     """Clean, and random conditions among those that have a score."""
     held = [text for text in submission.conditions if text in submission.grid]
     if not held or "clean" not in submission.grid:
@@ -76,7 +76,7 @@ def verify(
     watches: Sequence[Observer] = (),
 ) -> Repetition:
     """Run `count` random conditions of a submission again and compare; the run stays in `out`."""
-    chosen = chosen_cells(submission, count, seed)
+    chosen = choose_conditions(submission, count, seed)
     conditions = [text for text in chosen if text != "clean"]
     images, unreadable = submission.dataset.images, submission.dataset.unreadable
     config = make_config(
@@ -102,8 +102,8 @@ def verify(
             f"This model and dataset give no {submission.measure}, which the submission reports."
         )
     again: Mapping[str, float] = scores[submission.measure]
-    cells = tuple(VerifiedCell(text, submission.grid[text], again[text]) for text in chosen)
-    return Repetition(cells, _surprises(submission, run), tolerance)
+    repeated = tuple(RepeatedScore(text, submission.grid[text], again[text]) for text in chosen)
+    return Repetition(repeated, _surprises(submission, run), tolerance)
 
 
 def _surprises(submission: Submission, run: Run) -> tuple[str, ...]:

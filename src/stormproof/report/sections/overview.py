@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
+from typing import NamedTuple
 
 from stormproof.core.condition import Condition
 from stormproof.core.table import Entry, Table
 from stormproof.metrics.correlation import correlate, correlation_table
 from stormproof.metrics.grid import Score, mean
-from stormproof.metrics.metric import measures, ratio
+from stormproof.metrics.metric import Measure, measures, ratio
 from stormproof.report.elements import Axis, Datum, Figure, Kind, Section
 from stormproof.report.sections import (
     FEW_OBJECTS,
@@ -248,91 +249,138 @@ def _sets(every: Shown) -> list[Table]:
     """The mean of each benchmark or suite, where a run holds several sets of conditions."""
     if not any(len(run.sets) > 1 for run, _ in every):
         return []
+    fractions = all(measures()[m].fraction for _, m in every)
     rows = [
-        (run.name, each.words, m, per_cent(m, middle), share(middle, run.score(m)))
+        (
+            run.name, each.words, m if fractions else unit(m), per_cent(m, middle),
+            share(middle, run.score(m)),
+        )
         for run, m in every
         for each in run.sets
         if isinstance(middle := mean_of(run.totals(m, each)), float)
-    ]
+    ]  # fmt: skip
     note = "The mean is mPC (of errors: mCE) where the set is a whole benchmark or suite."
-    columns = ("model", "set of conditions", "measure", "mean (%)", "% of the clean score")
+    columns = ("model", "set of conditions", "measure", f"mean{' (%)' * fractions}", "% of the clean score")
     return [Table("sets", "Each set of conditions", columns, rows, note=note)] if rows else []
 
 
 @section(place=30)
 def by_class(scope: Scope) -> Section | None:
-    """Each class under each corruption, relative to its own clean score."""
+    """Each class under each corruption, relative to its own clean score; of errors, the errors themselves."""
     kind = class_measure(scope.measure)
+    declared = measures().get(kind, measures()[scope.measure])
+    what = f"{kind} (%)" if declared.fraction else kind
     having = [run for run in scope.runs if run.per_class.get(kind, {}).get("clean")]
     if not having:
         return None
     objects = {run.name: run.detail("objects").get("clean", {}) for run in having}
-    shares = {run.name: _class_shares(run, kind, objects[run.name]) for run in having}
+    means = {run.name: _class_means(run, kind, objects[run.name], declared) for run in having}
     rows: list[Datum] = [
         {"pick": (model,), "x": corruption, "y": name, "v": value}
-        for model, table in shares.items()
-        for name in _hardest(table)[:_CLASSES]
+        for model, table in means.items()
+        for name in _hardest(table, higher=declared.higher)[:_CLASSES]
         for corruption, value in table[name].items()
     ]
     lines = [
         (
-            run.name, name, objects[run.name].get(name, "–"), 100 * clean, _class_interval(run, kind, name),
-            fmean(row.values()) if (row := shares[run.name].get(name)) else math.nan,
+            run.name, name, objects[run.name].get(name, "–"), declared.scale * clean,
+            _class_interval(run, kind, name, declared.scale),
+            fmean(row.values()) if (row := means[run.name].get(name)) else math.nan,
         )
         for run in having
         for name, clean in run.per_class[kind]["clean"].items()
-        if clean > 0
+        if clean > 0 or (clean == 0 and not declared.higher)
     ]  # fmt: skip
-    note = "Sorted by what is left on these images; a class with few objects may come first by chance."
-    if any(len(table) > _CLASSES for table in shares.values()):
-        note = f"The {_CLASSES} classes with the least left on these images; the table below has all."
+    words = _words_of_scores(kind) if declared.higher else _words_of_errors(kind, what)
+    note = f"{words.order}; a class with few objects may come first by chance."
+    if any(len(table) > _CLASSES for table in means.values()):
+        note = f"The {_CLASSES} classes {words.first} on these images; the table below has all."
     figure = Figure(
-        "classes", f"Share of each class's clean {kind}, mean over severities", Kind.HEAT,
-        Axis("corruption", names=True), Axis("class", names=True), rows, pick=("Model",),
-        value="share of clean (%)", top=100.0, note=note,
+        "classes", words.title, Kind.HEAT, Axis("corruption", names=True), Axis("class", names=True), rows,
+        pick=("Model",), value=words.value, top=100.0 if declared.higher or declared.fraction else None,
+        note=note,
     )  # fmt: skip
-    left = "left under corruption (% of clean)"
-    columns = ("model", "class", "objects", f"clean {kind} (%)", "95 % interval", left)
-    few = (
-        f"With fewer than {FEW_OBJECTS} objects, what is left would be chance and is not shown. A class "
-        "that scores 0 on clean images has no line."
-    )
+    columns = ("model", "class", "objects", f"clean {what}", "95 % interval", words.column)
+    few = f"With fewer than {FEW_OBJECTS} objects, {words.few}"
     return Section(
         "classes",
         "Classes under corruption",
-        f"{kind} of a class under corruption, in per cent of the same class on clean images.",
+        words.text,
         (figure,) if rows else (),
         (Table("classes", "Classes", columns, lines, note=few),),
         short="Classes",
     )
 
 
-def _class_interval(run: Scores, kind: str, name: str) -> str:
+class _ClassWords(NamedTuple):
+    """What the section about classes says where higher is better, and where lower is."""
+
+    title: str
+    text: str
+    value: str  # what the figure shows
+    column: str
+    order: str
+    first: str
+    few: str
+
+
+def _words_of_scores(kind: str) -> _ClassWords:
+    return _ClassWords(
+        f"Share of each class's clean {kind}, mean over severities",
+        f"{kind} of a class under corruption, in per cent of the same class on clean images.",
+        "share of clean (%)",
+        "left under corruption (% of clean)",
+        "Sorted by what is left on these images",
+        "with the least left",
+        "what is left would be chance and is not shown. A class that scores 0 on clean images has no line.",
+    )
+
+
+def _words_of_errors(kind: str, what: str) -> _ClassWords:
+    return _ClassWords(
+        f"{kind} of each class, mean over severities",
+        f"{kind} of a class under corruption; lower is better.",
+        what,
+        f"{what} under corruption",
+        "Sorted by the error on these images",
+        "with the highest errors",
+        "the error under corruption would be chance and is not shown.",
+    )
+
+
+def _class_interval(run: Scores, kind: str, name: str, scale: float) -> str:
     """The interval of a class's clean score, in words; a dash without one."""
     held = {} if run.replicates is None else run.replicates.per_class.get(kind, {}).get("clean", {})
     known = held.get(name)
     if known is None or not math.isfinite(known.low):
         return "–"
-    return known.span()
+    return known.span(scale)
 
 
-def _class_shares(run: Scores, kind: str, objects: Mapping[str, int]) -> dict[str, dict[str, float]]:
-    """Class → corruption → per cent of the clean score, of the classes with enough objects."""
-    cells = run.per_class[kind]
-    shares: dict[str, dict[str, float]] = {}
-    for name, clean in cells["clean"].items():
-        if not clean > 0 or objects.get(name, FEW_OBJECTS) < FEW_OBJECTS:
+def _class_means(
+    run: Scores, kind: str, objects: Mapping[str, int], declared: Measure
+) -> dict[str, dict[str, float]]:
+    """Class → corruption → per cent of the clean score, or the error, of the classes with enough objects."""
+    scores = run.per_class[kind]
+    every: dict[str, dict[str, float]] = {}
+    for name, clean in scores["clean"].items():
+        if (declared.higher and not clean > 0) or objects.get(name, FEW_OBJECTS) < FEW_OBJECTS:
             continue
         means = {
-            corruption: share(fmean(cells.get(str(c), {}).get(name, math.nan) for c in levels), clean)
+            corruption: fmean(scores.get(str(c), {}).get(name, math.nan) for c in levels)
             for corruption, levels in all_levels(run.corrupted).items()
         }
-        shares[name] = {corruption: mean for corruption, mean in means.items() if math.isfinite(mean)}
-    return shares
+        shown = {
+            corruption: share(mean, clean) if declared.higher else declared.scale * mean
+            for corruption, mean in means.items()
+        }
+        every[name] = {corruption: value for corruption, value in shown.items() if math.isfinite(value)}
+    return every
 
 
-def _hardest(table: dict[str, dict[str, float]]) -> list[str]:
-    return sorted(table, key=lambda name: (fmean(table[name].values() or [math.inf]), name))
+def _hardest(table: dict[str, dict[str, float]], *, higher: bool) -> list[str]:
+    sign = 1 if higher else -1
+    return sorted(table, key=lambda name: (sign * fmean(table[name].values() or [sign * math.inf]), name))
 
 
 @section(place=80, paper=True)
