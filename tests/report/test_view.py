@@ -349,4 +349,5 @@ def test_the_json_of_a_view_has_a_version_a_summary_and_sections() -> None:
 def test_a_run_without_a_corruption_that_counts_for_degradation_has_a_view(text: str) -> None:
     cells = {"clean": 0.4, text: 0.2}
     view = make_view([replace(toy_scores(), per_condition={"AP": cells}, conditions=tuple(cells))])
-    assert view.sections and not rows_of(view, "cd-clean")
+    assert view.sections
+    assert not rows_of(view, "cd-clean")
