@@ -80,6 +80,15 @@ def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
     assert grown.score(interval=True).interval("contrast@5", "model_ms").images <= 16
 
 
+def test_conditions_without_any_time_are_left_out(data: str, tmp_path: Path) -> None:
+    run_timed(data, tmp_path / "run", limit=4, timed=False, conditions=["clean", "contrast@1"])
+    scores = run_timed(data, tmp_path / "run", limit=4, conditions=["clean", "contrast@1,contrast@5"]).score()
+    assert np.isnan([scores.score("model_ms", text) for text in ("clean", "contrast@1")]).all()
+    assert scores.score("model_ms", "contrast@5") >= 8
+    # Of one image, the clean call is the first of the process.
+    assert run_timed(data, tmp_path / "one", limit=1).score().score("model_ms", "contrast@5") >= 8
+
+
 def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> None:
     plain = run_timed(data, tmp_path / "plain", timed=False, limit=4)
     again = run_timed(data, tmp_path / "again", timed=False, limit=4, batch=3)

@@ -137,10 +137,13 @@ def by_image(run: Run, conditions: Sequence[str], column: str) -> Iterator[tuple
         return
     for text, table in by_condition(run, conditions, (column,)):
         there = np.asarray(table[column].is_valid())
-        values = numbers(table[column])
-        table_of_images = np.zeros((len(run.readable), values.size // max(int(there.sum()), 1)))
+        if not there.any():
+            yield text, None
+            continue
+        values = numbers(table[column]).reshape(int(there.sum()), -1)
+        table_of_images = np.zeros((len(run.readable), values.shape[1]))
         places = np.searchsorted(run.readable, np.asarray(table["index"]))
-        table_of_images[places[there]] = values.reshape(int(there.sum()), -1)
+        table_of_images[places[there]] = values
         yield text, table_of_images
 
 
