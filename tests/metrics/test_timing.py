@@ -55,6 +55,13 @@ def test_a_timed_run_keeps_how_long_each_call_took(run: Run) -> None:
     assert all(len(each) == 1 and each[0] >= 8 for each in slow)
 
 
+def test_the_first_call_of_every_run_in_a_process_is_left_out(data: str, tmp_path: Path) -> None:
+    for number in range(2):
+        parts = run_timed(data, tmp_path / str(number), limit=2).parts
+        kept = [spent for path in parts for spent in pq.read_table(path)["model_ms"].to_pylist()]
+        assert kept.count(None) == 1
+
+
 def test_the_median_is_scored_with_an_interval_and_compared(run: Run) -> None:
     scores = run.score(interval=True)
     assert scores.headline == "AP"  # as without --timed

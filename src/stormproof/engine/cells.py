@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -40,7 +39,7 @@ from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
 from stormproof.engine.work import Attempt, Times, Work
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Precomputed
 from stormproof.results.store.schema import Row, RowBlock
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def run_cells(
     if isinstance(pair.model, Precomputed):
         take(_look_up(pair, pair.model, attempt, wanted, times))
         return
-    line = _Line.of(pair, pair.model, attempt, before, times)
+    line = _Line(pair, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
         is_fed = attempt.work.config.engine == "feed"
@@ -152,32 +151,22 @@ def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Tru
     return truth_under(dataset.truth(index), size, condition, seed=seed, image_id=identity)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Line:
     """The stages of one attempt at the cells of a chunk."""
 
-    pair: Pair
-    attempt: Attempt
-    decode: Decoder
-    corrupt: Corruptor
-    predict: Predictor
-    encode: Encoder
-    times: Times
-
-    @classmethod
-    def of(cls, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times) -> _Line:
+    def __init__(self, pair: Pair, attempt: Attempt, before: Mapping[int, str], times: Times) -> None:
         config = attempt.work.config
-        decode = Decoder(pair.dataset, before, times)
-        corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
+        self.pair, self.attempt, self.times = pair, attempt, times
+        self.decode = Decoder(pair.dataset, before, times)
+        self.corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
+        self.predict = Predictor(pair, attempt, times, self._again)
+        self.encode = Encoder(attempt.work, pair)
 
-        def again(cell: PreparedCell) -> PreparedCell | Failure:
-            decoded = decode(cell.index)
-            if isinstance(decoded, Exception):
-                return Failure.of(decoded, cell.index, cell.id, cell.condition, "image")
-            return corrupt(decoded, cell.condition)
-
-        predict = Predictor(model, attempt, times, again)
-        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair), times)
+    def _again(self, cell: PreparedCell) -> PreparedCell | Failure:
+        decoded = self.decode(cell.index)
+        if isinstance(decoded, Exception):
+            return self._unreadable(decoded, cell.index, cell.condition)
+        return self.corrupt(decoded, cell.condition)
 
     def run(self, wanted: Wanted, feeders: Feeders | None = None) -> Iterator[Row | Failure]:
         """One batch after the other, of which at most one exists at any time; two with `feeders`, from whom
@@ -223,7 +212,7 @@ class _Line:
 
     def _rows(self, batch: Sequence[PreparedCell | Failure]) -> Iterator[Row | Failure]:
         waiting = [cell for cell in batch if isinstance(cell, PreparedCell)]
-        rows = self.encode(self.predict(waiting) if waiting else ())
+        rows = iter(self.encode(self.predict(waiting) if waiting else ()))
         return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Take) -> None:
@@ -277,8 +266,8 @@ class _Line:
 
     def _encode(self, outcomes: Outcomes) -> Encoded:
         failed, answers = outcomes
-        block = None if failed or not isinstance(answers, AnsweredBatch) else self.encode.block(answers)
-        return [*failed, *self.encode(answers)] if block is None else block
+        rows = self.encode(answers)
+        return rows if isinstance(rows, RowBlock) and not failed else [*failed, *rows]
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")

@@ -176,8 +176,6 @@ def _problem(sample: Sample, condition: Condition, dataset: Dataset, seed: int) 
     names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
     try:
         apply(sample, condition, seed=seed, **names)
-    except StormproofError as error:
-        return str(error)
-    except Exception:  # the run reports it with the image's name
-        return ""
+    except Exception as error:  # the run reports others than ours, with the image's name
+        return str(error) if isinstance(error, StormproofError) else ""
     return ""

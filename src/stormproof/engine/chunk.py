@@ -65,10 +65,9 @@ def do_in_steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
             yield from _steps(attempt)
     except OutputError as error:
         raise OutputError(str(error)) from None
-    except StoreError as error:
-        yield ChunkResult(attempt.work.out, attempt.chunk, error=StoreError(str(error)))
     except StormproofError as error:
-        yield ChunkResult(attempt.work.out, attempt.chunk, error=RunError(str(error)))
+        kind = StoreError if isinstance(error, StoreError) else RunError
+        yield ChunkResult(attempt.work.out, attempt.chunk, error=kind(str(error)))
 
 
 def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:

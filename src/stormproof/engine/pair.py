@@ -23,10 +23,11 @@ from stormproof.results.store.record import DatasetRecord, ModelRecord
 open_dataset_once = lru_cache(maxsize=1)(datasets.read_dataset)  # shared by the models of a plan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Pair:
     model: Model | Precomputed
     dataset: Dataset
+    called: bool = False  # whether the model has answered: its first call pays for its start
 
 
 @lru_cache(maxsize=1)

@@ -124,13 +124,16 @@ class DeviceCorruptor:
         start, (batch, condition) = perf_counter(), job
         try:
             with self._launching():
-                made = self._corrupted(batch, condition)
+                made = corrupt_batch(
+                    batch.images, condition, ids=batch.identities, seed=self._seed,
+                    depth=_depths(batch, condition), cameras=batch.cameras, sizes=batch.padded_sizes,
+                )  # fmt: skip
                 changes = _Changes(batch, made, self._launching)
                 images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
             cells = [
                 PreparedCell(
                     read.index, read.sample.id, condition, image, size,
-                    partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
+                    partial(self._truth, read.sample, size, condition), read.content, partial(changes.of, i),
                 )
                 for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
             ]  # fmt: skip
@@ -160,19 +163,7 @@ class DeviceCorruptor:
         """Kernels are launched on its own stream."""
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
 
-    def _corrupted(self, batch: UploadedImages, condition: Condition) -> Tensor:
-        return corrupt_batch(
-            batch.images,
-            condition,
-            ids=batch.identities,
-            seed=self._seed,
-            depth=_depths(batch, condition),
-            cameras=batch.cameras,
-            sizes=batch.padded_sizes,
-        )
-
-    def _truth(self, sample: Sample, condition: Condition) -> Truth:
-        size = (sample.image.shape[0], sample.image.shape[1])
+    def _truth(self, sample: Sample, size: Size, condition: Condition) -> Truth:
         return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
 
 

@@ -37,30 +37,21 @@ class Encoder:
             match_classes(model.semantic_classes or names, names).labels, np.int64
         )
 
-    def __call__(self, answers: Iterable[Answer | Failure]) -> Iterator[Row | Failure]:
+    def __call__(self, answers: Iterable[Answer | Failure]) -> RowBlock | Iterator[Row | Failure]:
         """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
         asked for, because a packed noisy label map is larger than the map."""
-        if isinstance(answers, AnsweredBatch) and (block := self.block(answers)) is not None:
-            yield from block
-            return
-        seconds = answers.seconds if self._timed and isinstance(answers, AnsweredBatch) else None
+        seconds, boxes, recipe = None, None, self._recipe
+        if isinstance(answers, AnsweredBatch):
+            seconds = answers.seconds if self._timed else None
+            boxes = None if self._timed else check_together(answers.returned, self._classes)
+            if boxes is not None:
+                heads = [
+                    RowHead(index, name, condition, recipe(condition), size, content, change())
+                    for index, name, condition, _, size, _, content, change in answers.cells
+                ]
+                return RowBlock(heads, boxes)
         counted = {} if seconds is None else {MODEL_MS: [1000 * seconds]}
-        for answer in answers:
-            yield answer if isinstance(answer, Failure) else self.one(*answer, counted)
-
-    def block(self, batch: AnsweredBatch) -> RowBlock | None:
-        """The rows of a batch as columns; None if each needs a look of its own."""
-        boxes = None if self._timed else check_together(batch.returned, self._classes)
-        if boxes is None:
-            return None
-        recipe = self._recipe
-        return RowBlock(
-            [
-                RowHead(index, name, condition, recipe(condition), size, content, change())
-                for index, name, condition, _, size, _, content, change in batch.cells
-            ],
-            boxes,
-        )
+        return (one if isinstance(one, Failure) else self.one(*one, counted) for one in answers)
 
     def one(
         self, cell: PreparedCell, returned: object, counted: Mapping[str, Any] | None = None
