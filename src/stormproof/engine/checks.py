@@ -22,7 +22,7 @@ from stormproof.metrics.task import task_of_measure
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network
-from stormproof.models.sanity_checks import check_predictions
+from stormproof.models.sanity_checks import find_faults
 
 _MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
@@ -155,7 +155,7 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     except Exception:
         return ()
     sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
-    return tuple(check_predictions(model, predictions, sizes)) if samples else ()
+    return tuple(words for words, _ in find_faults(model, predictions, sizes)) if samples else ()
 
 
 def _needs_of(condition: Condition) -> tuple[object, ...]:

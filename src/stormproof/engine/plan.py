@@ -88,15 +88,8 @@ class RunSize:
     dataset: str
     images: int
     conditions: int
-    held: int  # cells that the run folder already has
-
-    @property
-    def cells(self) -> int:
-        return self.images * self.conditions
-
-    @property
-    def left(self) -> int:
-        return max(0, self.cells - self.held)
+    cells: int
+    left: int  # cells that the run folder does not have
 
 
 def requested_conditions(config: RunConfig) -> tuple[Condition, ...]:
@@ -232,11 +225,11 @@ def size_of(config: RunConfig) -> RunSize:
     """The size of a run, found without opening its model."""
     dataset, wanted = open_dataset_once(config.data_spec()), requested_conditions(config)
     images, run = min(len(dataset), config.limit or len(dataset)), Path(config.out)
-    held = 0
+    cells, held = images * len(wanted), 0
     if (run / RECORD).exists():
         names = {str(condition) for condition in wanted}
         held = sum(len(indices) for text, indices in Run(run).held.items() if text in names)
-    return RunSize(dataset.name, images, len(wanted), held)
+    return RunSize(dataset.name, images, len(wanted), cells, max(0, cells - held))
 
 
 def _require_makeable(config: RunConfig, pair: Pair, conditions: tuple[Condition, ...], images: int) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stormproof.core import extensions
-from stormproof.core.errors import RunError, StormproofError
+from stormproof.core.errors import RunError, StormproofError, first_line
 from stormproof.core.loading import framework
 from stormproof.core.registry import Registry
 
@@ -89,7 +89,7 @@ class Tracker:
             raise
         except Exception as error:
             raise RunError(
-                f"--track {self._name} failed: {_line(error)}. Fix it, or leave it out."
+                f"--track {self._name} failed: {first_line(error)}. Fix it, or leave it out."
             ) from error
 
     @contextmanager
@@ -99,15 +99,9 @@ class Tracker:
         except Exception as error:
             if not self._lost:
                 warnings.warn(
-                    f"{self._name} failed, the run continues without it: {_line(error)}.", stacklevel=4
+                    f"{self._name} failed, the run continues without it: {first_line(error)}.", stacklevel=4
                 )
             self._lost = True
-
-
-def _line(error: Exception) -> str:
-    """The first line of an error, which may be pages long."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def parameters(record: RunRecord) -> dict[str, str | int]:

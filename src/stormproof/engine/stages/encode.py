@@ -92,18 +92,14 @@ def check_together(returned: Sequence[object], classes: int) -> JoinedBoxes | No
 
 
 def _join(returned: Sequence[object]) -> JoinedBoxes | None:
-    held = [one for one in returned if isinstance(one, Prediction) and not _has_more(one)]
-    if not held or len(held) < len(returned):
+    held = [one for one in returned if isinstance(one, Prediction)]
+    more = any(one.forms or one.masks is not None or one.confidence is not None for one in held)
+    if not held or len(held) < len(returned) or more:
         return None
     joined = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
     if joined is None or not np.array_equal(np.concatenate([one.sides for one in held]), joined.sides):
         return None
     return joined
-
-
-def _has_more(prediction: Prediction) -> bool:
-    more = ("masks", "semantic", "panoptic", "confidence")
-    return bool(prediction.data) or any(getattr(prediction, name) is not None for name in more)
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:
