@@ -26,14 +26,7 @@ from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.feeding import Feeders
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import (
-    Answer,
-    AnsweredBatch,
-    DecodedImage,
-    Pace,
-    PreparedCell,
-    Wanted,
-)
+from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, Pace, PreparedCell, Wanted
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
@@ -225,7 +218,7 @@ class _Line:
         with uploaders, launchers, storers:
             following = self.attempt.work.following(self.attempt.chunk)[:together]
             read = _reader(self.pair.dataset, len(conditions))
-            first = together if read.has_started else batch  # the device waits for the first images
+            first = together if read.started else batch  # the device waits for the first images
             sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
             reads = read(self.decode, [*wanted], following, ahead=2 * together, at_once=first)
             upload = partial(self._upload, corrupt, reads)

@@ -18,17 +18,7 @@ from stormproof.engine.liveness import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Times, Work
 from stormproof.models.model import fingerprint
-from stormproof.results.store.parts import (
-    PartWriter,
-    failures_of,
-    failures_path,
-    held_cells,
-    held_contents,
-    held_rows,
-    part_path,
-    write_failures,
-    writing_part,
-)
+from stormproof.results.store import parts
 from stormproof.results.store.schema import Cell, Row, RowBlock
 
 PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
@@ -72,8 +62,8 @@ def do_in_steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
 
 def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
     work = attempt.work
-    path, key, times = part_path(work.out, attempt.chunk), work.record.key, Times()
-    held = held_cells(path, key)
+    path, key, times = parts.part_path(work.out, attempt.chunk), work.record.key, Times()
+    held = parts.held_cells(path, key)
     missing = missing_cells(work, attempt.chunk, held)
     if not missing:
         # A worker wrote the part and was lost before it could report.
@@ -87,18 +77,18 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
     sweep(path)
     before = {
         index: content
-        for (index, text), content in held_contents(path, key).items()
+        for (index, text), content in parts.held_contents(path, key).items()
         if work.config.copies is None or text == "clean"  # the other rows are about copies
     }
-    with writing_part(path, key) as part:
-        taken = _Taken(part, held_rows(path, key))
+    with parts.writing_part(path, key) as part:
+        taken = _Taken(part, parts.held_rows(path, key))
         run_cells(pair, attempt, missing, before, times, taken)
         yield None
         taken.add_held(None)
         _check_files(work)  # again: rows made with other files must not become a part
         # Written before the part gets its name: after a kill in between, the chunk is simply run again.
         tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
-        _record_failures(failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
+        _record_failures(parts.failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
     clear_note(work.out, attempt.chunk)
     times.total = perf_counter() - start
     yield ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
@@ -107,7 +97,7 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
 class _Taken:
     """Takes rows and failures in the order of cells; rows go to the part, between those that it held."""
 
-    def __init__(self, part: PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
+    def __init__(self, part: parts.PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
         self._part, self._held, self._next = part, held, next(held, None)
         self.done: Counter[str] = Counter()
         self.failures: list[Failure] = []
@@ -142,12 +132,12 @@ def _check_files(work: Work) -> None:
 def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell], key: str) -> None:
     """Write failures, and keep those of cells that only an earlier command asked for."""
     try:
-        known = failures_of(path, key)
+        known = parts.failures_of(path, key)
     except StoreError:  # the cells of a damaged record are tried again when they are asked for
         known = []
     sweep(path)
     earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
-    write_failures(path, [*earlier, *map(asdict, failures)], key)
+    parts.write_failures(path, [*earlier, *map(asdict, failures)], key)
 
 
 def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
@@ -183,14 +173,14 @@ def _give_up(attempt: Attempt, reason: str) -> ChunkResult:
     work = attempt.work
     ids = pair_for(work).dataset.ids
     missing = missing_cells(
-        work, attempt.chunk, held_cells(part_path(work.out, attempt.chunk), work.record.key)
+        work, attempt.chunk, parts.held_cells(parts.part_path(work.out, attempt.chunk), work.record.key)
     )
     failures = tuple(
         Failure(index, ids[index], text, "death", attempt.skip.get((index, text), reason))
         for index, conditions in missing.items()
         for text in map(str, conditions)
     )
-    path = failures_path(work.out, attempt.chunk)
+    path = parts.failures_path(work.out, attempt.chunk)
     make_folder(path.parent)
-    write_failures(path, [*map(asdict, failures)], work.record.key)
+    parts.write_failures(path, [*map(asdict, failures)], work.record.key)
     return ChunkResult(work.out, attempt.chunk, failures=failures)

@@ -51,7 +51,6 @@ class Executor(Protocol):
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         """Run chunks, of one run or of several, taking each when a worker is free for it; closing the
         iterator stops the work and loses at most the chunks in progress."""
-        ...
 
 
 ENGINES: Registry[Callable[..., Executor]] = Registry(extensions.ENGINES)

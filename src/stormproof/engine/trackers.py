@@ -31,11 +31,9 @@ class Service(Protocol):
 
     def begin(self, record: RunRecord, kind: str) -> None:
         """Open a page for a run; `kind` is 'run' or 'scores'."""
-        ...
 
     def log(self, numbers: Mapping[str, float], step: int | None = None) -> None:
         """Log numbers: with a step as points of curves, without one as final values."""
-        ...
 
     def end(self, complete: bool) -> None: ...
 
@@ -67,10 +65,9 @@ class Tracker:
                 self._service.log({"cells/done": self._done, "cells/failed": self._failed}, self._chunks)
 
     def ended(self, summary: Summary) -> None:
-        times = summary.times
-        spent = {"decode": times.decode, "corrupt": times.corrupt, "model": times.model, "total": times.total}
+        activities = ("decode", "corrupt", "model", "total")
         with self._warning():
-            self._service.log({f"seconds/{what}": seconds for what, seconds in spent.items()})
+            self._service.log({f"seconds/{what}": getattr(summary.times, what) for what in activities})
         with self._warning():  # even after a failure: the service may be back, and its page must be closed
             self._service.end(summary.complete)
 

@@ -64,17 +64,17 @@ def probe(spec: Spec, image: Image) -> Probe:
     card["input"] = {"size": (USUAL_SIDE, USUAL_SIDE), **usual, **card["input"]}
     if decoder and decoder.task == "detection":
         card |= {key: value for key, value in asdict(decoder.limits).items() if value is not None}
-    if batch_problem(graph):
-        return Probe(graph, card, why, (), batch_problem(graph))
+    if problem := batch_problem(graph):
+        return Probe(graph, card, why, (), problem)
     names = [tensor.name for tensor in graph.outputs]
     try:
         fed = check_card(InputCard, card["input"], "input")
         values = run(prepare(image, plan_input(image, fed), fed)[None])
         outputs = tuple(_output(name, value) for name, value in zip(names, values, strict=True))
-    except StormproofError as error:
-        return Probe(graph, card, why, (), str(error))
     except Exception as error:  # each runtime has exceptions of its own
-        return Probe(graph, card, why, (), f"it cannot be run: {str(error).splitlines()[0]}")
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        problem = str(error) if isinstance(error, StormproofError) else f"it cannot be run: {said}"
+        return Probe(graph, card, why, (), problem)
     return Probe(graph, card, why, outputs, guessed=_describe_guess(graph, fed, decoder))
 
 

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from time import perf_counter
 from types import FrameType
 from typing import TypeVar, cast
@@ -73,13 +74,10 @@ class Predictor:
             forget_pair()
             self._pair = pair_for(self._attempt.work)
         if len(cells) > 1:
-            return (answer for cell in cells for answer in self._alone(cell))
+            made = map(self._again, cells)
+            return chain.from_iterable([cell] if isinstance(cell, Failure) else self([cell]) for cell in made)
         self._hung[cells[0].index] += hung
         return iter([cells[0].failed("timeout" if hung else "model", describe(error), trace_of(error))])
-
-    def _alone(self, cell: PreparedCell) -> Iterable[Answer | Failure]:
-        again = self._again(cell)
-        return [again] if isinstance(again, Failure) else self([again])
 
 
 def call_model(model: Model, images: Sequence[Image], timeout: float | None) -> Sequence[object]:
