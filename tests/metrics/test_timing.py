@@ -16,6 +16,7 @@ from helpers.scored_models import MODELS, contrast_boxes
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
+from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.timing import Timings
@@ -103,6 +104,13 @@ def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> Non
     assert plain.further == ()
     with pytest.raises(InvalidOption, match="the run has no model_ms"):
         check(plain, [{"id": "R", "metric": "model_ms", "condition": "clean", "at_most": 5}])
+
+
+def test_precomputed_predictions_have_no_time(data: str, tmp_path: Path) -> None:
+    (tmp_path / "clean.json").write_text("[]")
+    given = {"model": f"results:{tmp_path / 'clean.json'}", "data": data, "out": str(tmp_path / "run")}
+    plan = make_plan(make_config({**given, "timed": True, "batch": 1}))
+    assert plan.doubts == ("clean holds precomputed predictions: --timed has no call to time.",)
 
 
 def test_a_batch_is_refused() -> None:

@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -172,11 +172,9 @@ class _Line:
 
         with ThreadPoolExecutor(1) as thread:
             turns = repeat(None)
-            ahead = feeders is not None
-            batches = run_ahead(thread, following, turns, ahead=1) if ahead else map(following, turns)
-            for batch in batches:
-                if not batch:
-                    return
+            fed = feeders is not None
+            batches = run_ahead(thread, following, turns, ahead=1) if fed else map(following, turns)
+            for batch in takewhile(bool, batches):
                 yield from self._rows(batch)
                 batch.clear()  # its images are freed before those of the next are made
 

@@ -114,11 +114,8 @@ def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
 
 
 def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:
-    """Refuse a condition that needs depth, objects or files that none of the first images has.
-
-    Trying this first takes seconds; finding out during the run could cost a night. Images that cannot be
-    read are skipped here; the run itself names them.
-    """
+    """Refuse a condition that needs depth, objects or files that none of the first images has. Images that
+    cannot be read are skipped here; the run itself names them."""
     untried = {_needs_of(c): c for c in conditions if _needs_of(c)}
     problems: dict[Condition, str] = {}
     for index in range(min(images, _TRIES) if untried else 0):

@@ -51,7 +51,7 @@ class Plan:
     chunks: range
     model_description: str = ""  # how the model is run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
-    doubts: tuple[str, ...] = ()  # warnings about depth, the order of parts, copies that nothing vouches for
+    doubts: tuple[str, ...] = ()  # about depth, the order of parts, copies that nothing vouches for, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
             doubts.append(check_copies(config.copies, conditions, seed=config.seed))
         else:
             checks.require_possible(pair.dataset, conditions, images=images, seed=config.seed)
+    elif config.timed:
+        doubts.append(f"{pair.model.name} holds precomputed predictions: --timed has no call to time.")
     if (measure := headline(config)) is not None:
         checks.require_truth(pair.dataset, measure, images=images)
     out = Path(config.out).absolute()

@@ -121,5 +121,4 @@ _OPTIONS: dict[str, str] = {
 
 def option_words() -> dict[str, str]:
     """What each option of any decoder means."""
-    further = [decoder.options for decoder in DECODERS.values()]
-    return _OPTIONS | {name: words for options in further for name, words in options.items()}
+    return _OPTIONS | {name: words for one in DECODERS.values() for name, words in one.options.items()}

@@ -248,14 +248,10 @@ def _script_model(function: Callable[[Sequence[Image]], Any], spec: Spec, module
     file = inspect.getsourcefile(module)
     inside = "" if spec.kind.endswith(".py") else spec.kind
     files = () if own is not None or file is None else source_files(Path(file), inside)
-    return FunctionModel(
-        function,
-        name if isinstance(name, str) else spec.main,
-        classes,
-        maps,
-        fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)}),
-        takes_tensors=getattr(stated, "takes_tensors", None) is True,
-    )
+    identity = fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)})
+    called = name if isinstance(name, str) else spec.main
+    takes_tensors = getattr(stated, "takes_tensors", None) is True
+    return FunctionModel(function, called, classes, maps, identity, takes_tensors=takes_tensors)
 
 
 def _names(found: object) -> tuple[str, ...]:

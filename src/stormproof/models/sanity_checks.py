@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.errors import ModelError, StormproofError, counted
 from stormproof.core.forms import Array
 from stormproof.core.sample import MAPS, Image, Prediction
 from stormproof.core.spec import Spec
@@ -98,8 +98,7 @@ def describe_model(model: Model | Precomputed) -> str:
     parts = [*_describe_network(model)] if isinstance(model, Network) else []
     names = (*model.classes, *(n for n in model.semantic_classes if n not in model.classes))
     shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    noun = "class" if len(names) == 1 else "classes"
-    parts.append(f"{len(names)} {noun} ({shown})" if names else "the dataset's classes")
+    parts.append(f"{counted(len(names), 'class')} ({shown})" if names else "the dataset's classes")
     return f"{model.name}: {'; '.join(parts)}"
 
 

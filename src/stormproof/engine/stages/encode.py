@@ -83,23 +83,18 @@ class Encoder:
 def check_together(returned: Sequence[object], classes: int) -> JoinedBoxes | None:
     """The boxes of a batch, checked as `check_prediction` does; None if each needs a look of its own:
     they hold more than boxes, or something is wrong."""
-    checked = returned if isinstance(returned, JoinedBoxes) else _join(returned)
-    if checked is None:
-        return None
-    labels = checked.labels
+    joined = returned if isinstance(returned, JoinedBoxes) else None
+    if joined is None:
+        held = [one for one in returned if isinstance(one, Prediction)]
+        more = any(one.forms or one.masks is not None or one.confidence is not None for one in held)
+        if not held or len(held) < len(returned) or more:
+            return None
+        joined = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
+        if joined is None or not np.array_equal(np.concatenate([one.sides for one in held]), joined.sides):
+            return None
+    labels = joined.labels
     in_range = not classes or not len(labels) or 0 <= labels.min() <= labels.max() < classes
-    return checked if in_range else None
-
-
-def _join(returned: Sequence[object]) -> JoinedBoxes | None:
-    held = [one for one in returned if isinstance(one, Prediction)]
-    more = any(one.forms or one.masks is not None or one.confidence is not None for one in held)
-    if not held or len(held) < len(returned) or more:
-        return None
-    joined = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
-    if joined is None or not np.array_equal(np.concatenate([one.sides for one in held]), joined.sides):
-        return None
-    return joined
+    return joined if in_range else None
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:
