@@ -70,7 +70,7 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
         whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
         yield ChunkResult(work.out, attempt.chunk, dict(whole))
         return
-    clear_note(work.out, attempt.chunk)  # left by a run that was killed
+    clear_note(attempt)  # left by a run that was killed
     pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     _check_files(work)
@@ -89,7 +89,7 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
         # Written before the part gets its name: after a kill in between, the chunk is simply run again.
         tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
         _record_failures(parts.failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
-    clear_note(work.out, attempt.chunk)
+    clear_note(attempt)
     times.total = perf_counter() - start
     yield ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
 
@@ -146,27 +146,25 @@ def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
     The same attempt is repeated first, then made image by image until two workers in a row die of one cell,
     then made without that cell. One death proves nothing: whatever kills processes hits any cell in progress.
     """
-    work, deaths = attempt.work, attempt.deaths + 1
-    if deaths >= TOO_MANY or len(attempt.skip) >= FATAL:
-        return _give_up(attempt, f"{cause}; {deaths} workers died of this chunk")
-    note = read_note(work.out, attempt.chunk)
-    clear_note(work.out, attempt.chunk)  # the next may die before it writes its own
-    if deaths <= PARDONED:
-        return replace(attempt, deaths=deaths)
-    if not note and not attempt.one_by_one and deaths >= NEVER_OPENED:
+    attempt = replace(attempt, deaths=attempt.deaths + 1)
+    if attempt.deaths >= TOO_MANY or len(attempt.skip) >= FATAL:
+        return _give_up(attempt, f"{cause}; {attempt.deaths} workers died of this chunk")
+    note = read_note(attempt)
+    clear_note(attempt)  # the next may die before it writes its own
+    if not note and not attempt.one_by_one and attempt.deaths >= NEVER_OPENED:
         error = RunError(
-            f"{cause} {deaths} times before its first image: the model does not open there. "
+            f"{cause} {attempt.deaths} times before its first image: the model does not open there. "
             "Try --engine local to see why, or fewer --workers if memory is short."
         )
-        return ChunkResult(work.out, attempt.chunk, error=error)
-    if not note:
-        return replace(attempt, deaths=deaths)
-    if attempt.one_by_one and len(note) == 1:
-        if attempt.suspect != note[0]:
-            return replace(attempt, deaths=deaths, suspect=note[0])
-        skip = {**attempt.skip, note[0]: f"{cause} on this image"}
-        return replace(attempt, deaths=deaths, suspect=None, skip=skip)
-    return replace(attempt, deaths=deaths, one_by_one=True)
+        return ChunkResult(attempt.work.out, attempt.chunk, error=error)
+    if attempt.deaths <= PARDONED or not note:
+        return attempt
+    if not attempt.one_by_one or len(note) > 1:
+        return replace(attempt, one_by_one=True)
+    (cell,) = note
+    if attempt.suspect != cell:
+        return replace(attempt, suspect=cell)
+    return replace(attempt, suspect=None, skip={**attempt.skip, cell: f"{cause} on this image"})
 
 
 def _give_up(attempt: Attempt, reason: str) -> ChunkResult:

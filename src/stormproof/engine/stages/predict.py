@@ -54,7 +54,7 @@ class Predictor:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_worker():
             in_progress = [(cell.index, str(cell.condition)) for cell in cells]
-            write_note(self._attempt.work.out, self._attempt.chunk, in_progress)
+            write_note(self._attempt, in_progress)
         start, model = perf_counter(), cast(Model, self._pair.model)
         try:
             returned = call_model(model, [cell.image for cell in cells], self._timeout)
