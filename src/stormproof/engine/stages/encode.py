@@ -40,17 +40,17 @@ class Encoder:
     def __call__(self, answers: Iterable[Answer | Failure]) -> RowBlock | Iterator[Row | Failure]:
         """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
         asked for, because a packed noisy label map is larger than the map."""
-        seconds, boxes, recipe = None, None, self._recipe
-        if isinstance(answers, AnsweredBatch):
-            seconds = answers.seconds if self._timed else None
-            boxes = None if self._timed else check_together(answers.returned, self._classes)
+        counted, recipe = dict[str, Any](), self._recipe
+        if isinstance(answers, AnsweredBatch) and self._timed:
+            counted = {} if answers.seconds is None else {MODEL_MS: [1000 * answers.seconds]}
+        elif isinstance(answers, AnsweredBatch):
+            boxes = check_together(answers.returned, self._classes)
             if boxes is not None:
                 heads = [
                     RowHead(index, name, condition, recipe(condition), size, content, change())
                     for index, name, condition, _, size, _, content, change in answers.cells
                 ]
                 return RowBlock(heads, boxes)
-        counted = {} if seconds is None else {MODEL_MS: [1000 * seconds]}
         return (one if isinstance(one, Failure) else self.one(*one, counted) for one in answers)
 
     def one(
