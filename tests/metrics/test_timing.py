@@ -90,9 +90,12 @@ def test_rows_run_without_it_are_left_out(data: str, tmp_path: Path) -> None:
 
 def test_conditions_without_any_time_are_left_out(data: str, tmp_path: Path) -> None:
     run_timed(data, tmp_path / "run", limit=4, timed=False, conditions=["clean", "contrast@1"])
-    scores = run_timed(data, tmp_path / "run", limit=4, conditions=["clean", "contrast@1,contrast@5"]).score()
+    grown = run_timed(data, tmp_path / "run", limit=4, conditions=["clean", "contrast@1,contrast@5"])
+    scores = grown.score()
     assert np.isnan([scores.score("model_ms", text) for text in ("clean", "contrast@1")]).all()
     assert scores.score("model_ms", "contrast@5") >= 8
+    with pytest.raises(InvalidOption, match="R: clean was run, but its model_ms is not known"):
+        check(grown, [{"id": "R", "metric": "model_ms", "condition": "clean", "at_most": 5}])
     # Of one image, the clean call is the first of the process.
     assert run_timed(data, tmp_path / "one", limit=1).score().score("model_ms", "contrast@5") >= 8
 
