@@ -175,7 +175,7 @@ TASKS = {
         r"panoptic",
         ("metrics/panoptic.py", "datasets/panoptic.py", "models/panoptic.py", "core/sample.py"),
         ("cli/export.py", "cli/inspect_model.py", "datasets/__init__.py", "engine/checks.py",
-         "engine/stages/encode.py", "explore/desk.py", "metrics/metric.py", "models/classes.py",
+         "explore/desk.py", "metrics/metric.py", "models/classes.py",
          "models/huggingface.py", "models/predictions.py", "models/results.py", "results/store/export.py",
          "world/commands.py", "world/formats.py"),
     ),

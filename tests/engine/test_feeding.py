@@ -19,11 +19,11 @@ from helpers.runs import Configure, all_bytes
 from helpers.scenes import write_scene
 from stormproof.core.condition import CLEAN
 from stormproof.core.errors import RunError, StoreError, StormproofError
-from stormproof.core.sample import Sample
+from stormproof.core.sample import Sample, Truth
 from stormproof.engine import cells, feeding
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
-from stormproof.engine.stages import PreparedCell
+from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.work import Times
 
 FED = {"engine": "feed", "workers": 2}
@@ -97,13 +97,14 @@ def test_a_file_that_cannot_be_read_fails_alone_and_says_why(configure: Configur
 def test_truth_that_cannot_be_moved_is_left_to_the_process_that_asked(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(cell: PreparedCell) -> tuple[()]:
-        raise ValueError(cell.id)
+    def fail() -> Truth:
+        raise ValueError
 
     monkeypatch.setattr(feeding, "_work", [make_plan(configure()).work])
     monkeypatch.setattr(feeding, "_last", [])
     assert feeding._make((0, CLEAN)) is not None
-    monkeypatch.setattr(feeding, "_pack", fail)
+    corrupt = Corruptor.__call__
+    monkeypatch.setattr(Corruptor, "__call__", lambda self, *cell: corrupt(self, *cell)._replace(truth=fail))
     assert feeding._make((0, CLEAN)) is None
 
 

@@ -23,7 +23,7 @@ def test_every_setting_is_a_flag_with_its_help() -> None:
     for name, (_, setting) in SETTINGS.items():
         assert all(flag in shown for flag in setting.flags or (f"--{name.replace('_', '-')}",))
         assert setting.help.removesuffix(".") in shown
-        assert setting.default in shown
+        assert setting.default_words in shown
 
 
 def test_python_shows_every_setting_with_its_help() -> None:

@@ -52,7 +52,7 @@ def test_killed_workers_do_not_end_a_run(configure: Configure) -> None:
     make_folder(attempt.work.out / NOTES)
     for k in range(8):
         if k % 2:
-            write_note(attempt.work.out, 0, [(0, f"fog@{k}")])
+            write_note(attempt, [(0, f"fog@{k}")])
         outcome = after_death(attempt, "killed")
         assert isinstance(outcome, Attempt)
         attempt = outcome
@@ -63,7 +63,7 @@ def test_a_cell_that_kills_two_workers_is_blamed(configure: Configure) -> None:
     attempt = Attempt(make_plan(configure()).work, 0)
     make_folder(attempt.work.out / NOTES)
     for _ in range(4):
-        write_note(attempt.work.out, 0, [(3, "fog@2")])
+        write_note(attempt, [(3, "fog@2")])
         outcome = after_death(attempt, "the worker died")
         assert isinstance(outcome, Attempt)
         attempt = outcome

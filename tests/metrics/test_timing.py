@@ -19,6 +19,7 @@ from helpers.scored_models import MODELS, contrast_boxes
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
+from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.metrics.timing import Timings
@@ -62,6 +63,13 @@ def test_a_timed_run_keeps_how_long_each_call_took(run: Run) -> None:
     clean, slow = stored_times(run, "clean"), stored_times(run, "contrast@5")
     assert [*clean, *slow].count(None) == 1  # the first call of the process
     assert all(each is not None and len(each) == 1 and each[0] >= 8 for each in slow)
+
+
+def test_the_first_call_of_every_run_in_a_process_is_left_out(data: str, tmp_path: Path) -> None:
+    for number in range(2):
+        parts = run_timed(data, tmp_path / str(number), limit=2).parts
+        kept = [spent for path in parts for spent in pq.read_table(path)["model_ms"].to_pylist()]
+        assert kept.count(None) == 1
 
 
 def test_the_median_is_scored_with_an_interval_and_compared(run: Run) -> None:
@@ -126,6 +134,18 @@ def test_a_domain_is_judged_by_the_images_that_were_timed(data: str, tmp_path: P
     assert row.reason.startswith("too few: 50 images")
 
 
+def test_conditions_without_any_time_are_left_out(data: str, tmp_path: Path) -> None:
+    run_timed(data, tmp_path / "run", limit=4, timed=False, conditions=["clean", "contrast@1"])
+    grown = run_timed(data, tmp_path / "run", limit=4, conditions=["clean", "contrast@1,contrast@5"])
+    scores = grown.score()
+    assert np.isnan([scores.score("model_ms", text) for text in ("clean", "contrast@1")]).all()
+    assert scores.score("model_ms", "contrast@5") >= 8
+    with pytest.raises(InvalidOption, match="R: clean was run, but its model_ms is not known"):
+        check(grown, [{"id": "R", "metric": "model_ms", "condition": "clean", "at_most": 5}])
+    # Of one image, the clean call is the first of the process.
+    assert run_timed(data, tmp_path / "one", limit=1).score().score("model_ms", "contrast@5") >= 8
+
+
 def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> None:
     plain = run_timed(data, tmp_path / "plain", timed=False, limit=4)
     again = run_timed(data, tmp_path / "again", timed=False, limit=4, batch=3)
@@ -133,6 +153,13 @@ def test_a_run_that_is_not_timed_keeps_no_time(data: str, tmp_path: Path) -> Non
     assert plain.further == ()
     with pytest.raises(InvalidOption, match="the run has no model_ms"):
         check(plain, [{"id": "R", "metric": "model_ms", "condition": "clean", "at_most": 5}])
+
+
+def test_precomputed_predictions_have_no_time(data: str, tmp_path: Path) -> None:
+    (tmp_path / "clean.json").write_text("[]")
+    given = {"model": f"results:{tmp_path / 'clean.json'}", "data": data, "out": str(tmp_path / "run")}
+    plan = make_plan(make_config({**given, "timed": True, "batch": 1}))
+    assert plan.doubts == ("clean holds precomputed predictions: --timed has no call to time.",)
 
 
 def test_a_batch_is_refused() -> None:

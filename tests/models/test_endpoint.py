@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -108,6 +112,26 @@ def test_reads_boxes_over_http(server: Server) -> None:
         np.array(PIL.Image.open(BytesIO(base64.b64decode(item["png"])))) for item in server.posts[0]["images"]
     ]
     assert all(np.array_equal(a, b) for a, b in zip(sent, IMAGES, strict=True))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl, which makes the certificate")
+def test_reads_boxes_over_https(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
+    subprocess.run([*made, *subject], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    model = load_model(server.url.replace("http", "https"))
+    server.answers = [says([BOX])]
+    assert model(IMAGES[:1])[0].boxes.tolist() == [[1, 2, 3, 4]]
+
+
+def test_names_an_https_address_that_does_not_speak_tls(server: Server) -> None:
+    with pytest.raises(ModelError, match="cannot be reached"):
+        load_model(f"{server.url.replace('http', 'https')},retries=0")
 
 
 def test_reads_maps_and_masks_over_http(server: Server) -> None:

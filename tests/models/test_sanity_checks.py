@@ -18,7 +18,7 @@ from stormproof.models.decoding import blazeface, centernet, plain_boxes, score_
 from stormproof.models.geometry import plan_fit
 from stormproof.models.guess import Graph, Tensor, explain_outputs, guess_card
 from stormproof.models.network import Network
-from stormproof.models.sanity_checks import check_predictions, describe_model
+from stormproof.models.sanity_checks import describe_model, find_faults
 
 INPUT = {"size": (64, 64)}
 
@@ -191,21 +191,23 @@ def test_one_line_describes_how_a_model_is_read() -> None:
 
 
 def test_reports_suspicious_predictions_with_their_cause() -> None:
+    def faults(network: Network, *predictions: Prediction) -> list[str]:
+        return [words for words, _ in find_faults(network, predictions, [(480, 640)] * len(predictions))]
+
     net = network("yolox", tuple(f"c{i}" for i in range(9)), [])
-    size = [(480, 640)]
     many = np.tile([10.0, 10, 50, 50], (30, 1))
     said = Prediction(many, np.full(30, 0.6), np.full(30, 4))
-    lines = " ".join(check_predictions(net, [said], size))
+    lines = " ".join(faults(net, said))
     assert "only c4" in lines
     assert "threshold" in lines
     small = Prediction(many / 50, np.linspace(0.01, 1, 30), np.arange(30) % 9)
-    assert "fractions" in check_predictions(net, [small], size)[0]
-    assert "nothing was found" in check_predictions(net, [Prediction()], size)[0]
+    assert "fractions" in faults(net, small)[0]
+    assert "nothing was found" in faults(net, Prediction())[0]
     cells = network("yolov10", tuple(f"c{i}" for i in range(9)), [])
     corner = Prediction(many * 2, np.linspace(0.01, 1, 30), np.arange(30) % 9)
-    assert "options: {scale: 4}" in check_predictions(cells, [corner, Prediction()], size * 2)[0]
+    assert "options: {scale: 4}" in faults(cells, corner, Prediction())[0]
     fine = Prediction(many, np.linspace(0.01, 1, 30), np.arange(30) % 9)
-    assert check_predictions(net, [fine], size) == []
+    assert faults(net, fine) == []
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

@@ -23,7 +23,7 @@ from stormproof.models import load_model
 from stormproof.models.decoders import DECODERS
 from stormproof.models.guess import describe_shape
 from stormproof.models.model import Model
-from stormproof.models.sanity_checks import PROBES, Probe, check_predictions, describe_model, probe
+from stormproof.models.sanity_checks import PROBES, Probe, describe_model, find_faults, probe
 from stormproof.tools.drawing import draw
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _predict(model: Model, samples: Sequence[Sample], text: str) -> Sequence[Pre
         console.warn(f"it cannot be run yet: {error}")
         console.note(f"Write a card that runs: stormproof inspect {shlex.quote(text)} --fix CARD.yaml")
         raise typer.Exit(1) from None
-    for line in check_predictions(model, predictions, [sample.image.shape[:2] for sample in samples]):
+    for line, _ in find_faults(model, predictions, [sample.image.shape[:2] for sample in samples]):
         console.warn(line)
     return predictions
 

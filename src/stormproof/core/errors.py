@@ -40,6 +40,16 @@ def message_of(error: BaseException, *, longest: int = 2000) -> str:
     return words if len(words) <= longest else f"{words[:longest]} …"
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error, which may be pages long, without its full stop.
+
+    >>> first_line(ValueError("No such file.\\nTraceback …")), first_line(ValueError())
+    ('No such file', 'ValueError')
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
 class StormproofError(Exception):
     """Root of everything Stormproof raises on purpose."""
 

@@ -85,7 +85,12 @@ def run(
             summary, _ = run_to_precision(config, do, data=whole)
         else:
             summary = do(make_plan(config, keep_dataset=isinstance(data, str)))
-    _warn(summary)
+    if summary.failures:
+        warnings.warn(
+            f"{counted(len(summary.failures), 'cell')} failed; {group_failures(summary.failures)[0]}. "
+            "The same call tries only these again.",
+            stacklevel=2,
+        )
     return Run(out, data=whole)
 
 
@@ -134,12 +139,3 @@ def _plain(value: Any) -> Any:
         return str(value)
     listed = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
     return tuple(map(_plain, value)) if listed else value
-
-
-def _warn(summary: Summary) -> None:
-    if summary.failures:
-        warnings.warn(
-            f"{counted(len(summary.failures), 'cell')} failed; {group_failures(summary.failures)[0]}. "
-            "The same call tries only these again.",
-            stacklevel=3,
-        )

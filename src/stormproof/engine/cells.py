@@ -10,9 +10,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -27,20 +26,13 @@ from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.engine.failures import Failure
 from stormproof.engine.feeding import Feeders
 from stormproof.engine.pair import Pair
-from stormproof.engine.stages import (
-    Answer,
-    AnsweredBatch,
-    DecodedImage,
-    Pace,
-    PreparedCell,
-    Wanted,
-)
+from stormproof.engine.stages import Answer, AnsweredBatch, DecodedImage, Pace, PreparedCell, Wanted
 from stormproof.engine.stages.corrupt import Corruptor
 from stormproof.engine.stages.decode import Decoder, ReadAhead
 from stormproof.engine.stages.encode import Encoder
 from stormproof.engine.stages.predict import Predictor
 from stormproof.engine.work import Attempt, Times, Work
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Precomputed
 from stormproof.results.store.schema import Row, RowBlock
 
 if TYPE_CHECKING:
@@ -65,7 +57,7 @@ def run_cells(
     if isinstance(pair.model, Precomputed):
         take(_look_up(pair, pair.model, attempt, wanted, times))
         return
-    line = _Line.of(pair, pair.model, attempt, before, times)
+    line = _Line(pair, attempt, before, times)
     device = attempt.work.config.device
     if device is None or attempt.one_by_one:
         is_fed = attempt.work.config.engine == "feed"
@@ -152,32 +144,22 @@ def _truth(dataset: Dataset, index: int, condition: Condition, seed: int) -> Tru
     return truth_under(dataset.truth(index), size, condition, seed=seed, image_id=identity)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Line:
     """The stages of one attempt at the cells of a chunk."""
 
-    pair: Pair
-    attempt: Attempt
-    decode: Decoder
-    corrupt: Corruptor
-    predict: Predictor
-    encode: Encoder
-    times: Times
-
-    @classmethod
-    def of(cls, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times) -> _Line:
+    def __init__(self, pair: Pair, attempt: Attempt, before: Mapping[int, str], times: Times) -> None:
         config = attempt.work.config
-        decode = Decoder(pair.dataset, before, times)
-        corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
+        self.pair, self.attempt, self.times = pair, attempt, times
+        self.decode = Decoder(pair.dataset, before, times)
+        self.corrupt = Corruptor(pair.dataset, seed=config.seed, copies=config.copies, times=times)
+        self.predict = Predictor(pair, attempt, times, self._again)
+        self.encode = Encoder(attempt.work, pair)
 
-        def again(cell: PreparedCell) -> PreparedCell | Failure:
-            decoded = decode(cell.index)
-            if isinstance(decoded, Exception):
-                return Failure.of(decoded, cell.index, cell.id, cell.condition, "image")
-            return corrupt(decoded, cell.condition)
-
-        predict = Predictor(model, attempt, times, again)
-        return cls(pair, attempt, decode, corrupt, predict, Encoder(attempt.work, pair), times)
+    def _again(self, cell: PreparedCell) -> PreparedCell | Failure:
+        decoded = self.decode(cell.index)
+        if isinstance(decoded, Exception):
+            return self._unreadable(decoded, cell.index, cell.condition)
+        return self.corrupt(decoded, cell.condition)
 
     def run(self, wanted: Wanted, feeders: Feeders | None = None) -> Iterator[Row | Failure]:
         """One batch after the other, of which at most one exists at any time; two with `feeders`, from whom
@@ -190,11 +172,9 @@ class _Line:
 
         with ThreadPoolExecutor(1) as thread:
             turns = repeat(None)
-            ahead = feeders is not None
-            batches = run_ahead(thread, following, turns, ahead=1) if ahead else map(following, turns)
-            for batch in batches:
-                if not batch:
-                    return
+            fed = feeders is not None
+            batches = run_ahead(thread, following, turns, ahead=1) if fed else map(following, turns)
+            for batch in takewhile(bool, batches):
                 yield from self._rows(batch)
                 batch.clear()  # its images are freed before those of the next are made
 
@@ -223,7 +203,7 @@ class _Line:
 
     def _rows(self, batch: Sequence[PreparedCell | Failure]) -> Iterator[Row | Failure]:
         waiting = [cell for cell in batch if isinstance(cell, PreparedCell)]
-        rows = self.encode(self.predict(waiting) if waiting else ())
+        rows = iter(self.encode(self.predict(waiting) if waiting else ()))
         return (cell if isinstance(cell, Failure) else next(rows) for cell in batch)
 
     def run_on_device(self, wanted: Wanted, corrupt: DeviceCorruptor, take: Take) -> None:
@@ -236,7 +216,7 @@ class _Line:
         with uploaders, launchers, storers:
             following = self.attempt.work.following(self.attempt.chunk)[:together]
             read = _reader(self.pair.dataset, len(conditions))
-            first = together if read.has_started else batch  # the device waits for the first images
+            first = together if read.started else batch  # the device waits for the first images
             sizes = [first, *repeat(together, -(-(len(wanted) - first) // together))]
             reads = read(self.decode, [*wanted], following, ahead=2 * together, at_once=first)
             upload = partial(self._upload, corrupt, reads)
@@ -277,8 +257,8 @@ class _Line:
 
     def _encode(self, outcomes: Outcomes) -> Encoded:
         failed, answers = outcomes
-        block = None if failed or not isinstance(answers, AnsweredBatch) else self.encode.block(answers)
-        return [*failed, *self.encode(answers)] if block is None else block
+        rows = self.encode(answers)
+        return rows if isinstance(rows, RowBlock) and not failed else [*failed, *rows]
 
     def _unreadable(self, error: Exception, index: int, condition: Condition) -> Failure:
         return Failure.of(error, index, self.pair.dataset.ids[index], condition, "image")

@@ -22,7 +22,7 @@ from stormproof.metrics.task import task_of_measure
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network
-from stormproof.models.sanity_checks import check_predictions
+from stormproof.models.sanity_checks import find_faults
 
 _MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
@@ -114,11 +114,8 @@ def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
 
 
 def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:
-    """Refuse a condition that needs depth, objects or files that none of the first images has.
-
-    Trying this first takes seconds; finding out during the run could cost a night. Images that cannot be
-    read are skipped here; the run itself names them.
-    """
+    """Refuse a condition that needs depth, objects or files that none of the first images has. Images that
+    cannot be read are skipped here; the run itself names them."""
     untried = {_needs_of(c): c for c in conditions if _needs_of(c)}
     problems: dict[Condition, str] = {}
     for index in range(min(images, _TRIES) if untried else 0):
@@ -155,7 +152,7 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     except Exception:
         return ()
     sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
-    return tuple(check_predictions(model, predictions, sizes)) if samples else ()
+    return tuple(words for words, _ in find_faults(model, predictions, sizes)) if samples else ()
 
 
 def _needs_of(condition: Condition) -> tuple[object, ...]:
@@ -176,8 +173,6 @@ def _problem(sample: Sample, condition: Condition, dataset: Dataset, seed: int) 
     names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
     try:
         apply(sample, condition, seed=seed, **names)
-    except StormproofError as error:
-        return str(error)
-    except Exception:  # the run reports it with the image's name
-        return ""
+    except Exception as error:  # the run reports others than ours, with the image's name
+        return str(error) if isinstance(error, StormproofError) else ""
     return ""

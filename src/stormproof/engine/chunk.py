@@ -18,17 +18,7 @@ from stormproof.engine.liveness import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Times, Work
 from stormproof.models.model import fingerprint
-from stormproof.results.store.parts import (
-    PartWriter,
-    failures_of,
-    failures_path,
-    held_cells,
-    held_contents,
-    held_rows,
-    part_path,
-    write_failures,
-    writing_part,
-)
+from stormproof.results.store import parts
 from stormproof.results.store.schema import Cell, Row, RowBlock
 
 PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
@@ -65,42 +55,41 @@ def do_in_steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
             yield from _steps(attempt)
     except OutputError as error:
         raise OutputError(str(error)) from None
-    except StoreError as error:
-        yield ChunkResult(attempt.work.out, attempt.chunk, error=StoreError(str(error)))
     except StormproofError as error:
-        yield ChunkResult(attempt.work.out, attempt.chunk, error=RunError(str(error)))
+        kind = StoreError if isinstance(error, StoreError) else RunError
+        yield ChunkResult(attempt.work.out, attempt.chunk, error=kind(str(error)))
 
 
 def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
     work = attempt.work
-    path, key, times = part_path(work.out, attempt.chunk), work.record.key, Times()
-    held = held_cells(path, key)
+    path, key, times = parts.part_path(work.out, attempt.chunk), work.record.key, Times()
+    held = parts.held_cells(path, key)
     missing = missing_cells(work, attempt.chunk, held)
     if not missing:
         # A worker wrote the part and was lost before it could report.
         whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
         yield ChunkResult(work.out, attempt.chunk, dict(whole))
         return
-    clear_note(work.out, attempt.chunk)  # left by a run that was killed
+    clear_note(attempt)  # left by a run that was killed
     pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     _check_files(work)
     sweep(path)
     before = {
         index: content
-        for (index, text), content in held_contents(path, key).items()
+        for (index, text), content in parts.held_contents(path, key).items()
         if work.config.copies is None or text == "clean"  # the other rows are about copies
     }
-    with writing_part(path, key) as part:
-        taken = _Taken(part, held_rows(path, key))
+    with parts.writing_part(path, key) as part:
+        taken = _Taken(part, parts.held_rows(path, key))
         run_cells(pair, attempt, missing, before, times, taken)
         yield None
         taken.add_held(None)
         _check_files(work)  # again: rows made with other files must not become a part
         # Written before the part gets its name: after a kill in between, the chunk is simply run again.
         tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
-        _record_failures(failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
-    clear_note(work.out, attempt.chunk)
+        _record_failures(parts.failures_path(work.out, attempt.chunk), taken.failures, {*held} | tried, key)
+    clear_note(attempt)
     times.total = perf_counter() - start
     yield ChunkResult(work.out, attempt.chunk, dict(taken.done), tuple(taken.failures), times)
 
@@ -108,7 +97,7 @@ def _steps(attempt: Attempt) -> Iterator[ChunkResult | None]:
 class _Taken:
     """Takes rows and failures in the order of cells; rows go to the part, between those that it held."""
 
-    def __init__(self, part: PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
+    def __init__(self, part: parts.PartWriter, held: Iterator[tuple[Cell, Any]]) -> None:
         self._part, self._held, self._next = part, held, next(held, None)
         self.done: Counter[str] = Counter()
         self.failures: list[Failure] = []
@@ -143,12 +132,12 @@ def _check_files(work: Work) -> None:
 def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell], key: str) -> None:
     """Write failures, and keep those of cells that only an earlier command asked for."""
     try:
-        known = failures_of(path, key)
+        known = parts.failures_of(path, key)
     except StoreError:  # the cells of a damaged record are tried again when they are asked for
         known = []
     sweep(path)
     earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
-    write_failures(path, [*earlier, *map(asdict, failures)], key)
+    parts.write_failures(path, [*earlier, *map(asdict, failures)], key)
 
 
 def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
@@ -157,41 +146,39 @@ def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
     The same attempt is repeated first, then made image by image until two workers in a row die of one cell,
     then made without that cell. One death proves nothing: whatever kills processes hits any cell in progress.
     """
-    work, deaths = attempt.work, attempt.deaths + 1
-    if deaths >= TOO_MANY or len(attempt.skip) >= FATAL:
-        return _give_up(attempt, f"{cause}; {deaths} workers died of this chunk")
-    note = read_note(work.out, attempt.chunk)
-    clear_note(work.out, attempt.chunk)  # the next may die before it writes its own
-    if deaths <= PARDONED:
-        return replace(attempt, deaths=deaths)
-    if not note and not attempt.one_by_one and deaths >= NEVER_OPENED:
+    attempt = replace(attempt, deaths=attempt.deaths + 1)
+    if attempt.deaths >= TOO_MANY or len(attempt.skip) >= FATAL:
+        return _give_up(attempt, f"{cause}; {attempt.deaths} workers died of this chunk")
+    note = read_note(attempt)
+    clear_note(attempt)  # the next may die before it writes its own
+    if not note and not attempt.one_by_one and attempt.deaths >= NEVER_OPENED:
         error = RunError(
-            f"{cause} {deaths} times before its first image: the model does not open there. "
+            f"{cause} {attempt.deaths} times before its first image: the model does not open there. "
             "Try --engine local to see why, or fewer --workers if memory is short."
         )
-        return ChunkResult(work.out, attempt.chunk, error=error)
-    if not note:
-        return replace(attempt, deaths=deaths)
-    if attempt.one_by_one and len(note) == 1:
-        if attempt.suspect != note[0]:
-            return replace(attempt, deaths=deaths, suspect=note[0])
-        skip = {**attempt.skip, note[0]: f"{cause} on this image"}
-        return replace(attempt, deaths=deaths, suspect=None, skip=skip)
-    return replace(attempt, deaths=deaths, one_by_one=True)
+        return ChunkResult(attempt.work.out, attempt.chunk, error=error)
+    if attempt.deaths <= PARDONED or not note:
+        return attempt
+    if not attempt.one_by_one or len(note) > 1:
+        return replace(attempt, one_by_one=True)
+    (cell,) = note
+    if attempt.suspect != cell:
+        return replace(attempt, suspect=cell)
+    return replace(attempt, suspect=None, skip={**attempt.skip, cell: f"{cause} on this image"})
 
 
 def _give_up(attempt: Attempt, reason: str) -> ChunkResult:
     work = attempt.work
     ids = pair_for(work).dataset.ids
     missing = missing_cells(
-        work, attempt.chunk, held_cells(part_path(work.out, attempt.chunk), work.record.key)
+        work, attempt.chunk, parts.held_cells(parts.part_path(work.out, attempt.chunk), work.record.key)
     )
     failures = tuple(
         Failure(index, ids[index], text, "death", attempt.skip.get((index, text), reason))
         for index, conditions in missing.items()
         for text in map(str, conditions)
     )
-    path = failures_path(work.out, attempt.chunk)
+    path = parts.failures_path(work.out, attempt.chunk)
     make_folder(path.parent)
-    write_failures(path, [*map(asdict, failures)], work.record.key)
+    parts.write_failures(path, [*map(asdict, failures)], work.record.key)
     return ChunkResult(work.out, attempt.chunk, failures=failures)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -27,14 +27,14 @@ class Setting:
     help: str
     flags: tuple[str, ...] = ()  # the spellings on the command line, if not just --name
     completes: str = ""  # the names that a shell offers: models, datasets, conditions, benchmarks
-    default: str = ""  # the default in words, if the value alone says too little
+    default_words: str = ""  # if the value alone says too little
     replaces: tuple[str, ...] = ()  # the settings of a file that this one removes when given as a flag
     per_model: bool = False  # whether each entry of `models:` may have its own
 
 
-def _as_list(value: Any) -> Any:
-    """A single string as a list of one, which is how people write it in YAML."""
-    return (value,) if isinstance(value, str) else value
+def _setting(words: str, default: Any = ..., **further: Any) -> Any:
+    """A field with its `Setting`, whose help is `words`; without a default, it must be given."""
+    return Field(default, json_schema_extra={"setting": Setting(words, **further)})  # type: ignore[dict-item]
 
 
 def _strings(value: Any) -> Any:
@@ -44,7 +44,9 @@ def _strings(value: Any) -> Any:
     return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
 
 
-Strings = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+# A single string is a list of one, which is how people write it in YAML.
+_AS_LIST = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+Strings = Annotated[tuple[str, ...], _AS_LIST]
 PLAN = ("models", "datasets")  # the settings of a plan of many runs, in place of model and data
 EXPECTED = {  # keyed by pydantic's error types, which are part of its interface; its sentences are not
     "string_type": "a string",
@@ -70,139 +72,83 @@ class RunConfig(BaseModel):
     # The validator is built when it is first used: the help of a command needs the declarations alone.
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
-    model: Annotated[
-        str,
-        Setting(
-            "kind:file, package.module:attribute or script.py:function.", completes="models", per_model=True
-        ),
-    ]
-    data: Annotated[
-        str | None,
-        Setting(
-            "The dataset, e.g. coco:val.json,images=val2017.",
-            completes="datasets",
-            replaces=("benchmark", "root"),
-        ),
-    ] = None
-    out: Annotated[
-        str, Setting("The run folder. Naming an existing one continues its run.", flags=("--out", "-o"))
-    ]
-    name: Annotated[
-        str | None, Setting("The run's name in tables.", default="the model's name", per_model=True)
-    ] = None
-    conditions: Annotated[
-        Strings,
-        Setting(
-            "Conditions and suites: 'imagenet-c', 'fog@3', 'fog@1-3', 'snow', 'haze[beta=0.04]', or several "
-            "separated by commas.",
-            flags=("--conditions", "-c"),
-            completes="conditions",
-        ),
-    ] = ()
-    benchmark: Annotated[
-        str | None,
-        Setting(
-            "A paper's benchmark: coco-c with --root FOLDER, or street-c. --conditions selects part of it.",
-            completes="benchmarks",
-            replaces=("data", "conditions"),
-        ),
-    ] = None
-    root: Annotated[
-        str | None, Setting("The folder of the benchmark's dataset; street benchmarks bring their own.")
-    ] = None
-    enhance: Annotated[
-        Strings, Setting("Enhance images first: clahe, nlm[h=20], style.", per_model=True)
-    ] = ()
-    seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
-    limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
-    images: Annotated[
-        str | None,
-        Setting("Only the images that FILE lists, an id on every line, as 'stormproof explore' saves them."),
-    ] = None
-    workers: Annotated[
-        int,
-        Field(ge=0),
-        Setting(
-            "Worker processes, or Slurm jobs.",
-            flags=("--workers", "-j"),
-            default="one per core; one with --device",
-        ),
-    ] = 0
-    batch: Annotated[int, Field(ge=1), Setting("Images per model call.")] = 8
-    chunk: Annotated[
-        int | None,
-        Field(ge=1),
-        Setting("Images per part file; at most one chunk per worker is lost when a run is killed."),
-    ] = None
-    engine: Annotated[
-        str,
-        Setting(
-            "Where chunks are run: local, feed, pool, ray, slurm; options: ray,address=HOST:PORT,gpus=1.",
-            completes="engines",
-        ),
-    ] = "pool"
-    shard: Annotated[
-        str, Setting("i/n: every n-th chunk, starting at the i-th; join shards with 'stormproof merge'.")
-    ] = "1/1"
-    timeout: Annotated[float | None, Field(gt=0), Setting("Seconds that one model call may take.")] = None
-    precision: Annotated[
-        float,
-        Field(ge=0, lt=50),
-        Setting(
-            "Stop as soon as the mean over corruptions is known to ± this many percentage points.",
-            default="0: run everything",
-        ),
-    ] = 0.0
-    measure: Annotated[
-        str | None,
-        Setting(
-            "The measure that tables print first, and that --precision is about.",
-            completes="measures",
-            default="the benchmark's, or AP, mask AP or mIoU",
-        ),
-    ] = None
-    tags: Annotated[
-        dict[str, str],
-        BeforeValidator(_strings),
-        Setting("key=value, for grouping runs in reports.", flags=("--tag",), per_model=True),
-    ] = {}
-    track: Annotated[Strings, Setting("mlflow, wandb or tensorboard.")] = ()
-    plugin: Annotated[Strings, Setting("A Python file that defines corruptions or metrics.")] = ()
-    copies: Annotated[
-        str | None, Setting("Read corrupted images from DIR/<condition>/<file> instead of making them.")
-    ] = None
-    expect: Annotated[
-        dict[str, float],
-        Setting(
-            "The clean score to expect, e.g. AP=0.372; 'score' warns if it differs.",
-            per_model=True,
-        ),
-    ] = {}
-    device: Annotated[
-        str | None, Setting("Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same.")
-    ] = None
-    timed: Annotated[
-        bool,
-        Setting(
-            "Keep the milliseconds that the model took for each image, as the measure model_ms; with --batch "
-            "1. They differ from run to run.",
-            flags=("--timed",),
-        ),
-    ] = False
-    profile: Annotated[
-        str | None,
-        Setting(
-            "Write to FILE how long the model took under each condition, in milliseconds an image. On a "
-            "device a batch may be of two conditions, which share its time."
-        ),
-    ] = None
-    allow_missing: Annotated[
-        bool,
-        Setting(
-            "Leave out images that are missing or cannot be read. Without it, such a run fails.",
-            flags=("--allow-missing",),
-        ),
-    ] = False
+    model: str = _setting(
+        "kind:file, package.module:attribute or script.py:function.", completes="models", per_model=True
+    )
+    data: str | None = _setting(
+        "The dataset, e.g. coco:val.json,images=val2017.", None,
+        completes="datasets", replaces=("benchmark", "root"),
+    )  # fmt: skip
+    out: str = _setting("The run folder. Naming an existing one continues its run.", flags=("--out", "-o"))
+    name: str | None = _setting(
+        "The run's name in tables.", None, default_words="the model's name", per_model=True
+    )
+    conditions: Strings = _setting(
+        "Conditions and suites: 'imagenet-c', 'fog@3', 'fog@1-3', 'snow', 'haze[beta=0.04]', or several "
+        "separated by commas.", (), flags=("--conditions", "-c"), completes="conditions",
+    )  # fmt: skip
+    benchmark: str | None = _setting(
+        "A paper's benchmark: coco-c with --root FOLDER, or street-c. --conditions selects part of it.", None,
+        completes="benchmarks", replaces=("data", "conditions"),
+    )  # fmt: skip
+    root: str | None = _setting(
+        "The folder of the benchmark's dataset; street benchmarks bring their own.", None
+    )
+    enhance: Strings = _setting("Enhance images first: clahe, nlm[h=20], style.", (), per_model=True)
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = _setting("A different seed gives different noise.", 0)
+    limit: Annotated[int | None, Field(ge=1)] = _setting("Only the first N images.", None)
+    images: str | None = _setting(
+        "Only the images that FILE lists, an id on every line, as 'stormproof explore' saves them.", None
+    )
+    workers: Annotated[int, Field(ge=0)] = _setting(
+        "Worker processes, or Slurm jobs.", 0,
+        flags=("--workers", "-j"), default_words="one per core; one with --device",
+    )  # fmt: skip
+    batch: Annotated[int, Field(ge=1)] = _setting("Images per model call.", 8)
+    chunk: Annotated[int | None, Field(ge=1)] = _setting(
+        "Images per part file; at most one chunk per worker is lost when a run is killed.", None
+    )
+    engine: str = _setting(
+        "Where chunks are run: local, feed, pool, ray, slurm; options: ray,address=HOST:PORT,gpus=1.", "pool",
+        completes="engines",
+    )  # fmt: skip
+    shard: str = _setting(
+        "i/n: every n-th chunk, starting at the i-th; join shards with 'stormproof merge'.", "1/1"
+    )
+    timeout: Annotated[float | None, Field(gt=0)] = _setting("Seconds that one model call may take.", None)
+    precision: Annotated[float, Field(ge=0, lt=50)] = _setting(
+        "Stop as soon as the mean over corruptions is known to ± this many percentage points.", 0.0,
+        default_words="0: run everything",
+    )  # fmt: skip
+    measure: str | None = _setting(
+        "The measure that tables print first, and that --precision is about.", None,
+        completes="measures", default_words="the benchmark's, or AP, mask AP or mIoU",
+    )  # fmt: skip
+    tags: Annotated[dict[str, str], BeforeValidator(_strings)] = _setting(
+        "key=value, for grouping runs in reports.", {}, flags=("--tag",), per_model=True
+    )
+    track: Strings = _setting("mlflow, wandb or tensorboard.", ())
+    plugin: Strings = _setting("A Python file that defines corruptions or metrics.", ())
+    copies: str | None = _setting(
+        "Read corrupted images from DIR/<condition>/<file> instead of making them.", None
+    )
+    expect: dict[str, float] = _setting(
+        "The clean score to expect, e.g. AP=0.372; 'score' warns if it differs.", {}, per_model=True
+    )
+    device: str | None = _setting(
+        "Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same.", None
+    )
+    timed: bool = _setting(
+        "Keep the milliseconds that the model took for each image, as the measure model_ms; with --batch 1. "
+        "They differ from run to run.", False,
+    )  # fmt: skip
+    profile: str | None = _setting(
+        "Write to FILE how long the model took under each condition, in milliseconds an image. On a device a "
+        "batch may be of two conditions, which share its time.", None,
+    )  # fmt: skip
+    allow_missing: bool = _setting(
+        "Leave out images that are missing or cannot be read. Without it, such a run fails.", False
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
@@ -248,7 +194,7 @@ class RunConfig(BaseModel):
 
 # Every setting with its declaration, in order.
 SETTINGS: dict[str, tuple[FieldInfo, Setting]] = {
-    name: (field, next(note for note in field.metadata if isinstance(note, Setting)))
+    name: (field, cast(Any, field.json_schema_extra)["setting"])
     for name, field in RunConfig.model_fields.items()
 }
 
@@ -256,8 +202,8 @@ SETTINGS: dict[str, tuple[FieldInfo, Setting]] = {
 def shown_default(field: FieldInfo, setting: Setting) -> str:
     """The default as the help shows it; empty if it needs no explanation."""
     value = field.default
-    if setting.default or field.is_required() or isinstance(value, tuple | dict | bool | None):
-        return setting.default
+    if setting.default_words or field.is_required() or isinstance(value, tuple | dict | bool | None):
+        return setting.default_words
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

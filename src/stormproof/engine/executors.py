@@ -34,7 +34,7 @@ from stormproof.engine.cells import end_feeding, look_at_old_objects
 from stormproof.engine.chunk import NEVER_OPENED, after_death, do_chunk_safely, do_in_steps
 from stormproof.engine.config import RunConfig
 from stormproof.engine.liveness import INTERVAL, Listener, end_worker, mark_as_worker
-from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.engine.work import Attempt, ChunkResult
 from stormproof.results.store.parts import part_path
 
 SLURM_FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
@@ -51,7 +51,6 @@ class Executor(Protocol):
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         """Run chunks, of one run or of several, taking each when a worker is free for it; closing the
         iterator stops the work and loses at most the chunks in progress."""
-        ...
 
 
 ENGINES: Registry[Callable[..., Executor]] = Registry(extensions.ENGINES)
@@ -119,7 +118,7 @@ class Pool:
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         fresh, listener = iter(attempts), Listener()
         again: deque[Attempt] = deque()
-        idle = [_one_worker() for _ in range(self.workers)]
+        idle = [worker_pool(1, mark_as_worker) for _ in range(self.workers)]
         busy: dict[Future[ChunkResult], tuple[ProcessPoolExecutor, Attempt]] = {}
         try:
             while True:
@@ -138,7 +137,7 @@ class Pool:
                         result = future.result()
                     except BrokenProcessPool:
                         pool.shutdown(wait=False)
-                        idle.append(_one_worker())
+                        idle.append(worker_pool(1, mark_as_worker))
                         outcome = after_death(attempt, "the worker died")
                         if isinstance(outcome, Attempt):
                             again.append(outcome)
@@ -148,17 +147,16 @@ class Pool:
                         idle.append(pool)
                     yield result
         finally:
-            _shut_down([*idle, *(pool for pool, _ in busy.values())])
+            for pool in (*idle, *(pool for pool, _ in busy.values())):
+                for process in list((pool._processes or {}).values()):
+                    process.kill()  # the chunk in progress is lost by design; waiting for it helps nobody
+                pool.shutdown(wait=True, cancel_futures=True)
 
 
 @ENGINES.declare("pool")
 def use_processes(config: RunConfig, chunks: int) -> Pool:
     """Worker processes on this machine."""
     return Pool(max(1, min(_workers(config), chunks)))
-
-
-def _one_worker() -> ProcessPoolExecutor:
-    return worker_pool(1, mark_as_worker)
 
 
 @contextmanager
@@ -181,13 +179,6 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)
-
-
-def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
-    for pool in pools:
-        for process in list((pool._processes or {}).values()):
-            process.kill()  # the chunk in progress is lost by design; waiting for it helps nobody
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,9 +296,10 @@ def _last_line(error: Exception) -> str:
 def _connect_ray(ray: Any, address: str | None) -> None:
     # Without an address Ray would look for this machine's last cluster, and wait long for a dead one.
     address = address or os.environ.get("RAY_ADDRESS") or "local"
+    host, _, port = address.rpartition("://")[2].rpartition(":")
     try:
-        if address != "local":
-            _require_listener(address)
+        if host and port.isdecimal():  # where nothing listens, Ray itself would retry for minutes
+            socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
         options = {"include_dashboard": False} if address == "local" else {}
         ray.init(address=address, log_to_driver=False, **options)
     except Exception as error:  # Ray raises plain ones when a node starts too slowly
@@ -317,13 +309,6 @@ def _connect_ray(ray: Any, address: str | None) -> None:
             f"No Ray cluster at {address!r}: {error}; "
             "start one with 'ray start --head', or leave the address out."
         ) from error
-
-
-def _require_listener(address: str) -> None:
-    """Fail at once where nothing listens: Ray itself would retry for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +329,11 @@ class Slurm:
         if not todo:
             return
         shares = [todo[start :: self.jobs] for start in range(min(self.jobs, len(todo)))]
-        executor = self._executor(todo[0].work)
+        submitit = framework("submitit", extra="slurm")
+        folder = make_folder(todo[0].work.out / SLURM_FOLDER)
         try:
+            executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster)
+            executor.update_parameters(name="stormproof", slurm_array_parallelism=self.jobs, **self.options)
             with executor.batch():
                 jobs = [executor.submit(_do_share, share) for share in shares]
         except Exception as error:  # submitit's own, or sbatch's about the options
@@ -356,16 +344,6 @@ class Slurm:
             for job in jobs:
                 if not job.done():
                     job.cancel(check=False)
-
-    def _executor(self, work: Work) -> Any:
-        submitit = framework("submitit", extra="slurm")
-        folder = make_folder(work.out / SLURM_FOLDER)
-        try:
-            executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster)
-            executor.update_parameters(name="stormproof", slurm_array_parallelism=self.jobs, **self.options)
-        except (RuntimeError, ValueError, TypeError, AssertionError, NameError) as error:
-            raise RunError(f"Slurm rejected the jobs: {error}.") from error
-        return executor
 
 
 @ENGINES.declare("slurm")

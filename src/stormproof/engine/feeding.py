@@ -52,7 +52,8 @@ def _start(work: Work) -> None:
 
 
 def _make(cell: Asked) -> tuple[str, tuple[Any, ...], Times] | None:
-    """A cell as plain values, or None: whoever asked makes it again, and meets the error."""
+    """A cell as plain values, which `_unpack` makes one of; None where that fails: whoever asked tries again,
+    and meets the error."""
     (work,), (index, condition), times = _work, cell, Times()
     dataset = open_dataset_once(work.record.dataset.spec)
     if not _last or _last[0].index != index:
@@ -65,13 +66,9 @@ def _make(cell: Asked) -> tuple[str, tuple[Any, ...], Times] | None:
     if not isinstance(made, PreparedCell):
         return None
     try:
-        return _last[0].content, _pack(made), times
+        return _last[0].content, (*made[:5], made.truth(), made.content, made.change()), times
     except Exception:  # of truth, which is moved only now if the image is a copy
         return None
-
-
-def _pack(cell: PreparedCell) -> tuple[Any, ...]:
-    return *cell[:5], cell.truth(), cell.content, cell.change()
 
 
 def _unpack(fields: tuple[Any, ...]) -> PreparedCell:

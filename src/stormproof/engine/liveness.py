@@ -41,24 +41,24 @@ def is_worker() -> bool:
     return _in_worker
 
 
-def write_note(run: Path, chunk: int, cells: Sequence[Cell]) -> None:
+def write_note(attempt: Attempt, cells: Sequence[Cell]) -> None:
     """Write the cells that the model is about to be called with. Failing to write is ignored."""
     with suppress(OSError):
-        _note(run, chunk).write_text(json.dumps(cells), encoding="utf-8")
+        _path(attempt, "json").write_text(json.dumps(cells), encoding="utf-8")
 
 
-def read_note(run: Path, chunk: int) -> list[Cell]:
+def read_note(attempt: Attempt) -> list[Cell]:
     """The cells in progress; none if the worker had not started one."""
     try:
-        noted = read_json(_note(run, chunk), at_most=_LARGEST)
+        noted = read_json(_path(attempt, "json"), at_most=_LARGEST)
         return [(int(index), str(text)) for index, text in noted]
     except (StormproofError, ValueError, TypeError, OverflowError):
         return []
 
 
-def clear_note(run: Path, chunk: int) -> None:
+def clear_note(attempt: Attempt) -> None:
     with suppress(OSError):
-        _note(run, chunk).unlink(missing_ok=True)
+        _path(attempt, "json").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def heartbeat(attempt: Attempt) -> Iterator[None]:
         yield
         return
     done = threading.Event()
-    threading.Thread(target=_keep_beating, args=(_beat_path(attempt), done), daemon=True).start()
+    threading.Thread(target=_keep_beating, args=(_path(attempt, "beat"), done), daemon=True).start()
     try:
         yield
     finally:
@@ -108,7 +108,7 @@ class Listener:
             timeout = attempt.work.config.timeout
             if timeout is None:
                 continue
-            path = _beat_path(attempt)
+            path = _path(attempt, "beat")
             beat = _read_beat(path)
             last, since = self._heard.get(path, (None, now))
             heard[path] = (beat, since if beat == last else now)
@@ -120,13 +120,14 @@ class Listener:
 
 def end_worker(attempt: Attempt) -> None:
     """Kill the silent worker, if it is on this machine."""
-    host, _, rest = _read_beat(_beat_path(attempt)).partition(" ")
+    path = _path(attempt, "beat")
+    host, _, rest = _read_beat(path).partition(" ")
     number = rest.partition(" ")[0]
     if host == platform.node() and number.isdecimal() and int(number) not in (0, 1, os.getpid()):
         with suppress(OSError):
             os.kill(int(number), signal.SIGKILL)
     with suppress(OSError):
-        _beat_path(attempt).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _read_beat(path: Path) -> str:
@@ -136,9 +137,5 @@ def _read_beat(path: Path) -> str:
         return ""
 
 
-def _note(run: Path, chunk: int) -> Path:
-    return run / NOTES / f"{chunk:06d}.json"
-
-
-def _beat_path(attempt: Attempt) -> Path:
-    return attempt.work.out / NOTES / f"{attempt.chunk:06d}.beat"
+def _path(attempt: Attempt, kind: str) -> Path:
+    return attempt.work.out / NOTES / f"{attempt.chunk:06d}.{kind}"

@@ -149,8 +149,9 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     if unknown or not isinstance(own.get("model"), str):
         what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
         raise InvalidOption(f"models: {scrub(given)!r}: {what}; an entry takes {', '.join(known)}.")
-    if "name" in own:
-        _require_folder_name(own["name"])
+    if "name" in own and not _is_folder_name(own["name"]):
+        fix = "use letters, digits, spaces and . _ + -"
+        raise InvalidOption(f"models: the name {own['name']!r} cannot be the name of a folder; {fix}.")
     spec = Spec.parse(own["model"]) if ":" in own["model"] else Spec(own["model"], "", {})
     if spec.kind in ("http", "https") or not re.search(r"[*?\[]", spec.main):
         return [{"name": _model_name(spec), **own}]
@@ -163,11 +164,8 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": _model_name(each), **own, "model": str(each)} for each in specs]
 
 
-def _require_folder_name(name: object) -> None:
-    """Refuse a name that cannot be a folder inside the plan's own."""
-    if not isinstance(name, str) or not name.strip(". ") or _UNSAFE.search(name.replace(" ", "")):
-        fix = "use letters, digits, spaces and . _ + -"
-        raise InvalidOption(f"models: the name {name!r} cannot be the name of a folder; {fix}.")
+def _is_folder_name(name: object) -> bool:
+    return isinstance(name, str) and bool(name.strip(". ")) and not _UNSAFE.search(name.replace(" ", ""))
 
 
 def _model_name(spec: Spec) -> str:

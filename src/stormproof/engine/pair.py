@@ -18,15 +18,15 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.engine.work import Work
 from stormproof.models.enhance import enhance_model
 from stormproof.models.model import Model, Precomputed, Unbound
-from stormproof.results.store.record import DatasetRecord, ModelRecord
 
 open_dataset_once = lru_cache(maxsize=1)(datasets.read_dataset)  # shared by the models of a plan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Pair:
     model: Model | Precomputed
     dataset: Dataset
+    called: bool = False  # whether the model has answered: its first call pays for its start
 
 
 @lru_cache(maxsize=1)
@@ -61,9 +61,8 @@ def pair_for(work: Work) -> Pair:
     sys.path[:] = [*sys.path, *(place for place in work.modules if place not in sys.path)]
     load_plugins(work.config.plugin)
     pair = open_pair(work.config.model, work.config.enhance, work.record.dataset.spec)
-    both: tuple[ModelRecord | DatasetRecord, ...] = (work.record.model, work.record.dataset)
-    for what, planned in zip(("model", "dataset"), both, strict=True):
-        here = getattr(pair, what).fingerprint
+    for what in ("model", "dataset"):
+        planned, here = getattr(work.record, what), getattr(pair, what).fingerprint
         if here != planned.fingerprint:
             raise RunError(
                 f"The {what} {planned.spec} has fingerprint {here[:16]} on {platform.node()}, but "

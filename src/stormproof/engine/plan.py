@@ -21,16 +21,7 @@ from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import Declaration, is_plugin, load_plugins
 from stormproof.datasets.copies import check_copies
 from stormproof.datasets.survey import first_findings
-from stormproof.engine.checks import (
-    depth_doubts,
-    first_look,
-    refuse_swapped,
-    require_common_classes,
-    require_images,
-    require_place,
-    require_possible,
-    require_truth,
-)
+from stormproof.engine import checks
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.config import RunConfig
 from stormproof.engine.executors import executor_for
@@ -60,7 +51,7 @@ class Plan:
     chunks: range
     model_description: str = ""  # how the model is run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
-    doubts: tuple[str, ...] = ()  # warnings about depth, the order of parts, copies that nothing vouches for
+    doubts: tuple[str, ...] = ()  # about depth, the order of parts, copies that nothing vouches for, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +79,8 @@ class RunSize:
     dataset: str
     images: int
     conditions: int
-    held: int  # cells that the run folder already has
-
-    @property
-    def cells(self) -> int:
-        return self.images * self.conditions
-
-    @property
-    def left(self) -> int:
-        return max(0, self.cells - self.held)
+    cells: int
+    left: int  # cells that the run folder does not have
 
 
 def requested_conditions(config: RunConfig) -> tuple[Condition, ...]:
@@ -146,30 +130,34 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     if config.device is not None and executor.on_this_machine:
         check_device(config.device)
     if config.profile is not None:
-        require_place(config.profile)
+        checks.require_place(config.profile)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
     try:
         pair = open_pair(config.model, config.enhance, spec)
     except StormproofError:
-        refuse_swapped(config.model, spec)  # the likelier reason
+        checks.refuse_swapped(config.model, spec)  # the likelier reason
         raise
-    require_common_classes(pair)
+    checks.require_common_classes(pair)
     conditions = conditions_for(config, pair.model)
     images = min(len(pair.dataset), config.limit or len(pair.dataset))
     if not images:
         raise InvalidOption(f"{spec} has no images.")
-    doubts = [depth_doubts(pair.dataset, conditions), order_doubts(conditions)]
+    doubts = [checks.depth_doubts(pair.dataset, conditions), order_doubts(conditions)]
     if isinstance(pair.model, Model):
-        require_images(pair.dataset, images, allow_missing=config.allow_missing)
-        doubts.append(_require_makeable(config, pair, conditions, images))
+        checks.require_images(pair.dataset, images, allow_missing=config.allow_missing)
+        for condition in conditions if config.device is not None else ():
+            check_on_device(condition)
+        if config.copies is not None:
+            doubts.append(check_copies(config.copies, conditions, seed=config.seed))
+        else:
+            checks.require_possible(pair.dataset, conditions, images=images, seed=config.seed)
+    elif config.timed:
+        doubts.append(f"{pair.model.name} holds precomputed predictions: --timed has no call to time.")
     if (measure := headline(config)) is not None:
-        require_truth(pair.dataset, measure, images=images)
+        checks.require_truth(pair.dataset, measure, images=images)
     out = Path(config.out).absolute()
-    # A batch on a device has one condition, so a part holds enough images for several: between two parts the
-    # device waits.
-    fewest = _BATCHES * config.batch if config.device is not None else 1
-    chunk = config.chunk or _chunk(out, images, len(conditions), fewest)
+    chunk = config.chunk or _chunk(config, out, images, len(conditions))
     record = _record(config, pair, spec, conditions, images, chunk)
     part = None
     if quota is not None and quota < images:
@@ -188,7 +176,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     turn, turns = config.share
     chunks = range(turn - 1, -(-images // chunk), turns)
     config, described = config.model_copy(update={"chunk": chunk}), describe_model(pair.model)
-    remarks = first_look(pair.model, pair.dataset)
+    remarks = checks.first_look(pair.model, pair.dataset)
     return Plan(config, record, work, chunks, described, remarks, tuple(filter(None, doubts)))
 
 
@@ -232,25 +220,11 @@ def size_of(config: RunConfig) -> RunSize:
     """The size of a run, found without opening its model."""
     dataset, wanted = open_dataset_once(config.data_spec()), requested_conditions(config)
     images, run = min(len(dataset), config.limit or len(dataset)), Path(config.out)
-    held = 0
+    cells, held = images * len(wanted), 0
     if (run / RECORD).exists():
         names = {str(condition) for condition in wanted}
         held = sum(len(indices) for text, indices in Run(run).held.items() if text in names)
-    return RunSize(dataset.name, images, len(wanted), held)
-
-
-def _require_makeable(config: RunConfig, pair: Pair, conditions: tuple[Condition, ...], images: int) -> str:
-    """Refuse conditions that cannot be made on the device, read from the copies, or made at all.
-
-    Returns a warning about the copies, if there is one.
-    """
-    if config.device is not None:
-        for condition in conditions:
-            check_on_device(condition)
-    if config.copies is not None:
-        return check_copies(config.copies, conditions, seed=config.seed)
-    require_possible(pair.dataset, conditions, images=images, seed=config.seed)
-    return ""
+    return RunSize(dataset.name, images, len(wanted), cells, max(0, cells - held))
 
 
 def copies_doubt(config: RunConfig) -> str:
@@ -263,13 +237,15 @@ def copies_doubt(config: RunConfig) -> str:
         return ""
 
 
-def _chunk(out: Path, images: int, conditions: int, fewest: int) -> int:
+def _chunk(config: RunConfig, out: Path, images: int, conditions: int) -> int:
     """Images per chunk: as the run folder has it, else enough cells to make writing cheap.
 
-    It follows from the plan alone, never from the machine, so that shards and repeated commands agree.
+    It follows from the plan alone, never from the machine, so that shards and repeated commands agree. On a
+    device, a part holds enough images for several batches, each of one condition: between parts it waits.
     """
     if (out / RECORD).exists():
         return read_record(out).chunk
+    fewest = _BATCHES * config.batch if config.device is not None else 1
     return max(fewest, min(-(-_CELLS // conditions), _MOST, -(-images // _FEWEST)))
 
 

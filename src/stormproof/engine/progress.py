@@ -70,11 +70,10 @@ class RunProgress:
         if self._ended < self._begun:
             return
         self._progress.stop()
-        if self._runs == 1 and summary.survey.cells:
-            short = [name for name, count in self._images.items() if count < self._wanted[name]]
+        short = [name for name, count in self._images.items() if count < self._wanted[name]]
+        if short and self._runs == 1:
             some = ", ".join(short[:3]) + (" …" if len(short) > 3 else "")
-            if short:
-                self._progress.say(f"incomplete: {len(short)} of {len(self._wanted)} conditions ({some})")
+            self._progress.say(f"incomplete: {len(short)} of {len(self._wanted)} conditions ({some})")
 
     def _note(self) -> str:
         failed = f"{self._failed} failed" if self._failed else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stormproof.core import extensions
-from stormproof.core.errors import RunError, StormproofError
+from stormproof.core.errors import RunError, StormproofError, first_line
 from stormproof.core.loading import framework
 from stormproof.core.registry import Registry
 
@@ -31,11 +31,9 @@ class Service(Protocol):
 
     def begin(self, record: RunRecord, kind: str) -> None:
         """Open a page for a run; `kind` is 'run' or 'scores'."""
-        ...
 
     def log(self, numbers: Mapping[str, float], step: int | None = None) -> None:
         """Log numbers: with a step as points of curves, without one as final values."""
-        ...
 
     def end(self, complete: bool) -> None: ...
 
@@ -67,10 +65,9 @@ class Tracker:
                 self._service.log({"cells/done": self._done, "cells/failed": self._failed}, self._chunks)
 
     def ended(self, summary: Summary) -> None:
-        times = summary.times
-        spent = {"decode": times.decode, "corrupt": times.corrupt, "model": times.model, "total": times.total}
+        activities = ("decode", "corrupt", "model", "total")
         with self._warning():
-            self._service.log({f"seconds/{what}": seconds for what, seconds in spent.items()})
+            self._service.log({f"seconds/{what}": getattr(summary.times, what) for what in activities})
         with self._warning():  # even after a failure: the service may be back, and its page must be closed
             self._service.end(summary.complete)
 
@@ -89,7 +86,7 @@ class Tracker:
             raise
         except Exception as error:
             raise RunError(
-                f"--track {self._name} failed: {_line(error)}. Fix it, or leave it out."
+                f"--track {self._name} failed: {first_line(error)}. Fix it, or leave it out."
             ) from error
 
     @contextmanager
@@ -99,15 +96,9 @@ class Tracker:
         except Exception as error:
             if not self._lost:
                 warnings.warn(
-                    f"{self._name} failed, the run continues without it: {_line(error)}.", stacklevel=4
+                    f"{self._name} failed, the run continues without it: {first_line(error)}.", stacklevel=4
                 )
             self._lost = True
-
-
-def _line(error: Exception) -> str:
-    """The first line of an error, which may be pages long."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def parameters(record: RunRecord) -> dict[str, str | int]:

@@ -136,14 +136,11 @@ class Times:
         >>> Times(1.0, 2.0, 5.0, 6.0).in_words(beside=True)
         'model 5.0 s, rest 1.0 s; beside it, decode 1.0 s and corrupt 2.0 s'
         """
-        model, parts = (
-            f"model {self.model:.1f} s",
-            (f"decode {self.decode:.1f} s", f"corrupt {self.corrupt:.1f} s"),
-        )
+        decode, corrupt = f"decode {self.decode:.1f} s", f"corrupt {self.corrupt:.1f} s"
+        model, rest = f"model {self.model:.1f} s", self.total - self.model
         if beside:
-            return f"{model}, rest {max(self.total - self.model, 0):.1f} s; beside it, {' and '.join(parts)}"
-        rest = self.total - self.model - self.decode - self.corrupt
-        return f"{', '.join(parts)}, {model}, rest {max(rest, 0):.1f} s"
+            return f"{model}, rest {max(rest, 0):.1f} s; beside it, {decode} and {corrupt}"
+        return f"{decode}, {corrupt}, {model}, rest {max(rest - self.decode - self.corrupt, 0):.1f} s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,11 +220,7 @@ def _arg_max(scores: Array, fit: Fit) -> tuple[Array, Array]:
         total = np.where(ahead > 0, total * less + 1, total + less)
         better = resized > best
         labels[better], best[better] = label, resized[better]
-    return labels, best[::STRIDE, ::STRIDE].clip(0, 1) if _are_probabilities(scores) else 1 / total
-
-
-def _are_probabilities(scores: Array) -> bool:
-    """Whether the scores of every pixel lie within 0 to 1 and add up to 1."""
-    if scores.min() < 0 or scores.max() > 1:
-        return False
-    return bool(np.abs(scores.sum(axis=0, dtype=np.float32) - 1).max() < 0.01)
+    shares = 0 <= scores.min() <= scores.max() <= 1  # of 1, if those of every pixel add up to it
+    if shares and np.abs(scores.sum(axis=0, dtype=np.float32) - 1).max() < 0.01:
+        return labels, best[::STRIDE, ::STRIDE].clip(0, 1)
+    return labels, 1 / total

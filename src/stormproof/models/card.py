@@ -120,9 +120,7 @@ def complete_card(guess: Mapping[str, Any], card: Mapping[str, Any], where: obje
     if card.get("decoder") not in (None, guess.get("decoder")):  # another decoder has other options
         guess = {key: value for key, value in guess.items() if key != "options"}
     merged = {**guess, **card}
-    decoder = merged.get("decoder")
-    known = guess.get("input", {})
-    given = card.get("input") or {}
+    decoder, known, given = merged.get("decoder"), guess.get("input", {}), card.get("input") or {}
     if not isinstance(given, Mapping):
         raise ModelError(f"{where}: input is {given!r:.60}; write input: with indented keys below it.")
     if decoder is None:

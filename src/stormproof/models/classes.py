@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +178,7 @@ class ClassMatch:
         dropped. `maps` is the match for semantic and panoptic maps, if they have other classes."""
         maps = maps or self
         labels, kept = self._translate(prediction.labels)
-        masks = prediction.masks
-        if masks is not None:
-            masks = tuple(mask for mask, keep in zip(masks, kept, strict=True) if keep)
+        masks = prediction.masks and tuple(compress(prediction.masks, kept))
         semantic = prediction.semantic
         if semantic is not None:
             semantic = maps._lookup(semantic.dtype.type)[semantic]

@@ -42,21 +42,16 @@ UNIT = {"std": 255}
 SYMMETRIC = {"mean": 127.5, "std": 127.5}
 LETTERBOX = {"resize": "letterbox", "pad": 114}
 YOLO = {**UNIT, **LETTERBOX}
-NANODET = {
-    "channels": "BGR", "mean": (103.53, 116.28, 123.675), "std": (57.375, 57.12, 58.395),
-    "resize": "letterbox", "pad": 0,
-}  # fmt: skip
-CENTERNET = {
-    "channels": "BGR", "mean": (104.0, 114.0, 119.9), "std": (73.7, 69.9, 70.9),
-    "resize": "letterbox", "pad": 0,
-}  # fmt: skip
+BLACK_BARS = {"resize": "letterbox", "pad": 0}
+NANODET = {"channels": "BGR", "mean": (103.53, 116.28, 123.675), "std": (57.375, 57.12, 58.395), **BLACK_BARS}
+CENTERNET = {"channels": "BGR", "mean": (104.0, 114.0, 119.9), "std": (73.7, 69.9, 70.9), **BLACK_BARS}
 SCRFD = {
     "mean": 127.5, "std": 128, "resize": "letterbox", "align": "top-left", "pad": 0, "rounding": "down",
 }  # fmt: skip
 PILLOW = {"interpolation": "antialias", "rounding": "down"}  # how DETR's code and its relatives resize
 PICODET = {**IMAGENET, "interpolation": "cubic"}
 EFFICIENTDET = {**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0}
-BLAZEFACE = {**SYMMETRIC, "resize": "letterbox", "pad": 0}
+BLAZEFACE = {**SYMMETRIC, **BLACK_BARS}
 _HEADS = ("boxes", "scores")
 _MASKED = ("rows", "prototypes?")
 _BY_STRIDE = ("classes and distances per stride",)
@@ -126,5 +121,4 @@ _OPTIONS: dict[str, str] = {
 
 def option_words() -> dict[str, str]:
     """What each option of any decoder means."""
-    further = [decoder.options for decoder in DECODERS.values()]
-    return _OPTIONS | {name: words for options in further for name, words in options.items()}
+    return _OPTIONS | {name: words for one in DECODERS.values() for name, words in one.options.items()}

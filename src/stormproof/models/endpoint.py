@@ -94,8 +94,8 @@ def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
             super().connect()
             deadline.watch(self.sock)
 
-    class Secure(http.client.HTTPSConnection):
-        connect = Plain.connect
+    class Secure(Plain, http.client.HTTPSConnection):
+        pass
 
     class Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         def http_open(self, req: Any) -> Any:

@@ -80,12 +80,9 @@ class Enhanced(Wrapper):
         return fingerprint((), {**own, "stated": stated} if stated else own)
 
     def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
-        return self.model([self._prepare(image) for image in images])
-
-    def _prepare(self, image: Image) -> Image:
         for step in self.functions:
-            image = step(image)
-        return image
+            images = [step(image) for image in images]
+        return self.model(images)
 
 
 _CALL = re.compile(r"(?P<name>[\w-]+)(\[(?P<values>[^]]*)\])?")

@@ -144,18 +144,15 @@ def _cut(image: Size, size: Size) -> Size:
 def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Image:
     """The RGB image resized and padded as planned."""
     height, width = fit.inner
-    inner = image if fit.inner == fit.image else _resize(image, fit.inner, interpolation)
+    inner = image
+    if fit.inner != fit.image and interpolation == "antialias":  # averages where it shrinks, as Pillow does
+        smoothed = PIL.Image.fromarray(image).resize((width, height), PIL.Image.Resampling.BILINEAR)
+        inner = np.asarray(smoothed)
+    elif fit.inner != fit.image:
+        inner = np.asarray(cv2.resize(image, (width, height), interpolation=INTERPOLATIONS[interpolation]))
     if fit.inner == fit.canvas:
         return np.asarray(inner, np.uint8)
     canvas = np.full((*fit.canvas, 3), pad, np.uint8)
     top, left = fit.offset
     canvas[top : top + height, left : left + width] = inner
     return canvas
-
-
-def _resize(image: Image, size: Size, interpolation: str) -> Image:
-    """The image at a size; `antialias` is linear, but averages where it shrinks, as Pillow does."""
-    if interpolation == "antialias":
-        small = PIL.Image.fromarray(image).resize(size[::-1], PIL.Image.Resampling.BILINEAR)
-        return np.asarray(small)
-    return np.asarray(cv2.resize(image, size[::-1], interpolation=INTERPOLATIONS[interpolation]), np.uint8)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError, first_line
 from stormproof.core.files import expand
 from stormproof.core.forms import Array, Size
 from stormproof.core.loading import framework
@@ -203,8 +203,7 @@ def load_pretrained(kind: Any, main: str, where: dict[str, Any]) -> Any:
     except Exception as error:  # missing, broken and hostile files raise different exceptions
         local = where["local_files_only"]
         fix = " Only files on this machine are used; download=true fetches others." if local else ""
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise ModelError(f"hf:{main} cannot be opened: {reason}.{fix}") from error
+        raise ModelError(f"hf:{main} cannot be opened: {first_line(error)}.{fix}") from error
 
 
 def _architecture(config: Any, main: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +109,10 @@ def _real(value: Array, detail: Any) -> Array:
 
 def read_metadata(path: Path) -> dict[str, str]:
     """`names`, `mean` and `std` (in grey levels) as Python literals, as far as the file contains them."""
-    names = _names(path)
-    found = {"names": repr(names)} if names else {}
-    try:
-        numbers = _normalisation(read_bytes(path, error=ModelError))
-    except (struct.error, IndexError, TypeError, ValueError):  # damaged metadata is ignored
-        numbers = {}
-    return {**found, **{key: repr(value) for key, value in numbers.items()}}
+    held: dict[str, Any] = {"names": names} if (names := _names(path)) else {}
+    with suppress(struct.error, IndexError, TypeError, ValueError):  # damaged metadata is ignored
+        held |= _normalisation(read_bytes(path, error=ModelError))
+    return {key: repr(value) for key, value in held.items()}
 
 
 def _names(path: Path) -> list[str]:

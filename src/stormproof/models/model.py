@@ -40,7 +40,6 @@ class Model(Described, Protocol):
 
     def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         """One prediction per image, in order."""
-        ...
 
 
 @runtime_checkable
@@ -54,15 +53,12 @@ class Precomputed(Described, Protocol):
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions that predictions exist for."""
-        ...
 
     def bind(self, dataset: Dataset) -> Self:
         """The same predictions, read with this dataset's image ids and category numbers."""
-        ...
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
         """The prediction for an image; it is empty where nothing was detected."""
-        ...
 
 
 @runtime_checkable
@@ -132,20 +128,16 @@ def fingerprint(files: Iterable[Path], settings: Mapping[str, object]) -> str:
     for path in files:
         inside = sorted(entry for entry in path.rglob("*") if entry.is_file()) if path.is_dir() else [path]
         for file in inside:
-            total.update(file.name.encode() + b"\0" + _file_digest(file))
+            try:
+                status = file.stat()
+                content = _digest(file.resolve(), status.st_mtime_ns, status.st_size)
+            except OSError as error:
+                raise ModelError(f"{file} cannot be read: {error.strerror}; check the path.") from None
+            total.update(file.name.encode() + b"\0" + content)
     return total.hexdigest()
 
 
-def _file_digest(path: Path) -> bytes:
-    """A hash of a file's bytes; an unchanged file is read once per process."""
-    try:
-        status = path.stat()
-        return _digest(path.resolve(), status.st_mtime_ns, status.st_size)
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}; check the path.") from None
-
-
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # an unchanged file is read once per process
 def _digest(path: Path, modified: int, size: int) -> bytes:
     with open_regular(path, error=ModelError) as file:
         return file_digest(file, blake2b).digest()

@@ -83,10 +83,9 @@ class Network:
     def __call__(self, images: Sequence[Image]) -> Sequence[Prediction]:
         predictions: list[Prediction] = []
         fits = [plan_input(image, self.card.input) for image in images]
+        on_host = all(isinstance(image, np.ndarray) for image in images)
         # Decodes boxes where the outputs lie, or returns the outputs.
-        run: Callable[..., JoinedBoxes | Outputs] | None = getattr(self.forward, "boxes", None)
-        if len(images) and isinstance(images[0], np.ndarray):
-            run = None
+        run: Callable[..., Any] | None = None if on_host else getattr(self.forward, "boxes", None)
         for group in split_batches([None if self.takes_list else fit.canvas for fit in fits], self.batch):
             pairs = [(images[i], fits[i]) for i in group]
             each = [self._stack([pair])[0] for pair in pairs] if self.takes_list else self._stack(pairs)

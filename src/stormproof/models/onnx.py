@@ -29,11 +29,9 @@ from stormproof.models.guess import (
 from stormproof.models.model import ADAPTERS, model_file
 from stormproof.models.network import Forward, Network, usual_batch
 
-_DTYPES = {
-    "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
-    "tensor(uint8)": "uint8", "tensor(int8)": "int8", "tensor(int64)": "int64", "tensor(int32)": "int32",
-    "tensor(bool)": "bool",
-}  # fmt: skip
+_DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"} | {
+    f"tensor({name})": name for name in ("float16", "uint8", "int8", "int64", "int32", "bool")
+}
 # transformers' DETR may ask which pixels belong to the image: all of them, since it is alone in its batch.
 _MASK = "pixel_mask"
 

@@ -6,7 +6,6 @@ and a training log in it is not opened. Both toolboxes take BGR arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
-from stormproof.core.forms import Array
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
-from stormproof.core.sample import RLE, Image, Prediction
+from stormproof.core.sample import Image, Prediction
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import ADAPTERS, PerImage, bgr, model_file
 from stormproof.models.predictions import as_array, label_map, read_mask
@@ -42,7 +40,8 @@ def open_mmdet(
         boxes, masks = as_array(found.bboxes)[kept], None
         if "masks" in found:
             masks = tuple(read_mask(mask, size) for mask in as_array(found.masks)[kept])
-            boxes = _fill_empty(boxes, masks)
+            empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)  # all of SOLO's are zeros
+            boxes = np.where(empty, mask_boxes(masks).astype(boxes.dtype), boxes)
         return Prediction(boxes, scores[kept], as_array(found.labels)[kept], masks)
 
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
@@ -61,13 +60,6 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
         return Prediction(semantic=label_map(as_array(answer.pred_sem_seg.data)[0], config.stem))
 
     return PerImage(config.stem, predict, semantic_classes=names, files=(config, path))
-
-
-def _fill_empty(boxes: Array, masks: Sequence[RLE]) -> Array:
-    """Boxes; empty ones are replaced by those of the masks, since SOLO's boxes are all zeros."""
-    empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)
-    around = mask_boxes(masks).astype(boxes.dtype)
-    return np.where(empty, around, boxes)
 
 
 class _Ignored:

@@ -38,15 +38,11 @@ def read_predictions(
     """
     alone = isinstance(returned, Mapping | Prediction | str) or is_result(returned)
     if alone or not hasattr(returned, "__len__"):
-        raise InvalidPrediction(
-            f"{name} returned {_type(returned)} for {len(sizes)} images; return a list with {_EXPECTED} for "
-            "each image."
-        )
+        listed = f"return a list with {_EXPECTED} for each image."
+        raise _unusable(name, f"{_type(returned)} for {len(sizes)} images; {listed}")
     items = list(returned)  # type: ignore[call-overload]
     if len(items) != len(sizes):
-        raise InvalidPrediction(
-            f"{name} returned {len(items)} predictions for {len(sizes)} images; return one per image."
-        )
+        raise _unusable(name, f"{len(items)} predictions for {len(sizes)} images; return one per image.")
     return _read_together(items) or [
         read_prediction(item, size, name, classes) for item, size in zip(items, sizes, strict=True)
     ]
@@ -81,19 +77,19 @@ def read_prediction(
         plane = _numbers(item, name, "a prediction")
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
-        raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
+        raise _unusable(name, f"{_type(item)} for an image; return {_EXPECTED}.")
     raw = item.get("semantic")
     semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
     masks = None if item.get("masks") is None else _masks(item["masks"], size, name)
     data = _object_arrays(item, name)
     boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else _boxes(masks, data)
     if problem := box_shape_problem(boxes.shape):
-        raise InvalidPrediction(f"{name} returned boxes that {problem}")
+        raise _unusable(name, f"boxes that {problem}")
     scores = _numbers(item.get("scores", ()), name, "scores")
     labels = _labels(item.get("labels", ()), classes, name)
     counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
     if len({*counts.values()}) > 1:
-        raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
+        raise _unusable(name, f"{counts}; every box needs a score and a label.")
     return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name), data=data)
 
 
@@ -104,9 +100,7 @@ def _object_arrays(item: Mapping[Any, Any], name: str) -> dict[str, Array]:
     named = {key: (form.name, make) for form in forms.values() for key, make in form.keys.items()}
     unknown = [key for key in others if key not in forms and key not in named]
     if unknown:
-        raise InvalidPrediction(
-            f"{name} returned the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}."
-        )
+        raise _unusable(name, f"the keys {unknown}; known keys are {', '.join(PREDICTION_KEYS)}.")
     data: dict[str, Array] = {}
     for key in others:
         if key in forms:
@@ -134,14 +128,12 @@ def _labels(value: object, classes: Sequence[str], name: str) -> Array:
         return _numbers(value, name, "labels")
     if not classes:
         fix = f"set {name}.classes = [...] to the names in order, or return their places in that order"
-        raise InvalidPrediction(f"{name} returned the label {listed[0]!r:.60}, but names no classes; {fix}.")
+        raise _unusable(name, f"the label {listed[0]!r:.60}, but names no classes; {fix}.")
     places = {one: place for place, one in enumerate(classes)}
     unknown = next((one for one in listed if one not in places), None)
     if unknown is not None:
-        raise InvalidPrediction(
-            f"{name} returned the label {unknown!r:.60}, which is not one of its classes: "
-            f"{first_few(list(classes))}."
-        )
+        known = first_few(list(classes))
+        raise _unusable(name, f"the label {unknown!r:.60}, which is not one of its classes: {known}.")
     return np.array([places[one] for one in listed], np.int64)
 
 
@@ -156,9 +148,7 @@ def _panoptic(item: Mapping[Any, Any], name: str) -> npt.NDArray[np.int32] | Non
         )
     plane = _numbers(ids, name, "panoptic")
     if plane.ndim != 2 or plane.dtype.kind not in "iu":
-        raise InvalidPrediction(
-            f"{name} returned a panoptic map of {plane.dtype} and shape {plane.shape}; give H×W ids."
-        )
+        raise _unusable(name, f"a panoptic map of {plane.dtype} and shape {plane.shape}; give H×W ids.")
     return panoptic_map(plane, {int(key): int(label) for key, label in segments.items()})
 
 
@@ -177,7 +167,7 @@ def _fields(item: Any, name: str) -> dict[str, Any]:
         found = {"boxes": item.xyxy, "scores": item.confidence, "labels": item.class_id}
         lacking = [key for key, value in found.items() if value is None]
         if lacking:
-            raise InvalidPrediction(f"{name} returned Detections without {' and '.join(lacking)}.")
+            raise _unusable(name, f"Detections without {' and '.join(lacking)}.")
         masks = getattr(item, "mask", None)
         return found | _of_forms(item) | ({} if masks is None else {"masks": masks})
     if getattr(item, "semantic_mask", None) is not None:
@@ -191,10 +181,8 @@ def _fields(item: Any, name: str) -> dict[str, Any]:
         return found
     masks, size = as_array(item.masks.data), getattr(item, "orig_shape", None)
     if size is not None and masks.shape[1:] != tuple(size):
-        raise InvalidPrediction(
-            f"{name} returned masks of {masks.shape[1]}×{masks.shape[2]} pixels for an image of "
-            f"{size[0]}×{size[1]}; call Ultralytics with retina_masks=True."
-        )
+        sides = f"masks of {masks.shape[1]}×{masks.shape[2]} pixels for an image of {size[0]}×{size[1]}"
+        raise _unusable(name, f"{sides}; call Ultralytics with retina_masks=True.")
     return {**found, "masks": masks}
 
 
@@ -208,23 +196,23 @@ def _masks(value: Any, size: tuple[int, int], name: str) -> tuple[RLE, ...]:
     try:
         return tuple(read_mask(mask, size) for mask in value)
     except InvalidTruth as error:
-        raise InvalidPrediction(f"{name} returned a mask that cannot be read: {error}") from None
+        raise _unusable(name, f"a mask that cannot be read: {error}") from None
     except TypeError:
-        raise InvalidPrediction(f"{name} returned {_type(value)} as masks; return one per box.") from None
+        raise _unusable(name, f"{_type(value)} as masks; return one per box.") from None
 
 
 def _numbers(value: object, name: str, what: str) -> Array:
     """An array of numbers; lists of uneven length, strings and masked numbers are refused."""
     if np.ma.is_masked(value):
         fix = "leave out the entries that are masked"
-        raise InvalidPrediction(f"{name} returned {what} with masked numbers, which have no value; {fix}.")
+        raise _unusable(name, f"{what} with masked numbers, which have no value; {fix}.")
     try:
         values = as_array(value)
         if values.dtype.kind in "biuf":
             return values
     except (ValueError, TypeError, OverflowError):
         pass
-    raise InvalidPrediction(f"{name} returned {what} that cannot be read as numbers ({value!r:.60}).")
+    raise _unusable(name, f"{what} that cannot be read as numbers ({value!r:.60}).")
 
 
 def as_array(value: object) -> Array:
@@ -247,17 +235,13 @@ def as_array(value: object) -> Array:
 def label_map(plane: Array, name: str) -> Array:
     """An H×W array of whole numbers as a semantic map."""
     if plane.ndim != 2 or plane.dtype.kind not in "biuf":
-        raise InvalidPrediction(
-            f"{name} returned a semantic map of {plane.dtype} and shape {plane.shape}; expected H×W numbers."
+        raise _unusable(
+            name, f"a semantic map of {plane.dtype} and shape {plane.shape}; expected H×W numbers."
         )
     if plane.size and (not np.isfinite(plane).all() or plane.min() < 0 or plane.max() > 65535):
-        raise InvalidPrediction(
-            f"{name} returned a semantic map of {plane.min()} to {plane.max()}; classes are 0 to 65535."
-        )
+        raise _unusable(name, f"a semantic map of {plane.min()} to {plane.max()}; classes are 0 to 65535.")
     if plane.dtype.kind == "f" and (plane != np.floor(plane)).any():
-        raise InvalidPrediction(
-            f"{name} returned a semantic map of fractions; take the arg-max over classes first."
-        )
+        raise _unusable(name, "a semantic map of fractions; take the arg-max over classes first.")
     return plane.astype(np.uint8 if plane.size == 0 or plane.max() < 256 else np.uint16)
 
 
@@ -274,6 +258,10 @@ def read_mask(mask: object, size: tuple[int, int]) -> RLE:
     if not np.isfinite(plane).all():
         raise InvalidPrediction("A mask contains NaN or infinity; its values must be 0 to 1.")
     return RLE.from_mask(plane > 0.5)
+
+
+def _unusable(name: str, returned: str) -> InvalidPrediction:
+    return InvalidPrediction(f"{name} returned {returned}")
 
 
 def _type(value: object) -> str:

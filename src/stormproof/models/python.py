@@ -151,21 +151,15 @@ def code_identity(value: Any, depth: int = _DEPTH) -> Any:
     if isinstance(value, FunctionType):
         return _function_identity(value, depth)
     if isinstance(value, ModuleType):
-        return ["module", _module_identity(value)]
+        file = Path(getattr(value, "__file__", None) or "")
+        is_own = file.is_file() and not is_installed(file)
+        return ["module", fingerprint(source_files(file, value.__name__), {}) if is_own else None]
     if isinstance(value, CodeType):
         constants = [code_identity(constant, depth) for constant in value.co_consts]
         return [value.co_code.hex(), constants, value.co_names]
     call = vars(type(value)).get("__call__")
     own = code_identity(call, depth - 1) if isinstance(call, FunctionType) else None
     return [type(value).__qualname__, own]
-
-
-def _module_identity(module: ModuleType) -> str | None:
-    """The files of a module of the user's own; None for installed ones."""
-    file = getattr(module, "__file__", None)
-    if file is None or not Path(file).is_file() or is_installed(Path(file)):
-        return None
-    return fingerprint(source_files(Path(file), module.__name__), {})
 
 
 def _function_identity(function: FunctionType, depth: int) -> Any:
@@ -254,14 +248,10 @@ def _script_model(function: Callable[[Sequence[Image]], Any], spec: Spec, module
     file = inspect.getsourcefile(module)
     inside = "" if spec.kind.endswith(".py") else spec.kind
     files = () if own is not None or file is None else source_files(Path(file), inside)
-    return FunctionModel(
-        function,
-        name if isinstance(name, str) else spec.main,
-        classes,
-        maps,
-        fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)}),
-        takes_tensors=getattr(stated, "takes_tensors", None) is True,
-    )
+    identity = fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)})
+    called = name if isinstance(name, str) else spec.main
+    takes_tensors = getattr(stated, "takes_tensors", None) is True
+    return FunctionModel(function, called, classes, maps, identity, takes_tensors=takes_tensors)
 
 
 def _names(found: object) -> tuple[str, ...]:
@@ -300,10 +290,9 @@ def _run_script(path: Path) -> Any:
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     folder = str(path.resolve().parent)
+    _last_script[:] = [(path, "" if folder in sys.path else folder, frozenset(sys.modules))]
     if folder not in sys.path:
         sys.path.append(folder)
-        _last_script.folder = folder
-    _last_script.path, _last_script.loaded_before = path, frozenset(sys.modules)
     sys.modules[name] = module  # dataclasses and pickling look their module up by name
     try:
         found.loader.exec_module(module)
@@ -315,26 +304,20 @@ def _run_script(path: Path) -> Any:
     return module
 
 
-@dataclass(slots=True)
-class _LastScript:
-    path: Path | None = None
-    folder: str = ""  # that was added to sys.path for it
-    loaded_before: frozenset[str] = frozenset()
-
-
-_last_script = _LastScript()
+# The script that was run last, the folder that was added to sys.path for it, and the modules loaded before.
+_last_script: list[tuple[Path, str, frozenset[str]]] = []
 
 
 def _forget_script() -> None:
     """Undo what importing the files beside the last script left in this process."""
-    if _last_script.path is not None and _last_script.path.is_file():
-        beside = {str(file) for file in source_files(_last_script.path)}
+    for path, folder, loaded_before in _last_script:
+        beside = {str(file) for file in source_files(path)} if path.is_file() else ()
         for name, module in list(sys.modules.items()):
-            if name not in _last_script.loaded_before and getattr(module, "__file__", None) in beside:
+            if name not in loaded_before and getattr(module, "__file__", None) in beside:
                 del sys.modules[name]
-    if _last_script.folder in sys.path:
-        sys.path.remove(_last_script.folder)
-    _last_script.path, _last_script.folder = None, ""
+        if folder in sys.path:
+            sys.path.remove(folder)
+    _last_script.clear()
     importlib.invalidate_caches()
 
 

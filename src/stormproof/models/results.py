@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -259,12 +260,10 @@ class _Table:
         rows = slice(*self.spans[image])
         box, masks = np.array(self.boxes[rows]), None if self.masks is None else self.masks.of(rows)
         corners = np.hstack([box[:, :2], box[:, :2] + box[:, 2:]])
-        labels = np.array(self.labels[rows])
+        scores, labels = np.array(self.scores[rows]), np.array(self.labels[rows])
         data = {name: np.array(values[rows]) for name, values in self.data.items()}
         try:
-            return Prediction(
-                corners, np.array(self.scores[rows]), labels, masks, sides=box[:, 2:], data=data
-            )
+            return Prediction(corners, scores, labels, masks, sides=box[:, 2:], data=data)
         except InvalidPrediction as error:
             raise ModelError(f"{self.path}, image {image!r}: {error}") from None
 
@@ -284,13 +283,9 @@ class _Masks:
         return cls(_map_to_disk(runs), ends, np.array([mask.size for mask in masks], np.int64))
 
     def of(self, rows: slice) -> tuple[RLE, ...]:
-        return tuple(
-            RLE(
-                (int(self.sizes[i, 0]), int(self.sizes[i, 1])),
-                np.array(self.runs[self.ends[i] : self.ends[i + 1]]),
-            )
-            for i in range(rows.start, rows.stop)
-        )
+        bounds = pairwise(self.ends[rows.start : rows.stop + 1].tolist())
+        sized = zip(self.sizes[rows].tolist(), bounds, strict=True)
+        return tuple(RLE((height, width), np.array(self.runs[a:b])) for (height, width), (a, b) in sized)
 
 
 def _map_to_disk(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

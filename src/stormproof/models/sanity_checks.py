@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.errors import ModelError, StormproofError, counted
 from stormproof.core.forms import Array
 from stormproof.core.sample import MAPS, Image, Prediction
 from stormproof.core.spec import Spec
@@ -64,17 +64,17 @@ def probe(spec: Spec, image: Image) -> Probe:
     card["input"] = {"size": (USUAL_SIDE, USUAL_SIDE), **usual, **card["input"]}
     if decoder and decoder.task == "detection":
         card |= {key: value for key, value in asdict(decoder.limits).items() if value is not None}
-    if batch_problem(graph):
-        return Probe(graph, card, why, (), batch_problem(graph))
+    if problem := batch_problem(graph):
+        return Probe(graph, card, why, (), problem)
     names = [tensor.name for tensor in graph.outputs]
     try:
         fed = check_card(InputCard, card["input"], "input")
         values = run(prepare(image, plan_input(image, fed), fed)[None])
         outputs = tuple(_output(name, value) for name, value in zip(names, values, strict=True))
-    except StormproofError as error:
-        return Probe(graph, card, why, (), str(error))
     except Exception as error:  # each runtime has exceptions of its own
-        return Probe(graph, card, why, (), f"it cannot be run: {str(error).splitlines()[0]}")
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        problem = str(error) if isinstance(error, StormproofError) else f"it cannot be run: {said}"
+        return Probe(graph, card, why, (), problem)
     return Probe(graph, card, why, outputs, guessed=_describe_guess(graph, fed, decoder))
 
 
@@ -98,8 +98,7 @@ def describe_model(model: Model | Precomputed) -> str:
     parts = [*_describe_network(model)] if isinstance(model, Network) else []
     names = (*model.classes, *(n for n in model.semantic_classes if n not in model.classes))
     shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    noun = "class" if len(names) == 1 else "classes"
-    parts.append(f"{len(names)} {noun} ({shown})" if names else "the dataset's classes")
+    parts.append(f"{counted(len(names), 'class')} ({shown})" if names else "the dataset's classes")
     return f"{model.name}: {'; '.join(parts)}"
 
 
@@ -129,39 +128,25 @@ def _short(values: Sequence[float]) -> str:
     return f"{values[0]:g}" if len({*values}) == 1 else "[" + " ".join(f"{v:g}" for v in values) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What looks wrong, with the likely cause; `change` is the part of a card that mends it, if one does."""
-
-    words: str
-    change: Mapping[str, Any] = field(default_factory=dict)
-
-
-def check_predictions(
-    model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
-) -> list[str]:
-    """What looks wrong in predictions for a few ordinary images, in words."""
-    return [fault.words for fault in find_faults(model, predictions, sizes)]
-
-
 def find_faults(
     model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
-) -> Iterator[Fault]:
-    """What looks wrong in predictions for a few ordinary images."""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What looks wrong in predictions for a few ordinary images, with the likely cause; and the part of a
+    card that mends it, if one does."""
     values = {int(v) for p in predictions if p.semantic is not None for v in np.unique(p.semantic)}
     if len(values) == 1:
-        yield Fault(f"every pixel is class {values.pop()}: check mean, std and channels in the card.")
+        yield f"every pixel is class {values.pop()}: check mean, std and channels in the card.", {}
     if not model.classes and any({*p.forms} & {*MAPS} for p in predictions):
         return
     boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
     scores = np.concatenate([np.zeros(0), *(p.scores for p in predictions)])
     labels = np.concatenate([np.zeros(0, np.int64), *(p.labels for p in predictions)])
     if not len(boxes):
-        yield Fault("nothing was found in any of these images: check mean, std and channels in the card.")
+        yield "nothing was found in any of these images: check mean, std and channels in the card.", {}
         return
     if boxes.max() <= 4 and min(min(size) for size in sizes) > 32:
         words = "all boxes lie within 4 pixels: they are fractions; set options: {fractions: true}."
-        yield Fault(words, {"options": {"fractions": True}})
+        yield words, {"options": {"fractions": True}}
     if len(boxes) < _ENOUGH:
         return
     reach = max(
@@ -171,14 +156,12 @@ def find_faults(
     )
     if reach < 0.3 and isinstance(model, Network) and model.card.decoder == "yolov10":
         words = "all boxes lie in the upper left corner: if they are cells of a map, set options: {scale: 4}."
-        yield Fault(words, {"options": {"scale": 4}})
+        yield words, {"options": {"scale": 4}}
     if len(model.classes) > 5 and len(np.unique(labels)) < _FEW:
         names = ", ".join(model.classes[i] for i in np.unique(labels) if i < len(model.classes))
-        yield Fault(f"only {names} in {len(labels)} detections: check classes and label_offset in the card.")
+        yield f"only {names} in {len(labels)} detections: check classes and label_offset in the card.", {}
     if scores.min() >= 0.2:
-        yield Fault(
-            f"no score is below {scores.min():.2f}: the network discards low scores, which AP needs too; "
-            "export it with a threshold near 0."
-        )
+        low = f"no score is below {scores.min():.2f}: the network discards low scores, which AP needs too"
+        yield f"{low}; export it with a threshold near 0.", {}
     if scores.max() < 0.1:
-        yield Fault(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")
+        yield f"no score is above {scores.max():.2f}: check mean, std and channels in the card.", {}

@@ -67,12 +67,10 @@ def _imported_files(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
 def _resolve(names: Sequence[str], roots: Sequence[Path]) -> Iterator[Path]:
     """The files of a dotted name: packages on the way, and the module; nothing if it is not below `roots`."""
     for root in roots:
-        place, hits = root, []
+        place, hits = root, list[Path]()
         for name in names:
             place = place / name
-            hits += [
-                path for path in (place / "__init__.py", place.with_name(f"{name}.py")) if path.is_file()
-            ]
+            hits += filter(Path.is_file, (place / "__init__.py", place.with_name(f"{name}.py")))
         if hits:
             yield from hits
             return

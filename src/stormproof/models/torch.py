@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError, first_line
 from stormproof.core.loading import framework, load_attribute
 from stormproof.core.prediction_batch import JoinedBoxes
 from stormproof.core.spec import Spec
@@ -80,7 +80,7 @@ def torch_on(device: str, threads: int, *, extra: str) -> Any:
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # the latter where torch is built without CUDA
-        raise InvalidOption(f"device={device}: {str(error).splitlines()[0].rstrip('.')}.") from None
+        raise InvalidOption(f"device={device}: {first_line(error)}.") from None
     return torch
 
 

@@ -343,10 +343,12 @@ def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
     _require_measure(r, scores, r.metric)
     assert scores.replicates is not None
     spread = scores.replicates.per_condition.get(r.metric, {})
-    same = same_condition(text, [held for held in scores.conditions if held in spread])
+    same = same_condition(text, scores.conditions)
     if same is None:
         close = UnknownName("condition", text, scores.conditions)
         raise InvalidOption(f"{r.id}: {text} was not run, so {r.metric} under it is not known. {close}")
+    if same not in spread:
+        raise InvalidOption(f"{r.id}: {same} was run, but its {r.metric} is not known.")
     return scores.per_condition[r.metric][same], spread[same]
 
 

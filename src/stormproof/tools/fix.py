@@ -162,7 +162,7 @@ def apply_hints(network: Network, images: Sequence[Image]) -> tuple[Network, lis
         try:
             predictions = network(images)
             sizes = [(image.shape[0], image.shape[1]) for image in images]
-            hints = [(fault.words, fault.change) for fault in find_faults(network, predictions, sizes)]
+            hints = [*find_faults(network, predictions, sizes)]
         except CardChange as error:
             hints = [(str(error), error.change)]
         mended = next(

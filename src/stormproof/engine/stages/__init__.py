@@ -59,7 +59,7 @@ Answer = tuple[PreparedCell, object]  # a cell and what the model returned for i
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredBatch:
     """Cells that the model was called with, what it returned for each, and how long the call took: None for
-    the first call in a process, which pays for the model's start."""
+    the first call since it was opened, which pays for its start."""
 
     cells: Sequence[PreparedCell]
     returned: Sequence[object]

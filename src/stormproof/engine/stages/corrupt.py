@@ -32,29 +32,20 @@ class Corruptor:
 
     def __call__(self, decoded: DecodedImage, condition: Condition) -> PreparedCell | Failure:
         """A cell that the model may modify: never the sample's own image, which others are made from."""
-        start = perf_counter()
+        start, sample, dataset = perf_counter(), decoded.sample, self._dataset
+        names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
         try:
             if self._copies is not None and not condition.is_clean:
                 return self._from_copy(self._copies, decoded, condition)
-            return self._made(decoded, condition)
+            corrupted = apply(sample, condition, seed=self._seed, **names)
+            image, truth = corrupted.image, corrupted.truth
+            if np.may_share_memory(image, sample.image):
+                image = image.copy()
+            return _cell(decoded, condition, image, lambda: truth, decoded.content)
         except Exception as error:
-            return Failure.of(error, decoded.index, decoded.sample.id, condition, "corruption")
+            return Failure.of(error, decoded.index, sample.id, condition, "corruption")
         finally:
             self._times.corrupt += perf_counter() - start
-
-    def _made(self, decoded: DecodedImage, condition: Condition) -> PreparedCell:
-        sample, dataset = decoded.sample, self._dataset
-        corrupted = apply(
-            sample,
-            condition,
-            seed=self._seed,
-            classes=dataset.classes,
-            semantic_classes=dataset.semantic_classes,
-        )
-        image, truth = corrupted.image, corrupted.truth
-        if np.may_share_memory(image, sample.image):
-            image = image.copy()
-        return _cell(decoded, condition, image, lambda: truth, decoded.content)
 
     def _from_copy(self, copies: Path, decoded: DecodedImage, condition: Condition) -> PreparedCell:
         """A stored corrupted copy of an image, with the truth under its condition."""

@@ -124,13 +124,16 @@ class DeviceCorruptor:
         start, (batch, condition) = perf_counter(), job
         try:
             with self._launching():
-                made = self._corrupted(batch, condition)
-                changes = _Changes(batch, made, self._launching)
+                made = corrupt_batch(
+                    batch.images, condition, ids=batch.identities, seed=self._seed,
+                    depth=_depths(batch, condition), cameras=batch.cameras, sizes=batch.padded_sizes,
+                )  # fmt: skip
+                changes = _changes(batch, made, self._launching)
                 images = _tensors(made, batch.sizes) if self._keep else download(made, batch.sizes)
             cells = [
                 PreparedCell(
                     read.index, read.sample.id, condition, image, size,
-                    partial(self._truth, read.sample, condition), read.content, partial(changes.of, i),
+                    partial(self._truth, read.sample, size, condition), read.content, partial(changes, i),
                 )
                 for i, (read, image, size) in enumerate(zip(batch.reads, images, batch.sizes, strict=True))
             ]  # fmt: skip
@@ -160,19 +163,7 @@ class DeviceCorruptor:
         """Kernels are launched on its own stream."""
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
 
-    def _corrupted(self, batch: UploadedImages, condition: Condition) -> Tensor:
-        return corrupt_batch(
-            batch.images,
-            condition,
-            ids=batch.identities,
-            seed=self._seed,
-            depth=_depths(batch, condition),
-            cameras=batch.cameras,
-            sizes=batch.padded_sizes,
-        )
-
-    def _truth(self, sample: Sample, condition: Condition) -> Truth:
-        size = (sample.image.shape[0], sample.image.shape[1])
+    def _truth(self, sample: Sample, size: Size, condition: Condition) -> Truth:
         return truth_under(sample.truth, size, condition, seed=self._seed, image_id=sample.frame)
 
 
@@ -205,25 +196,21 @@ def _depths(batch: UploadedImages, condition: Condition) -> Tensor | None:
     return torch.from_numpy(padded).to(batch.images.device)
 
 
-class _Changes:
+def _changes(
+    batch: UploadedImages, made: Tensor, launching: Callable[[], AbstractContextManager[Any]]
+) -> Callable[[int], ImageChange]:
     """How far the images of a batch are from the clean ones.
 
     Sums are of integers, so they are as exact as on the CPU; the padding is 0 before and after. They are
     fetched when a row asks for them, by when the model has waited for the device anyway.
     """
+    sums = torch.stack([squared_differences(batch.images, made), batch.power])
+    values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
 
-    def __init__(
-        self, batch: UploadedImages, made: Tensor, launching: Callable[[], AbstractContextManager[Any]]
-    ) -> None:
-        self._launching = launching
-        self._sums = torch.stack([squared_differences(batch.images, made), batch.power])
-        self._values = [batch.images.shape[1] * height * width for height, width in batch.sizes]
+    @cache
+    def fetch() -> list[ImageChange]:
+        with launching():
+            noise, power = sums.tolist()
+        return [*map(change_from_sums, noise, power, values)]
 
-    @cached_property
-    def _fetched(self) -> list[ImageChange]:
-        with self._launching():
-            noise, power = self._sums.tolist()
-        return [*map(change_from_sums, noise, power, self._values)]
-
-    def of(self, row: int) -> ImageChange:
-        return self._fetched[row]
+    return lambda row: fetch()[row]

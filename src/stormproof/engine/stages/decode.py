@@ -71,11 +71,7 @@ class ReadAhead:
         self._most = min(_READERS, worker_count(0)) if abilities(dataset).thread_safe else 1
         self.dataset = dataset
         self._threads = ThreadPoolExecutor(min(self._most, 1 + _USES // uses))
-        self._started: dict[int, Future[DecodedImage | Exception]] = {}
-
-    @property
-    def has_started(self) -> bool:
-        return bool(self._started)
+        self.started: dict[int, Future[DecodedImage | Exception]] = {}
 
     def __call__(
         self, decode: Decoder, indices: Sequence[int], following: Sequence[int], *, ahead: int,
@@ -84,13 +80,13 @@ class ReadAhead:
         """What is read at each index, in order, while up to `ahead` more are being read; the first ones, for
         which the model waits, by as many threads as there may be."""
         whole = [*indices, *following]
-        for index in self._started.keys() - {*whole}:
-            self._started.pop(index).cancel()
-        if not self._started:
+        for index in self.started.keys() - {*whole}:
+            self.started.pop(index).cancel()
+        if not self.started:
             with ThreadPoolExecutor(self._most) as threads:
-                self._started = {index: threads.submit(decode.read, index) for index in indices[:at_once]}
-        rest = iter([index for index in whole if index not in self._started])
+                self.started = {index: threads.submit(decode.read, index) for index in indices[:at_once]}
+        rest = iter([index for index in whole if index not in self.started])
         for index in indices:
-            while len(self._started) < ahead and (later := next(rest, None)) is not None:
-                self._started[later] = self._threads.submit(decode.read, later)
-            yield index, decode.check(self._started.pop(index).result())
+            while len(self.started) < ahead and (later := next(rest, None)) is not None:
+                self.started[later] = self._threads.submit(decode.read, later)
+            yield index, decode.check(self.started.pop(index).result())

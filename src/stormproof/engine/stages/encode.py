@@ -37,30 +37,21 @@ class Encoder:
             match_classes(model.semantic_classes or names, names).labels, np.int64
         )
 
-    def __call__(self, answers: Iterable[Answer | Failure]) -> Iterator[Row | Failure]:
+    def __call__(self, answers: Iterable[Answer | Failure]) -> RowBlock | Iterator[Row | Failure]:
         """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
         asked for, because a packed noisy label map is larger than the map."""
-        if isinstance(answers, AnsweredBatch) and (block := self.block(answers)) is not None:
-            yield from block
-            return
-        seconds = answers.seconds if self._timed and isinstance(answers, AnsweredBatch) else None
-        counted = {} if seconds is None else {MODEL_MS: [1000 * seconds]}
-        for answer in answers:
-            yield answer if isinstance(answer, Failure) else self.one(*answer, counted)
-
-    def block(self, batch: AnsweredBatch) -> RowBlock | None:
-        """The rows of a batch as columns; None if each needs a look of its own."""
-        boxes = None if self._timed else check_together(batch.returned, self._classes)
-        if boxes is None:
-            return None
-        recipe = self._recipe
-        return RowBlock(
-            [
-                RowHead(index, name, condition, recipe(condition), size, content, change())
-                for index, name, condition, _, size, _, content, change in batch.cells
-            ],
-            boxes,
-        )
+        counted, recipe = dict[str, Any](), self._recipe
+        if isinstance(answers, AnsweredBatch) and self._timed:
+            counted = {} if answers.seconds is None else {MODEL_MS: [1000 * answers.seconds]}
+        elif isinstance(answers, AnsweredBatch):
+            boxes = check_together(answers.returned, self._classes)
+            if boxes is not None:
+                heads = [
+                    RowHead(index, name, condition, recipe(condition), size, content, change())
+                    for index, name, condition, _, size, _, content, change in answers.cells
+                ]
+                return RowBlock(heads, boxes)
+        return (one if isinstance(one, Failure) else self.one(*one, counted) for one in answers)
 
     def one(
         self, cell: PreparedCell, returned: object, counted: Mapping[str, Any] | None = None
@@ -92,27 +83,18 @@ class Encoder:
 def check_together(returned: Sequence[object], classes: int) -> JoinedBoxes | None:
     """The boxes of a batch, checked as `check_prediction` does; None if each needs a look of its own:
     they hold more than boxes, or something is wrong."""
-    checked = returned if isinstance(returned, JoinedBoxes) else _join(returned)
-    if checked is None:
-        return None
-    labels = checked.labels
+    joined = returned if isinstance(returned, JoinedBoxes) else None
+    if joined is None:
+        held = [one for one in returned if isinstance(one, Prediction)]
+        more = any(one.forms or one.masks is not None or one.confidence is not None for one in held)
+        if not held or len(held) < len(returned) or more:
+            return None
+        joined = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
+        if joined is None or not np.array_equal(np.concatenate([one.sides for one in held]), joined.sides):
+            return None
+    labels = joined.labels
     in_range = not classes or not len(labels) or 0 <= labels.min() <= labels.max() < classes
-    return checked if in_range else None
-
-
-def _join(returned: Sequence[object]) -> JoinedBoxes | None:
-    held = [one for one in returned if isinstance(one, Prediction) and not _has_more(one)]
-    if not held or len(held) < len(returned):
-        return None
-    joined = join_boxes(*([getattr(one, name) for one in held] for name in _COLUMNS))
-    if joined is None or not np.array_equal(np.concatenate([one.sides for one in held]), joined.sides):
-        return None
-    return joined
-
-
-def _has_more(prediction: Prediction) -> bool:
-    more = ("masks", "semantic", "panoptic", "confidence")
-    return bool(prediction.data) or any(getattr(prediction, name) is not None for name in more)
+    return joined if in_range else None
 
 
 def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:

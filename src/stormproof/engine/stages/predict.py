@@ -8,9 +8,10 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from time import perf_counter
 from types import FrameType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -20,13 +21,12 @@ from stormproof.core.processes import same_folder
 from stormproof.core.sample import Image, as_rgb
 from stormproof.engine.failures import Failure, describe, trace_of
 from stormproof.engine.liveness import is_worker, write_note
-from stormproof.engine.pair import forget_pair, pair_for
+from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.stages import Answer, AnsweredBatch, PreparedCell
 from stormproof.engine.work import Attempt, Times
 from stormproof.models.model import Model
 
 _Result = TypeVar("_Result")
-_called: list[int] = []  # the identity of the model that this process has called
 GRACE = 2.0  # seconds between interrupting a call and ending the process that cannot be interrupted
 PATIENCE = 3  # model calls that may hang on one image before its other conditions are skipped
 
@@ -36,17 +36,17 @@ class Predictor:
     cell costs only itself; `again` makes a cell once more, because the model may have written into it."""
 
     def __init__(
-        self, model: Model, attempt: Attempt, times: Times,
+        self, pair: Pair, attempt: Attempt, times: Times,
         again: Callable[[PreparedCell], PreparedCell | Failure],
     ) -> None:  # fmt: skip
-        self._model, self._attempt, self._times, self._again = model, attempt, times, again
+        self._pair, self._attempt, self._times, self._again = pair, attempt, times, again
         self._timeout = attempt.work.config.timeout
         self._hung: Counter[int] = Counter()
 
     @property
     def takes_tensors(self) -> bool:
         """Whether images may stay on the device that they were corrupted on."""
-        return bool(getattr(self._model, "takes_tensors", False))
+        return bool(getattr(self._pair.model, "takes_tensors", False))
 
     def __call__(self, cells: Sequence[PreparedCell]) -> Iterable[Answer | Failure]:
         """What the model returns for each cell, in order: an `AnsweredBatch` if it answered all."""
@@ -54,10 +54,10 @@ class Predictor:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_worker():
             in_progress = [(cell.index, str(cell.condition)) for cell in cells]
-            write_note(self._attempt.work.out, self._attempt.chunk, in_progress)
-        start = perf_counter()
+            write_note(self._attempt, in_progress)
+        start, model = perf_counter(), cast(Model, self._pair.model)
         try:
-            returned = call_model(self._model, [cell.image for cell in cells], self._timeout)
+            returned = call_model(model, [cell.image for cell in cells], self._timeout)
         except Exception as error:
             return self._after_error(cells, error)
         finally:
@@ -65,28 +65,19 @@ class Predictor:
             self._times.model += spent
         for text, count in Counter([str(cell.condition) for cell in cells]).items():
             self._times.model_by_condition[text] += spent * count / len(cells)  # type: ignore[assignment]
-        is_first, _called[:] = _called != [id(self._model)], [id(self._model)]
+        is_first, self._pair.called = not self._pair.called, True
         return AnsweredBatch(cells, returned, None if is_first else spent)
 
     def _after_error(self, cells: Sequence[PreparedCell], error: Exception) -> Iterator[Answer | Failure]:
         hung = isinstance(error, ModelTimeout)
-        if hung:
-            self._reopen()
+        if hung:  # a call that was interrupted may have left the model in any state
+            forget_pair()
+            self._pair = pair_for(self._attempt.work)
         if len(cells) > 1:
-            return (answer for cell in cells for answer in self._alone(cell))
+            made = map(self._again, cells)
+            return chain.from_iterable([cell] if isinstance(cell, Failure) else self([cell]) for cell in made)
         self._hung[cells[0].index] += hung
         return iter([cells[0].failed("timeout" if hung else "model", describe(error), trace_of(error))])
-
-    def _alone(self, cell: PreparedCell) -> Iterable[Answer | Failure]:
-        again = self._again(cell)
-        return [again] if isinstance(again, Failure) else self([again])
-
-    def _reopen(self) -> None:
-        # A call that was interrupted may have left the model in any state.
-        forget_pair()
-        model = pair_for(self._attempt.work).model
-        assert isinstance(model, Model)
-        self._model = model
 
 
 def call_model(model: Model, images: Sequence[Image], timeout: float | None) -> Sequence[object]:

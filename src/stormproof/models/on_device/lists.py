@@ -41,7 +41,9 @@ def decode_lists(
     if fetch is None or card.options or limits.iou is not None or limits.keep > CONSIDERED:
         return None
     found = fetch(outputs, fits[0].canvas, _SPARE * limits.keep)
-    if found is None or not (np.isfinite(found.boxes).all() and _are_scores(found.scores)):
+    if found is None or not np.isfinite(found.boxes).all():
+        return None
+    if not ((found.scores >= 0) & (found.scores <= 1)).all():
         return None
     scores, labels = np.clip(found.scores.astype(np.float64), 0, 1), found.labels + card.label_offset
     real = found.there & (scores >= limits.score) & has_area(found.boxes) & (labels >= 0)
@@ -66,10 +68,6 @@ def join_in_images(
     corners = boxes[seen]
     sides = corners[:, 2:] - corners[:, :2]
     return JoinedBoxes(seen.sum(1), corners, scores[seen], labels[seen], sides)
-
-
-def _are_scores(scores: npt.NDArray[Any]) -> bool:
-    return bool(((scores >= 0) & (scores <= 1)).all())
 
 
 def _queries(outputs: Sequence[Any], size: tuple[int, int], count: int) -> _Lists | None:
