@@ -297,6 +297,8 @@ def test_camera_faults_have_their_errors_and_the_means_of_the_papers_three_kinds
     assert rows["mean of camera damage"] == ("52.0", "-10.0")
     assert rows["mean of board-level damage"] == ("50.0", "-10.0")
     assert fault_table(scores()) is None
-    at_3 = columns(fault_table(replace(run_with(0.5, [3]), reference=run_with(0.6, [3]))))
+    fewer = replace(run_with(0.5, [3]), reference=run_with(0.6, [3]))
+    assert fewer.aggregates["E"]["delta_E"] == 0
+    at_3 = columns(fault_table(fewer))
     assert [*at_3] == ["fault", "mean E", "change"]  # CE is over five severities
     assert at_3["change"] == ["-10.0"] * len(rows)
