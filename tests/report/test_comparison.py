@@ -183,6 +183,7 @@ def test_two_runs_along_alpha_are_compared_by_part_and_size() -> None:
 
     def styled(name: str, factor: float) -> Scores:
         texts = {"clean": 1.0, **{f"style[alpha={a},space=feature]": 1 - factor * a for a in (0, 0.5, 1)}}
+        texts |= {f"style[alpha={a},on=background,space=feature]": 1.0 for a in (0, 0.5, 1)}
         cells = {m: {text: 0.4 * share for text, share in texts.items()} for m in ("AP", "APl")}
         return Scores(name, "set", 9, cells, tuple(texts))
 

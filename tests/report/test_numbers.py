@@ -323,7 +323,8 @@ def test_detection_rates_and_lost_people_by_hand() -> None:
         "marks_fppi": [0.1] * 9,
         "marks_rate": [0.25] * 9,
     }
-    gone = {"fog@5": [{"id": "7", "before": 0.01, "after": 1.0}, {"id": "8", "before": 0.01, "after": None}]}
+    required = {"6": (2.0, None), "7": (0.01, 1.0), "8": (0.01, None)}  # 6 was no use when clean either
+    gone = {"fog@5": [{"id": name, "before": a, "after": b} for name, (a, b) in required.items()]}
     made = toy_scores()
     rates = {"clean": 0.5, "fog@5": 0.4}
     view = make_view(
@@ -342,7 +343,7 @@ def test_detection_rates_and_lost_people_by_hand() -> None:
     adr = {row[0]: row[1] for row in next(t for t in view.tables() if t.id == "adr").rows}
     assert (adr["clean"], adr["fog@5"]) == (50.0, 40.0)
     people = next(t for t in view.tables() if t.id == "lost").rows
-    assert [row[0] for row in people] == ["8", "7"]  # never found again comes first
+    assert [row[0] for row in people] == ["8", "7", "6"]  # never found again comes first
     assert people[1][5] == pytest.approx(2.0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from helpers.toy_scores import toy_scores
-from stormproof.core.condition import grid
+from stormproof.core.condition import SEVERITIES, grid
 from stormproof.core.table import Table, cell_text
 from stormproof.corruptions.suites import BENCHMARK_15, LIU_16, SUITES
 from stormproof.metrics.metric import Measure, measures, metric
@@ -284,9 +285,8 @@ def test_says_how_many_classes_mean_iou_is_over() -> None:
 
 
 def test_camera_faults_have_their_errors_and_the_means_of_the_papers_three_kinds() -> None:
-    faults = ("clean", *map(str, grid(LIU_16)))
-
-    def run_with(error: float) -> Scores:
+    def run_with(error: float, severities: Sequence[int] = SEVERITIES) -> Scores:
+        faults = ("clean", *map(str, grid(LIU_16, severities)))
         cells = {text: 0.4 if text == "clean" else error for text in faults}
         cells |= {text: error + 0.1 for text in faults if text.startswith("ccd")}
         return Scores("net", "set", 3, {"AP": dict.fromkeys(faults, 0.3), "E": cells}, faults)
@@ -297,3 +297,8 @@ def test_camera_faults_have_their_errors_and_the_means_of_the_papers_three_kinds
     assert rows["mean of camera damage"] == ("52.0", "-10.0")
     assert rows["mean of board-level damage"] == ("50.0", "-10.0")
     assert fault_table(scores()) is None
+    fewer = replace(run_with(0.5, [3]), reference=run_with(0.6, [3]))
+    assert fewer.aggregates["E"]["delta_E"] == 0
+    at_3 = columns(fault_table(fewer))
+    assert [*at_3] == ["fault", "mean E", "change"]  # CE is over five severities
+    assert at_3["change"] == ["-10.0"] * len(rows)

@@ -249,8 +249,9 @@ def curve_changes(a: Scores, b: Scores, measure: str) -> list[CurveChange]:
 
 
 def curve_sentence(a: Scores, b: Scores, along: Sequence[CurveChange]) -> str:
-    """The change at the end of the first curve, in a sentence."""
-    end = max((c for c in along if (c.measure, c.space, c.part) == along[0][:3]), key=lambda c: c.alpha)
+    """The change at the end of a curve, that of whole images where both runs have it, in a sentence."""
+    told = next((c for c in along if c.part == "image"), along[0])
+    end = max((c for c in along if c[:3] == told[:3]), key=lambda c: c.alpha)
     points = with_interval(end.change.points, end.change.sure, 100)
     return (
         f"From {a.name} to {b.name}, the share of the clean {end.measure} that is left at α = {end.alpha:g} "

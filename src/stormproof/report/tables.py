@@ -272,10 +272,12 @@ def curve_table(scores: Scores) -> Table:
 
 def fault_table(scores: Scores) -> Table | None:
     """CE of each camera fault and the means of the paper's three kinds of damage, with what a reference
-    changes (*liu*, Tables 2 and 5); None unless all faults were run."""
+    changes (*liu*, Tables 2 and 5); means over fewer severities are not called CE. None unless all faults
+    were run."""
     totals = scores.aggregates.get(OBJECT_ERROR, {})
-    columns = {"CE": totals.get("CE", {}), "ΔCE": totals.get("delta_CE", {})}
-    if not {*LIU_16} <= columns["CE"].keys() or not scores.over.whole:
+    heads = ("CE", "ΔCE") if scores.over.whole else ("mean E", "change")
+    columns = dict(zip(heads, (totals.get("CE", {}), totals.get("delta_CE", {})), strict=True))
+    if not {*LIU_16} <= columns[heads[0]].keys():
         return None
     shown = {words: values for words, values in columns.items() if values}
     members = {name: [name] for name in LIU_16}

@@ -24,6 +24,7 @@ Values = Mapping[str, Score]  # by condition
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 OBJECT_ERROR = "E"  # *liu*'s: of other errors, the number called mCE here is a plain mean
 MEAN = "mean"  # of the conditions there are, if they are not a benchmark or suite
+_OF_CLEAN = ("delta_P", "delta_E")  # changes of the clean score, whatever conditions there are
 SLASH = "/"  # between an aggregate and its entry: by_corruption/fog
 # The highest possible value of aggregates of fractions; differences, and ratios to a reference, have none.
 MOST = {
@@ -68,7 +69,7 @@ def against(measure: str, values: Values, reference: Values, over: ConditionSet)
     for declared in aggregates_of("reference" if declared_measure.higher else "error reference"):
         with suppress(IncompleteGrid):  # a group that the run does not have, or a grid without clean
             value = declared.of(*grids)
-            if over.whole or declared.name == "delta_P" or isinstance(value, Mapping):
+            if over.whole or declared.name in _OF_CLEAN or isinstance(value, Mapping):
                 totals[declared.name] = value
     return totals
 
