@@ -246,12 +246,12 @@ def details_of(*given: str) -> list[Detail]:
 
 def measures() -> Mapping[str, Measure]:
     """Every measure by name, sorted by section, then by the file that declares it."""
-    return _measures(*METRICS.values())
+    return _measures(METRICS.edition)
 
 
-@lru_cache(maxsize=1)
-def _measures(*every: Metric) -> Mapping[str, Measure]:
-    every_measure = [measure for declared in every for measure in declared.measures]
+@lru_cache(maxsize=1)  # tables and sentences ask for one measure tens of thousands of times
+def _measures(edition: int) -> Mapping[str, Measure]:
+    every_measure = [measure for declared in METRICS.values() for measure in declared.measures]
     return {
         measure.name: measure for measure in sorted(every_measure, key=lambda m: section_place(m.section))
     }

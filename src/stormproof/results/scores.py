@@ -287,11 +287,11 @@ class Scores:
         """The score of a cell, NaN where there is none."""
         return self.per_condition.get(measure, {}).get(condition, math.nan)
 
-    @property
-    def corrupted(self) -> list[Condition]:
+    @cached_property
+    def corrupted(self) -> tuple[Condition, ...]:
         """Every corrupted condition that has a score."""
         texts = dict.fromkeys(text for row in self.per_condition.values() for text in row)
-        return [c for c in map(Condition.parse, texts) if not c.is_clean]
+        return tuple(c for c in map(Condition.parse, texts) if not c.is_clean)
 
     def grid(self, measure: str) -> Grid:
         """A measure's grid over the single conditions of the run; empty if the run lacks the measure."""
