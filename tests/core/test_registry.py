@@ -52,6 +52,19 @@ def test_refuses_a_name_that_another_module_declared(hats: Registry[object]) -> 
     assert hats["bowler"] == "flat"
 
 
+def test_every_change_is_a_new_edition(hats: Registry[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    editions = [hats.edition, hats.edition]
+    assert editions[0] == editions[1]
+    hats.add("bowler", "flat", module="ours")
+    editions.append(hats.edition)
+    hats.remove("bowler")
+    editions.append(hats.edition)
+    offer(monkeypatch, mine="no_such_module_anywhere")
+    monkeypatch.syspath_prepend("elsewhere")  # where other packages may be
+    editions.append(hats.edition)
+    assert editions[1:] == sorted({*editions})
+
+
 def test_anyone_may_replace_a_thing_without_a_module(hats: Registry[object]) -> None:
     hats.add("beret", "a description", module=None)
     hats.add("beret", "the real one", module="theirs")

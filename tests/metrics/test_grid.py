@@ -62,7 +62,7 @@ def test_every_missing_cell_is_named_and_nothing_else(holes):
 def test_a_score_that_is_not_finite_is_missing(hole):
     grid = Grid.of({**FULL, "fog@3": hole})
     assert grid.missing == ("fog@3",)
-    with pytest.raises(IncompleteGrid, match="1 of 10 cells have no score: fog@3"):
+    with pytest.raises(IncompleteGrid, match="1 of 10 conditions have no score: fog@3"):
         mpc(grid)
 
 

@@ -11,12 +11,14 @@ import pytest
 
 from helpers.toy_scores import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.table import Table
 from stormproof.metrics.published import measured_change
 from stormproof.report.charts import prepare_rows, spec_of, with_labels
 from stormproof.report.comparison import compare_view
 from stormproof.report.elements import Axis, View
 from stormproof.report.page import as_json
 from stormproof.report.sources import scores_of
+from stormproof.report.terminal import tell_scores
 from stormproof.report.view import group_rows, make_view, only_grouped
 from stormproof.results.interval import LEADING
 from stormproof.results.scores import Replicates, Scores
@@ -299,15 +301,22 @@ def test_without_image_quality_there_is_no_section() -> None:
     assert not rows_of(make_view([toy_scores()]), "rmse")
 
 
+def styled(name: str, drop: float) -> Scores:
+    """Scores along α of painted objects, in feature space and once in pixel space."""
+    texts = {f"style[alpha={a},on=objects,space=feature]": 0.4 - drop * a for a in (0.5, 1)}
+    texts |= {"style[alpha=0.5,on=objects,space=pixel]": 0.39}
+    cells = {m: {"clean": 0.4, **texts} for m in ("AP", "APs", "APm", "APl")}
+    return toy_scores(name, per_condition=cells, conditions=("clean", *texts))
+
+
+def test_prints_alpha_sequences_without_a_grid_of_severities() -> None:
+    told = tell_scores({"a": styled("a", 0.1)}, every_measure=False)
+    printed = [what.key for how, what in told if how == "table" and isinstance(what, Table)]
+    assert "grid" not in printed
+    assert len(printed) == 2  # the scores at a glance, and rAP by α
+
+
 def test_plots_alpha_sequences_by_size_mode_and_space() -> None:
-    sizes = ("AP", "APs", "APm", "APl")
-
-    def styled(name: str, drop: float) -> Scores:
-        texts = {f"style[alpha={a},on=objects,space=feature]": 0.4 - drop * a for a in (0.5, 1)}
-        texts |= {"style[alpha=0.5,on=objects,space=pixel]": 0.39}
-        cells = {m: {"clean": 0.4, **texts} for m in sizes}
-        return toy_scores(name, per_condition=cells, conditions=("clean", *texts))
-
     view = make_view([styled("a", 0.1), styled("b", 0.2)])
     rows = rows_of(view, "alpha")
     picked = {(*r["pick"], r["panel"], r["series"], r["x"]): r["y"] for r in rows}  # type: ignore[misc]

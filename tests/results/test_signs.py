@@ -12,12 +12,12 @@ from scipy.stats import t as student
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Floats
 from stormproof.metrics.metric import measures
-from stormproof.results import estimate, scores
+from stormproof.results import comparable, estimate
 from stormproof.results.estimate import Estimate, next_share
 from stormproof.results.interval import Interval, holm
 from stormproof.results.requirements import parse
 from stormproof.results.scores import Replicates, Scores
-from stormproof.results.sets import sets_of
+from stormproof.results.sets import chosen_set, sets_of
 from stormproof.results.verdicts import Outcome, judge
 from stormproof.results.worst import ImageErrors, worst_images
 
@@ -89,7 +89,7 @@ GRID = {"clean": 0.6, **{f"{n}@{s}": 0.6 - 0.05 * s for n in NAMES for s in rang
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> tuple[Scores, Scores]:
     """Two runs on the same images; the second is a little better, its halves mostly go along."""
-    monkeypatch.setattr(scores, "require_same_images", lambda a, b: None)  # made by hand: there is no record
+    monkeypatch.setattr(comparable, "require_same_images", lambda a, b: None)  # made by hand: no record
     first, second = made("AP", GRID), made("AP", GRID, shift=0.001)
     assert second.replicates is not None
     own = {
@@ -116,6 +116,17 @@ def test_differences_are_corrected_within_their_own_family(pair: tuple[Scores, S
     assert any(found[name].holm != found[name].p for name in corruptions)
     for name in ("P", "mean"):
         assert found[name].holm == found[name].p
+
+
+def test_numbers_over_some_conditions_are_never_those_over_others(pair: tuple[Scores, Scores]) -> None:
+    """Though each is computed once."""
+    run = pair[0]
+    some = chosen_set("fog@1-2", GRID)
+    for _ in range(2):
+        assert run.mean("AP") == pytest.approx(0.45)
+        assert run.mean("AP", conditions="fog@1-2") == pytest.approx(0.525)
+        assert run.spread("AP")["mean"][0] == pytest.approx(0.45)
+        assert run.spread("AP", some)["mean"][0] == pytest.approx(0.525)
 
 
 def test_differences_are_of_the_same_halves(pair: tuple[Scores, Scores]) -> None:

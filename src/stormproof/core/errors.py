@@ -109,12 +109,12 @@ class InvalidPrediction(StormproofError, ValueError):
 
 
 class IncompleteGrid(StormproofError, LookupError):
-    """A score grid lacks cells that an aggregate needs; `missing` names them."""
+    """A score grid lacks conditions that an aggregate needs; `missing` names them."""
 
     def __init__(self, missing: Iterable[str], of: int) -> None:
         self.missing = tuple(missing)
         super().__init__(
-            f"{len(self.missing)} of {of} cells have no score: {', '.join(self.missing)}. "
+            f"{len(self.missing)} of {of} conditions have no score: {', '.join(self.missing)}. "
             "Run these conditions, or build the grid from the conditions that were run."
         )
 

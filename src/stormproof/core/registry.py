@@ -42,6 +42,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._things: dict[str, Thing] = {}
         self._modules: dict[str, str | None] = {}  # where each thing was declared
         self._broken: dict[str, str] = {}  # entry points that cannot be loaded, and why
+        self._edition = 0  # how often any of this has changed
         self._loaded: set[tuple[str, tuple[str, ...]]] = set()  # what has been, and on which search path
         self._loading: set[tuple[str, int]] = set()  # what is being loaded, and by which thread
         _EVERY.append(self)
@@ -55,6 +56,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             both = f"one by {self._modules[name]}, one by {module}"
             raise ValueError(f"two {self.point.plural} are named {name!r}: {both}")
         self._things[name], self._modules[name] = thing, module
+        self._edition += 1
 
     def declare(self, name: str) -> Callable[[Declared], Declared]:
         """Register what a decorator is put on, a function or a class, under a name."""
@@ -70,8 +72,15 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         """What has been declared so far; nothing is imported."""
         return self._things
 
+    @property
+    def edition(self) -> int:
+        """Rises whenever the things change: what follows from all of them is computed once per edition."""
+        self._load()
+        return self._edition
+
     def remove(self, name: str) -> None:
         del self._things[name], self._modules[name]
+        self._edition += 1
 
     def declared_by(self, module: str) -> list[str]:
         """The names of the things that a module declared."""
@@ -166,6 +175,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         except Exception as error:  # somebody else's package; all others still work
             what = f"{entry.group} {entry.name} = {entry.value}"
             self._broken[entry.name] = f"Cannot load {what}: {type(error).__name__}: {error}"
+            self._edition += 1
             return
         if not isinstance(thing, ModuleType):
             self.add(entry.name, thing, module=thing.__module__)

@@ -5,6 +5,7 @@ A score is a number, or an array with one entry per replicate: every aggregate w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -129,7 +130,8 @@ class Grid:
         return series
 
     def _has(self, condition: Condition) -> bool:
-        return bool(np.isfinite(self.scores.get(condition, np.nan)).any())
+        score = self.scores.get(condition, math.nan)
+        return math.isfinite(score) if isinstance(score, float) else bool(np.isfinite(score).any())
 
 
 def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b: str) -> None:

@@ -241,12 +241,12 @@ def detail(name: str, given: str) -> Callable[[Function], Function]:
 
 def measures() -> Mapping[str, Measure]:
     """Every measure by name, sorted by section, then by the file that declares it."""
-    return _measures(*METRICS.values())
+    return _measures(METRICS.edition)
 
 
-@lru_cache(maxsize=1)
-def _measures(*every: Metric) -> Mapping[str, Measure]:
-    declared = [measure for one in every for measure in one.measures]
+@lru_cache(maxsize=1)  # tables and sentences ask for one measure tens of thousands of times
+def _measures(edition: int) -> Mapping[str, Measure]:
+    declared = [measure for one in METRICS.values() for measure in one.measures]
     sections = (*SECTIONS, *sorted({measure.section for measure in declared} - {*SECTIONS}))
     return {one.name: one for one in sorted(declared, key=lambda one: sections.index(one.section))}
 

@@ -33,7 +33,7 @@ from stormproof.report.sentences import classes_of, comparable, keeping, more_im
 from stormproof.report.sources import Source, disambiguate_names, one_run
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN, NAMED
-from stormproof.results.comparable import image_difference, image_set
+from stormproof.results.comparable import differences, image_difference, image_set
 from stormproof.results.documents import curves_of
 from stormproof.results.interval import Difference, interval_target
 from stormproof.results.scores import Scores
@@ -198,7 +198,7 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
     def change(name: str, before: float, after: float, sure: Difference | None = None) -> Change:
         return Change(name, per_cent(measure, before), per_cent(measure, after), sure)
 
-    sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
+    sure = differences(b, a, [measure]).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)
     kind, sign = ("by_corruption", 1) if measures()[measure].higher else ("CE", -1)
     by_corruption = [
@@ -235,7 +235,7 @@ def curve_changes(a: Scores, b: Scores, measure: str) -> list[CurveChange]:
     """What changed along α, by size of object, space and part of the image: at the first, the middle and the
     last α that both runs hold (*theodoridis*, section 4)."""
     sizes = [measure, *(f"{measure}{size}" for size in "sml")]
-    paired = b - a if a.replicates and b.replicates else {}
+    paired = differences(b, a, sizes) if a.replicates and b.replicates else {}
     along = []
     for name in (name for name in sizes if name in a and name in b):
         theirs = curves_of(b, name)

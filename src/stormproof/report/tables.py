@@ -227,7 +227,7 @@ def _shade(value: float, clean: float) -> str:
 def group_tables(scores: Scores) -> list[Table]:
     """The headline measure by the groups of the run's paper, in percent; means of categories with their
     standard deviation."""
-    totals = scores.aggregates.get(scores.headline, {})
+    totals = scores.aggregates_of(scores.headline)
     named = PRESETS.get(scores.over.name) or SUITES.get(scores.over.name)
     # means of *kamann* leave out strong noise
     kamann = named is not None and named.noise_severities == KAMANN_NOISE_SEVERITIES
@@ -274,7 +274,7 @@ def fault_table(scores: Scores) -> Table | None:
     """CE of each camera fault and the means of the paper's three kinds of damage, with what a reference
     changes (*liu*, Tables 2 and 5); means over fewer severities are not called CE. None unless all faults
     were run."""
-    totals = scores.aggregates.get(OBJECT_ERROR, {})
+    totals = scores.aggregates_of(OBJECT_ERROR)
     heads = ("CE", "ΔCE") if scores.over.whole else ("mean E", "change")
     columns = dict(zip(heads, (totals.get("CE", {}), totals.get("delta_CE", {})), strict=True))
     if not {*LIU_16} <= columns[heads[0]].keys():
@@ -296,7 +296,7 @@ def models_table(every: Mapping[str, Scores]) -> Table:
     Where the conditions are not a benchmark or suite, there is a mean over them instead.
     """
     fractions = all(measures()[scores.headline].fraction for scores in every.values())
-    totals = {name: scores.aggregates.get(scores.headline, {}) for name, scores in every.items()}
+    totals = {name: scores.aggregates_of(scores.headline) for name, scores in every.items()}
     unnamed = [MEAN] if any(MEAN in held for held in totals.values()) else []
     keys = ("P", "mPC", "rPC", *unnamed)
     rows: list[list[Entry]] = []

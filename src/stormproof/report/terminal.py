@@ -58,7 +58,7 @@ def tell_scores(every: Mapping[str, Scores], *, every_measure: bool) -> Iterator
     for line in tables.scope_lines(scores):
         yield "say", line
     grid = tables.grid_table(scores)
-    if grid.rows and (scores.corrupted or scores.missing):  # a clean score alone stands above
+    if {row[0] for row in grid.rows} - {"clean"}:  # a clean score alone stands above
         yield "table", grid
     if curves_of(scores, scores.headline):
         yield "table", tables.curve_table(scores)

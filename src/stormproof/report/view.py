@@ -262,7 +262,7 @@ def _explain(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> st
 def _line(scores: Scores, measure: str) -> dict[str, Entry]:
     """Every column of the summary; those that no run fills are left out."""
     m = measure if measure in scores else scores.headline
-    mean, totals = scores.mean(m), scores.aggregates.get(m, {})
+    mean, totals = scores.mean(m), scores.aggregates_of(m)
     unnamed = isinstance(mean, float) and scores.mean_name(m) not in NAMED
     intervals = scores.intervals(m)
     if unnamed and measures()[m].higher and (left := interval_of(scores, m, share_kept)) is not None:

@@ -1,10 +1,14 @@
-"""Whether two sets of scores may be compared: over the same images and labels, and over the same classes."""
+"""Whether two sets of scores may be compared, over the same images, labels and classes; their differences."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, NamedTuple
 
 from stormproof.core.errors import InvalidOption, counted, first_few
+from stormproof.metrics.metric import measures
+from stormproof.results.interval import Difference, paired_differences
+from stormproof.results.sets import NO_CONDITIONS, sets_of
 
 if TYPE_CHECKING:
     from stormproof.results.scores import Scores
@@ -81,3 +85,43 @@ def require_same_classes(a: Scores, b: Scores) -> None:
             f"{a.name} and {b.name} are scored over different classes, so their means cannot be compared: "
             f"only one of them has {first_few(odd)}. Score both over the same classes."
         )
+
+
+def differences(a: Scores, b: Scores, wanted: Container[str]) -> dict[str, dict[str, Difference]]:
+    """The paired differences of wanted measures of two runs on the same images, by measure and name.
+
+    Names are conditions and, under flat names, aggregates over the conditions that both runs have. Holm's
+    correction covers all conditions, all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
+    """
+    require_same_images(a, b)
+    if a.replicates is None or b.replicates is None:
+        raise InvalidOption("A difference needs intervals of both runs; ask for score(interval=True).")
+    ours, theirs = a.replicates.count, b.replicates.count
+    if ours != theirs:
+        raise InvalidOption(f"There are {ours} and {theirs} replicates; use the same number for both.")
+    return {
+        measure: _differences(measure, a, b)
+        for measure in a.replicates.per_condition
+        if measure in b.replicates.per_condition and measure in wanted
+    }
+
+
+def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
+    common = [text for text in a.conditions if text in b.conditions]
+    sets = sets_of(common, a.benchmark if a.benchmark == b.benchmark else None)
+    over = sets[0] if sets else NO_CONDITIONS
+    values = [side.values(measure, over) for side in (a, b)]
+    spread = [side.spread(measure, over) for side in (a, b)]
+    names = [name for name in values[0] if name in values[1] and all(name in side for side in spread)]
+    families: dict[str, list[str]] = {}
+    for name in names:
+        family = "conditions" if name in common else name.partition("/")[0]
+        families.setdefault(family, []).append(name)
+    result: dict[str, Difference] = {}
+    for members in families.values():
+        result |= paired_differences(
+            {name: float(values[0][name] - values[1][name]) for name in members},
+            {name: spread[0][name] - spread[1][name] for name in members},
+            images=a.units_of(measure), most=measures()[measure].most,
+        )  # fmt: skip
+    return result

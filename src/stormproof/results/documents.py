@@ -151,7 +151,7 @@ def images_scored(scores: Scores) -> str:
 def curves_of(scores: Scores, measure: str) -> dict[tuple[str, str], dict[float, float]]:
     """rP of one measure: by space and part of the image, then by α."""
     curves: dict[tuple[str, str], dict[float, float]] = {}
-    for name, value in scores.aggregates.get(measure, {}).get("rP", {}).items():
+    for name, value in scores.aggregates_of(measure).get("rP", {}).items():
         space, part, alpha = name.split("/")
         curves.setdefault((space, part), {})[float(alpha)] = value
     return curves

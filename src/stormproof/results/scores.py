@@ -36,10 +36,10 @@ from stormproof.results.aggregates import (
     grid_of,
     mean_of,
 )
-from stormproof.results.comparable import require_same_classes, require_same_images
-from stormproof.results.interval import LEADING, Difference, Interval, interval_around, paired_differences
+from stormproof.results.comparable import differences, require_same_classes, require_same_images
+from stormproof.results.interval import LEADING, Difference, Interval, interval_around
 from stormproof.results.origin import ScoreOrigin
-from stormproof.results.sets import ConditionSet, chosen_set, sets_of
+from stormproof.results.sets import NO_CONDITIONS, ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import ClassSelection, class_names
 from stormproof.results.worst import ImageErrors
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 Numbers = Mapping[str, Mapping[str, float]]
-_NO_CONDITIONS = ConditionSet("", (), 0, ())
 
 
 @dataclass(frozen=True)
@@ -231,32 +230,42 @@ class Scores:
     @property
     def over(self) -> ConditionSet:
         """The set of conditions that aggregates cover: the first."""
-        return self.sets[0] if self.sets else _NO_CONDITIONS
+        return self.sets[0] if self.sets else NO_CONDITIONS
 
     @cached_property
-    def aggregates(self) -> Mapping[str, dict[str, Any]]:
+    def aggregates(self) -> Mapping[str, Mapping[str, Any]]:
         """Every aggregate by measure, over the first set; none while images are missing."""
         return {} if self.missing else {measure: self.totals(measure) for measure in self}
 
-    def totals(self, measure: str, over: ConditionSet | None = None) -> dict[str, Any]:
+    def aggregates_of(self, measure: str) -> Mapping[str, Any]:
+        """Those of one measure; the other measures, which may be many, are not computed."""
+        return {} if self.missing or measure not in self else self.totals(measure)
+
+    def totals(self, measure: str, over: ConditionSet | None = None) -> Mapping[str, Any]:
         """The aggregates of a measure over a set of conditions, including those against the reference if
         there is one."""
         if measure in self.origin.given:
-            return dict(self.origin.given[measure])
-        chosen = self.over if over is None else over
-        theirs = self.reference.per_condition.get(measure) if self.reference is not None else None
-        return _totals(measure, self.per_condition[measure], theirs, chosen)
+            return self.origin.given[measure]
+        key = measure, self.over if over is None else over
+        if key not in self._known_totals:
+            theirs = self.reference.per_condition.get(measure) if self.reference is not None else None
+            self._known_totals[key] = _totals(measure, self.per_condition[measure], theirs, key[1])
+        return self._known_totals[key]
+
+    @cached_property
+    def _known_totals(self) -> dict[tuple[str, ConditionSet], Mapping[str, Any]]:
+        return {}
 
     def total(self, measure: str, name: str) -> Any:
         """One aggregate: 'mPC', 'by_corruption' …; None if the grid does not allow it."""
-        return self.aggregates.get(measure, {}).get(name)
+        return self.aggregates_of(measure).get(name)
 
     def mean(self, measure: str | None = None, *, conditions: str | Iterable[str] | None = None) -> Any:
         """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are, or
         of those named, such as "fog,snow@1-3". None where the grid is incomplete."""
         chosen = self.headline if measure is None else measure
         if conditions is None:
-            return mean_of(self.aggregates.get(chosen, {}))
+            return mean_of(self.aggregates_of(chosen))
         known = self.per_condition.get(self[chosen].name, {})
         return mean_of(self.totals(chosen, chosen_set(conditions, known)))
 
@@ -281,11 +290,11 @@ class Scores:
         """The score of a condition, NaN where there is none."""
         return self.per_condition.get(measure, {}).get(condition, math.nan)
 
-    @property
-    def corrupted(self) -> list[Condition]:
+    @cached_property
+    def corrupted(self) -> tuple[Condition, ...]:
         """Every corrupted condition that has a score."""
         texts = dict.fromkeys(text for row in self.per_condition.values() for text in row)
-        return [c for c in map(Condition.parse, texts) if not c.is_clean]
+        return tuple(c for c in map(Condition.parse, texts) if not c.is_clean)
 
     def grid(self, measure: str) -> Grid:
         """A measure's grid over the single conditions of the run; empty if the run lacks the measure."""
@@ -306,17 +315,24 @@ class Scores:
 
     # Intervals and differences
 
-    def spread(self, measure: str, over: ConditionSet | None = None) -> dict[str, Floats]:
+    def spread(self, measure: str, over: ConditionSet | None = None) -> Mapping[str, Floats]:
         """The draws of every condition and, under flat names, of every aggregate of a measure."""
         if self.replicates is None or measure not in self.replicates.per_condition:
             return {}
-        values = self.replicates.per_condition[measure]
-        theirs = None
-        if self.reference is not None and self.reference.replicates is not None:
-            theirs = self.reference.replicates.per_condition.get(measure)
-        chosen = self.over if over is None else over
-        totals = flatten(_totals(measure, values, theirs, chosen))
-        return {**values, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
+        key = measure, self.over if over is None else over
+        if key not in self._known_spreads:
+            values = self.replicates.per_condition[measure]
+            theirs = None
+            if self.reference is not None and self.reference.replicates is not None:
+                theirs = self.reference.replicates.per_condition.get(measure)
+            totals = flatten(_totals(measure, values, theirs, key[1]))
+            drawn = {name: drawn for name, drawn in totals.items() if np.ndim(drawn)}  # not counts
+            self._known_spreads[key] = {**values, **drawn}
+        return self._known_spreads[key]
+
+    @cached_property
+    def _known_spreads(self) -> dict[tuple[str, ConditionSet], Mapping[str, Floats]]:
+        return {}
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
         """Every condition and, under flat names, every aggregate of a measure, as in `spread`."""
@@ -343,22 +359,8 @@ class Scores:
         return intervals[name]
 
     def __sub__(self, other: Scores) -> dict[str, dict[str, Difference]]:
-        """The paired differences of two runs on the same images, by measure and name.
-
-        Names are conditions and, under flat names, aggregates over the conditions that both runs have. Holm's
-        correction covers all conditions, all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
-        """
-        require_same_images(self, other)
-        if self.replicates is None or other.replicates is None:
-            raise InvalidOption("A difference needs intervals of both runs; ask for score(interval=True).")
-        ours, theirs = self.replicates.count, other.replicates.count
-        if ours != theirs:
-            raise InvalidOption(f"There are {ours} and {theirs} replicates; use the same number for both.")
-        return {
-            measure: _differences(measure, self, other)
-            for measure in self.replicates.per_condition
-            if measure in other.replicates.per_condition
-        }
+        """The paired differences of two runs on the same images, by measure and name."""
+        return differences(self, other, tuple(self))
 
     # One measure at a time, as Python reads it
 
@@ -464,7 +466,7 @@ class Measured:
         return float(total)
 
     def __repr__(self) -> str:
-        totals = self.scores.aggregates.get(self.name, {})
+        totals = self.scores.aggregates_of(self.name)
         scale = measures()[self.name].scale
         numbers = ", ".join(
             f"{key} {(100 if key == 'rPC' else scale) * totals[key]:.1f}"
@@ -475,27 +477,6 @@ class Measured:
         return f"<{self.name}{over}: {numbers or len(self.scores.per_condition.get(self.name, {}))}>"
 
 
-def _totals(measure: str, values: Values, reference: Values | None, over: ConditionSet) -> dict[str, Any]:
+def _totals(measure: str, values: Values, reference: Values | None, over: ConditionSet) -> Mapping[str, Any]:
     totals = aggregates(measure, values, over)
     return totals if reference is None else totals | against(measure, values, reference, over)
-
-
-def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
-    common = [text for text in a.conditions if text in b.conditions]
-    sets = sets_of(common, a.benchmark if a.benchmark == b.benchmark else None)
-    over = sets[0] if sets else _NO_CONDITIONS
-    values = [side.values(measure, over) for side in (a, b)]
-    spread = [side.spread(measure, over) for side in (a, b)]
-    names = [name for name in values[0] if name in values[1] and all(name in side for side in spread)]
-    families: dict[str, list[str]] = {}
-    for name in names:
-        family = "conditions" if name in common else name.partition("/")[0]
-        families.setdefault(family, []).append(name)
-    result: dict[str, Difference] = {}
-    for members in families.values():
-        result |= paired_differences(
-            {name: float(values[0][name] - values[1][name]) for name in members},
-            {name: spread[0][name] - spread[1][name] for name in members},
-            images=a.units_of(measure), most=measures()[measure].most,
-        )  # fmt: skip
-    return result

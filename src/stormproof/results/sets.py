@@ -73,6 +73,9 @@ class ConditionSet:
         return "composed condition" if composed else "condition"
 
 
+NO_CONDITIONS = ConditionSet("", (), 0, ())
+
+
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
     """The benchmark, the complete suites that are not part of another, the other conditions, and those that
     are composed.
