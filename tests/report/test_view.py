@@ -311,7 +311,7 @@ def styled(name: str, drop: float) -> Scores:
 
 def test_prints_alpha_sequences_without_a_grid_of_severities() -> None:
     told = tell_scores({"a": styled("a", 0.1)}, every_measure=False)
-    printed = [what.key for how, what in told if how == "table" and isinstance(what, Table)]
+    printed = [what.id for how, what in told if how == "table" and isinstance(what, Table)]
     assert "grid" not in printed
     assert len(printed) == 2  # the scores at a glance, and rAP by α
 
