@@ -19,7 +19,7 @@ from pathlib import Path
 import PIL.Image
 from parts import write_part
 
-from stormproof.cli.demo import NETWORKS
+from stormproof.report.demo import NETWORKS
 from stormproof.report.make import Options, make_report
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,6 +11,7 @@ from stormproof.cli import app, demo
 from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import find_suite
 from stormproof.engine.config import RunConfig
+from stormproof.report.demo import NETWORKS, SUITES
 
 
 def test_the_short_demo_takes_every_corruption_once() -> None:
@@ -21,13 +22,13 @@ def test_the_short_demo_takes_every_corruption_once() -> None:
 
 
 def test_the_full_demo_takes_everything() -> None:
-    for suite in demo.SUITES:
+    for suite in SUITES:
         assert demo.conditions_of(suite, full=True) == find_suite(suite).conditions
 
 
 def test_all_networks_run_under_the_same_conditions(tmp_path: Path) -> None:
     configs = demo.plan_demo(tmp_path, full=False, scenes=None, workers=0)
-    assert [c.model for c in configs.values()] == [f"builtin:{name}" for name in demo.NETWORKS]
+    assert [c.model for c in configs.values()] == [f"builtin:{name}" for name in NETWORKS]
     assert len({(c.data, c.limit, c.conditions) for c in configs.values()}) == 1
 
 
@@ -51,7 +52,7 @@ def test_the_demo_prints_scores_and_continues_without_new_parts(
     order = ["demo", "--out", str(tmp_path), "--scenes", "2"]
     first = CliRunner().invoke(app, order)
     assert first.exit_code == 0, first.output
-    for name in demo.NETWORKS:
+    for name in NETWORKS:
         assert name in first.stdout
         assert len([*(tmp_path / name / "scores").glob("*.json")]) == 1
     assert "--data coco:" in first.stdout

@@ -13,19 +13,15 @@ from stormproof.cli import app, console
 from stormproof.cli.options import Workers
 from stormproof.cli.outcome import stoppable
 from stormproof.core.errors import RunError, counted
-from stormproof.core.table import Entry, Table
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
     from stormproof.engine.config import RunConfig
     from stormproof.results.scores import Scores
 
-NETWORKS = {"street-grid": "boxes", "street-masks": "masks", "street-context": "segments"}
-SUITES = {"imagenet-c": "common", "camera": "camera", "contextual": "haze, defocus"}  # and their columns
 SCENES, SHORT = 200, 12  # scenes of the full demo and of the short one
 SEVERITY = 3  # of every corruption in the short demo
 EVERY = slice(1, None, 4)  # conditions of a suite without severities in the short demo
-LOWEST = 3  # conditions named per network
 
 
 @app.command()
@@ -51,6 +47,7 @@ def demo(
 
         stormproof demo --full --out runs/demo --workers 16
     """
+    from stormproof.report.demo import answer, findings
     from stormproof.report.make import Options, make_report
     from stormproof.results.run import Run
 
@@ -77,6 +74,7 @@ def demo(
 def plan_demo(out: Path, *, full: bool, scenes: int | None, workers: int) -> dict[str, RunConfig]:
     """One run per network, under the same conditions on the same scenes."""
     from stormproof.engine.config import make_config
+    from stormproof.report.demo import NETWORKS, SUITES
 
     conditions = [str(c) for name in SUITES for c in conditions_of(name, full=full)]
     return {
@@ -117,38 +115,6 @@ def _run(runs: list[RunConfig]) -> None:
             raise RunError(
                 f"{counted(len(failures), 'cell')} of {outcome.config.name} failed. First: {first}"
             )
-
-
-def answer(scored: Mapping[str, Scores]) -> Table:
-    """A table of clean scores, mean scores under each suite, and the share of the clean score kept."""
-    from stormproof.corruptions.suites import find_suite
-
-    images = next(iter(scored.values())).images
-    title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %\n"
-    rows: list[list[Entry]] = []
-    for network, scores in scored.items():
-        means = [scores.plain_mean(map(str, find_suite(name).conditions)) for name in SUITES]
-        numbers = [100 * value for value in (scores.score(scores.headline), *means)]
-        rows.append([network, NETWORKS[network], scores.headline, *numbers, f"{_share_kept(scores):.0%}"])
-    return Table("demo", title, ("network", "finds", "measure", "clean", *SUITES.values(), "kept"), rows)
-
-
-def findings(scored: Mapping[str, Scores]) -> list[str]:
-    """One sentence per network: what it keeps, and under which conditions it scores lowest."""
-    lines = []
-    for name, scores in scored.items():
-        values = scores.per_condition[scores.headline]
-        lowest = sorted((value, text) for text, value in values.items() if text != "clean")[:LOWEST]
-        worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in lowest)
-        kept = f"{name} keeps {_share_kept(scores):.0%} of its clean {scores.headline}"
-        lines.append(f"{kept} on these {scores.images} scenes; lowest scores: {worst}.")
-    return lines
-
-
-def _share_kept(scores: Scores) -> float:
-    """The mean score under all conditions, as a share of the clean one."""
-    clean = scores.score(scores.headline)
-    return scores.plain_mean(map(str, scores.corrupted)) / clean if clean else 0.0
 
 
 def _close(out: Path, scored: Mapping[str, Scores], seconds: float) -> None:
