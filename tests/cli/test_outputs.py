@@ -97,3 +97,8 @@ def test_a_killed_export_leaves_nothing_behind(tmp_path: Path, file_format: str,
         path.with_name(f".{own}0123456789ab.tmp").write_bytes(b"half")
     assert CliRunner().invoke(app, export).exit_code == 0
     assert not list((tmp_path / "out").rglob(".*.tmp"))
+
+
+def test_refuses_intervals_in_csv() -> None:
+    refused = CliRunner().invoke(app, ["score", "runs/any", "--interval", "--csv"])
+    assert "CSV has no intervals" in str(refused.exception)

@@ -130,6 +130,8 @@ def score(
         raise InvalidOption("--interval needs the whole grid; leave out --partial.")
     if table is not None and as_json:
         raise InvalidOption("--table prints tables or, with --csv, CSV; leave out --json.")
+    if interval and as_csv and table is None and by is None:
+        raise InvalidOption("CSV has no intervals; give --json, which has them, or leave out --interval.")
     if clean is not None and by is None and table is None:
         raise InvalidOption("--clean is the baseline of slices; give --by as well.")
     rule = _matching_rule(matching, one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap)
