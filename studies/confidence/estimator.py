@@ -23,7 +23,13 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.engine.run import first_share
 from stormproof.engine.work import Quota
-from stormproof.results.estimate import Estimate, EstimatedCondition, estimate, estimated_cells, next_share
+from stormproof.results.estimate import (
+    Estimate,
+    EstimatedCondition,
+    estimate,
+    estimated_conditions,
+    next_share,
+)
 from stormproof.results.run import Run
 from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.weights import poisson_weights
@@ -42,7 +48,7 @@ def whole_images(run: Run) -> int:
 
 def first_images(run: Run, conditions: Sequence[str], images: int) -> dict[str, EstimatedCondition]:
     """Conditions of a run on its first images, to be scored by the run's headline measure."""
-    found = estimated_cells(run, conditions)
+    found = estimated_conditions(run, conditions)
     chosen = np.arange(images)
     return {text: cell._replace(content=cell.content.of_images(chosen)) for text, cell in found.items()}
 
