@@ -174,7 +174,7 @@ def test_trackers_get_finite_numbers_only() -> None:
 
 
 def test_choosing_classes_keeps_the_sides_that_a_file_states() -> None:
-    """x + w − x is not always w (docs/adr/0007): by its corners this box would overlap by less than 0.6."""
+    """x + w − x is not always w (docs/adr/0006): by its corners this box would overlap by less than 0.6."""
     objects = Instances([[0, 0, 9, 9], [7.6, 0, 7.6 + 13, 10]], [0, 1], sides=[[9, 9], [13, 10]])
     sample = Sample("a", np.zeros((40, 40), np.uint8), Truth(objects))
     truth = Truths(SampleDataset.of([sample], classes=("car", "person")), 1, 0, ("person",)).still

@@ -2,7 +2,7 @@
 
 Corners are 4×2 points x, y in order around the box. The angle is in radians, from the x axis towards the y
 axis, which points down: clockwise on the screen. The overlap is that of the polygons themselves, so
-quadrilaterals that are no rectangles, as DOTA's annotators drew them, are judged as they are (docs/adr/0037).
+quadrilaterals that are no rectangles, as DOTA's annotators drew them, are judged as they are (docs/adr/0036).
 """
 
 from __future__ import annotations

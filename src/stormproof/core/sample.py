@@ -138,7 +138,7 @@ class Instances:
     that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` decides the size bin: the
     annotation's own where given, else the mask's, else the box's. `occlusion` and `truncation` are the
     fractions hidden by other objects and cut off by the frame; NaN means unknown.
-    `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0007).
+    `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0006).
     `distance` is in metres along the camera's axis; NaN means unknown.
     `tracks` number the objects of a clip: one has the same number in all its frames; −1 means unknown.
     `data` holds further arrays by name, as a task declares them (`core.forms`): key points, corners.

@@ -70,7 +70,7 @@ def box_overlaps(truth: DetectionTruth, predicted: Detections, groups: Groups) -
 @kernel
 def _xywh(boxes: Any, sides: Any, chosen: Any) -> Any:
     """The chosen boxes with the sides stated in files, which may differ from x2 − x1 in the last bit
-    (docs/adr/0007)."""
+    (docs/adr/0006)."""
     corners = np.empty((len(chosen), 4))
     for k in range(len(chosen)):
         i = chosen[k]
