@@ -28,7 +28,8 @@ from torchmetrics.classification import BinaryCalibrationError
 
 import stormproof as sp
 from stormproof import corruptions
-from stormproof.core.sample import RLE, STRIDE, Prediction
+from stormproof.core.object_arrays import STRIDE
+from stormproof.core.sample import RLE, Prediction
 from stormproof.models.classes import match_classes
 from stormproof.models.panoptic import Merged, MergeRule
 from stormproof.results.store.export import export_coco, export_panoptic, export_panoptic_truth, export_truth
