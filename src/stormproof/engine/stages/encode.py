@@ -40,9 +40,11 @@ class Encoder:
     def __call__(self, answers: Iterable[Answer | Failure]) -> RowBlock | Iterator[Row | Failure]:
         """The rows of a batch, in order. Boxes are checked together; a row with maps is made when it is
         asked for, because a packed noisy label map is larger than the map."""
-        counted, recipe = dict[str, Any](), self._recipe
+        recipe = self._recipe
+        counted: dict[str, Any] = {}
         if isinstance(answers, AnsweredBatch) and self._timed:
-            counted = {} if answers.seconds is None else {MODEL_MS: [1000 * answers.seconds]}
+            if answers.seconds is not None:
+                counted[MODEL_MS] = [1000 * answers.seconds]
         elif isinstance(answers, AnsweredBatch):
             boxes = check_together(answers.returned, self._classes)
             if boxes is not None:
